@@ -1,0 +1,5 @@
+"""`python -m kcrf_cli` is `kcrf`."""
+
+from .main import main
+
+main(prog_name="kcrf")

@@ -1,0 +1,101 @@
+"""`kcrf evaluate`: compare predicted labels with gold ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from . import options
+
+if TYPE_CHECKING:
+    from kcrf_core.corpus import Corpus
+    from kcrf_core.evaluation import Evaluation
+
+
+@click.command(short_help="Score predicted labels against gold ones.")
+@options.data
+@click.option(
+    "-m",
+    "--model",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
+)
+@options.format
+@options.json
+def evaluate(data: str, model: str | None, format_: str | None, as_json: bool) -> None:
+    """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
+
+    Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
+    as conlleval computes them; else the same per label.
+
+    \b
+    Example:
+      kcrf train sample_data/pitch_accent.conll -o model.npz
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll
+      kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
+    """
+    from kcrf_core.evaluation import evaluate as score
+    from kcrf_core.formats import read_corpus
+
+    from . import render
+
+    if model is not None:
+        scores = _with_model(data, model, format_)
+    else:
+        corpus = read_corpus(data, format_ or "conll")
+        gold, predicted = _last_columns(corpus)
+        scores = score(gold, predicted, corpus.offsets)
+    click.echo(render.as_json(scores.to_dict()) if as_json else render.evaluation_text(scores))
+
+
+def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
+    from kcrf_core.archives import load_dataset
+    from kcrf_core.errors import DataError
+    from kcrf_core.evaluation import evaluate as score
+    from kcrf_core.formats import read_corpus
+    from kcrf_core.model import Model
+    from kcrf_core.parallel import Workers
+
+    from .files import is_archive
+
+    fitted = Model.load(model)
+    with Workers(1):
+        if is_archive(data):
+            stored = load_dataset(data)
+            if not stored.encoding.same_as(fitted.encoding):
+                raise DataError(f"encoded unlike {model}: featurize it with --like {model}", data)
+            dataset = stored.dataset
+            names = (*fitted.labels, "<unknown>")  # the last for -1: a label the model does not know
+            gold = None if dataset.labels is None else [names[number] for number in dataset.labels.tolist()]
+            predicted = [fitted.labels[number] for number in fitted.tag(dataset).tolist()]
+            offsets = dataset.offsets
+        else:
+            corpus = read_corpus(data, format_ or (fitted.encoding.format if data == "-" else None))
+            labelled = fitted.encoding.with_labels(corpus)
+            gold, offsets = (corpus.columns[-1] if labelled else None), corpus.offsets
+            predicted = fitted.tag_corpus(corpus)
+    if gold is None:
+        raise DataError("no gold labels to compare with", data)
+    return score(gold, predicted, offsets, known_labels=fitted.labels)
+
+
+def _last_columns(corpus: Corpus) -> tuple:
+    """Gold and predicted labels: the last column, and the one before it or before `LABEL:p` columns."""
+    import re
+
+    from kcrf_core.errors import DataError
+
+    probability = re.compile(r".*:(0|1|[01]?\.\d+|\d(\.\d+)?e-\d+)").fullmatch
+    columns = list(corpus.columns)
+    predicted = columns.pop() if columns else ()
+    while columns and all(map(probability, columns[-1])):
+        columns.pop()
+    if not columns:
+        raise DataError(
+            "one column only; expected gold and predicted labels as the last two (or give a model with -m)",
+            corpus.source,
+            int(corpus.lines[0]),
+        )
+    return columns[-1], predicted

@@ -1,0 +1,85 @@
+"""`kcrf featurize`: encode a data file once, for training again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command(short_help="Encode data into an .npz file.")
+@options.data
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Dataset to write (.npz)."
+)
+@options.config
+@click.option(
+    "--like",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Encode as this dataset, basis or model did: its vocabulary, scaling and labels.",
+)
+@click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print the features of the first N positions.")
+@options.format
+@options.encoding
+@options.quiet
+def featurize(
+    data: str,
+    output: str | None,
+    config: str | None,
+    like: str | None,
+    show: int | None,
+    format_: str | None,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Encode DATA, so that later commands need not read and encode it again.
+
+    The file holds the numbers, the vocabulary and the scaling; `select-basis`, `train` and `evaluate -m` take it
+    in place of text. With --show, the features of the first positions are printed, to check a configuration.
+
+    \b
+    Example:
+      kcrf featurize sample_data/pitch_accent.conll -o accent.npz
+      kcrf featurize sample_data/pitch_accent.conll --show 2
+    """
+    from kcrf_core.archives import load_encoding, save_dataset
+    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.encoding import fit_encoding
+    from kcrf_core.formats import read_corpus
+
+    from .files import check_writable, load_config
+
+    if output is None and show is None:
+        raise click.UsageError("nothing to do: give -o FILE, --show N, or both")
+    chosen = options.given(values, options.ENCODING_OPTIONS)
+    if like is not None and (config is not None or chosen):
+        raise click.UsageError("--like brings its own configuration: it goes without -c, --window and --min-count")
+    if output is not None:
+        check_writable(output)
+    if like is not None:
+        encoding, raw = load_encoding(like)
+        settings = parse_config(raw, like)
+        corpus = read_corpus(data, format_)
+        dataset = encoding.encode(corpus)
+    else:
+        settings = parse_config(with_options(load_config(config), chosen), config or "options")
+        corpus = read_corpus(data, format_)
+        encoding, dataset = fit_encoding(settings, corpus)
+    if show is not None:
+        for t in range(min(show, dataset.positions)):
+            gold = [] if dataset.labels is None else [corpus.columns[-1][t]]
+            click.echo("\t".join([*gold, *encoding.describe(dataset, t)]))
+    if output is not None:
+        save_dataset(output, encoding, dataset, settings)
+    if not quiet:
+        reals = dataset.real.shape[1]
+        attributes = 0 if dataset.bag is None else dataset.bag.shape[1]
+        click.echo(
+            f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(encoding.labels):,} labels; "
+            f"{dataset.codes.shape[1]} categorical and {reals} real columns after windows"
+            + (f", {attributes:,} attributes" if attributes else ""),
+            err=True,
+        )

@@ -1,0 +1,154 @@
+"""What commands do with files: configurations, data that is text or encoded, output to a file or stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from kcrf_core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from kcrf_core.archives import StoredBasis
+    from kcrf_core.config import Config
+    from kcrf_core.dataset import Dataset
+    from kcrf_core.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Encoded training data and the configuration in force."""
+
+    encoding: Encoding
+    dataset: Dataset
+    config: Config
+    basis: StoredBasis | None = None
+
+
+def is_archive(path: str) -> bool:
+    """Whether a path names one of our `.npz` files rather than text."""
+    if path == "-":
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def load_config(path: str | None) -> dict[str, Any]:
+    """The raw configuration of a file: YAML, or a CRF++ template."""
+    from kcrf_core.config import load_yaml
+    from kcrf_core.templates import load_template, looks_like_template
+
+    if path is None:
+        return {}
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            text = stream.read().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+    return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
+
+
+def prepare(
+    data: str,
+    format_: str | None,
+    config_path: str | None,
+    options: dict[str, Any],
+    basis_path: str | None = None,
+) -> Prepared:
+    """Read and encode training data under a configuration file, options, and perhaps a basis.
+
+    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
+    """
+    from kcrf_core.archives import load_basis, load_dataset
+    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.encoding import fit_encoding
+    from kcrf_core.formats import read_corpus
+
+    raw = load_config(config_path)
+    source = config_path or "options"
+    own = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+    basis = load_basis(basis_path) if basis_path is not None else None
+    if is_archive(data):
+        stored = load_dataset(data)
+        if basis is not None and not basis.encoding.same_as(stored.encoding):
+            raise ConfigError(f"{data} and {basis_path} were encoded differently: featurize with --like {basis_path}")
+        base, encoding, dataset = stored.config, stored.encoding, stored.dataset
+        fixed, origin = ENCODING_PARTS, data
+    elif basis is not None:
+        base, encoding = basis.config, basis.encoding
+        dataset = encoding.encode(read_corpus(data, format_))
+    else:
+        encoding, dataset = fit_encoding(own, read_corpus(data, format_))
+        return Prepared(encoding, dataset, own)
+    if basis is not None:
+        base, fixed, origin = basis.config, (*ENCODING_PARTS, "terms"), basis_path
+    merged = _merge(base, raw, options, fixed, origin, source)
+    if dataset.labels is None:
+        raise DataError("no labels to train on", data)
+    return Prepared(encoding, dataset, merged, basis)
+
+
+ENCODING_PARTS = ("columns", "window", "min_count", "features")
+
+
+def _merge(
+    base: Config,
+    raw: dict[str, Any],
+    options: dict[str, Any],
+    fixed: tuple[str, ...],
+    origin: str,
+    source: str,
+) -> Config:
+    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
+    from kcrf_core.config import OPTION_PATHS, parse_config, with_options
+
+    stored = base.to_dict()
+    combined = {**stored, **raw}
+    if isinstance(raw.get("training"), dict):
+        combined["training"] = {**stored["training"], **raw["training"]}
+    _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
+    for name, value in options.items():
+        alone = parse_config(with_options(combined, {name: value}), source)
+        option = f"--{name.replace('_', '-')} {value}" if name in OPTION_PATHS or name in ENCODING_PARTS else name
+        _refuse_changes(base, alone, fixed, option, origin)
+    return parse_config(with_options(combined, options), source)
+
+
+def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:
+    for part in fixed:
+        if getattr(new, part) != getattr(base, part):
+            raise ConfigError(f"{what} contradicts {origin}, which was made with other {part}")
+
+
+@contextlib.contextmanager
+def output_stream(path: str | None) -> Iterator[IO[bytes]]:
+    """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""
+    from kcrf_core.storage import replacing
+
+    if path is None or path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with replacing(path) as stream:
+        if path.endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+                yield packed
+        else:
+            yield stream
+
+
+def check_writable(path: str) -> None:
+    """Refuse an output that cannot be written before the work is done rather than after."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise click.UsageError(f"{path} is a directory: give the name of a file")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, "there is no such directory to write to", os.path.dirname(path) or folder)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(13, "no permission to write there", folder)

@@ -1,0 +1,116 @@
+"""The `kcrf` command: its subcommands, and the one place that turns errors into exit codes.
+
+    0 fine   1 run-time or I/O   2 usage and configuration   3 bad data   4 a file that is not what it should be
+    5 numeric failure   130 Ctrl-C   141 closed pipe   143 SIGTERM
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+import click
+
+from kcrf_core import errors
+from kcrf_core._version import __version__
+
+from .crossval import crossval
+from .evaluate import evaluate
+from .featurize import featurize
+from .select_basis import select_basis
+from .tag import tag
+from .train import train
+
+EXIT_CODES = {
+    errors.ConfigError: 2,
+    errors.DataError: 3,
+    errors.FileFormatError: 4,
+    errors.NumericError: 5,
+}
+INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
+
+
+class Terminated(BaseException):
+    """SIGTERM, as an exception, so that temporary files are removed on the way out."""
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+class _Group(click.Group):
+    """Runs a command and maps whatever it raises. Anything unexpected is a bug and shows its traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        # Not standalone: Click's own handling gives 1 for Ctrl-C and for a closed pipe.
+        kwargs["standalone_mode"] = False
+        with contextlib.suppress(ValueError):  # not in the main thread: then signals are someone else's
+            signal.signal(signal.SIGTERM, _on_sigterm)
+        try:
+            code = super().main(*args, **kwargs)
+            _flush()
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except KeyboardInterrupt:
+            _say("interrupted")
+            sys.exit(INTERRUPTED)
+        except Terminated:
+            _say("terminated")
+            sys.exit(TERMINATED)
+        except BrokenPipeError:
+            # The reader has gone; Python would complain again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(CLOSED_PIPE)
+        except errors.KcrfError as error:
+            _say(str(error))
+            sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _say(f"{where}{error.strerror or error}")
+            sys.exit(1)
+        except MemoryError:
+            _say("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help")
+            sys.exit(1)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"kcrf: {message}", file=sys.stderr)
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=_Group, context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="kcrf")
+def main() -> None:
+    """Label sequences with kernelised conditional random fields.
+
+    Data is CoNLL-style text: one position per line, columns separated by TAB or spaces, the label last, a
+    blank line between sequences. CRFsuite attribute files work too.
+
+    \b
+    Example:
+      kcrf train sample_data/pitch_accent.conll -o model.npz
+      kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate -
+    """
+
+
+for command in (featurize, select_basis, train, tag, evaluate, crossval):
+    main.add_command(command)
+
+
+if __name__ == "__main__":
+    main(prog_name="kcrf")

@@ -1,0 +1,197 @@
+"""Every option that more than one command has, defined once.
+
+Options that set something in the configuration are left at None when not given, so that a configuration
+file, a basis or a dataset can speak; `given` collects those that were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kcrf_core.errors import ConfigError
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# Names in the configuration of the options below; the same words, with - for _.
+ENCODING_OPTIONS = ("window", "min_count")
+KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select")
+TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
+
+
+def group(*decorators: Decorator) -> Decorator:
+    """Several options as one decorator, shown in this order."""
+
+    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+def given(values: dict[str, Any], *names: tuple[str, ...]) -> dict[str, Any]:
+    """The options among `names` that were typed."""
+    return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+
+
+class AutoNumber(click.ParamType):
+    """A positive number, or the word auto."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "auto":
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
+        if not 0 < number < float("inf"):
+            self.fail(f"must be greater than 0 and finite, not {value}", param, ctx)
+        return number
+
+
+class Window(click.ParamType):
+    """A range of offsets such as -2..2."""
+
+    name = "a..b"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from kcrf_core.config import parse_config
+
+        try:
+            return list(parse_config({"window": value}, "--window").window)
+        except ConfigError as error:
+            self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
+
+
+data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
+
+output = click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="File to write."
+)
+
+config = click.option(
+    "-c",
+    "--config",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
+    "Default: numeric columns as they are, others in a window of -2..2.",
+)
+
+format = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["conll", "crfsuite"]),
+    help="Format of text data. Default: crfsuite for names ending in .crfsuite, else conll.",
+)
+
+encoding = group(
+    click.option(
+        "--window",
+        type=Window(),
+        help="Offsets that features look at, as -1..1, where the configuration names none. "
+        "Default: -2..2 for categorical columns, 0 for real ones.",
+    ),
+    click.option(
+        "--min-count",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Ignore categorical values that occur less often in the training data. Default: 1.",
+    ),
+)
+
+kernel = group(
+    click.option(
+        "--kernel", type=click.Choice(["linear", "poly", "rbf"]), help="Kernel on the inputs. Default: linear."
+    ),
+    click.option("--degree", type=click.IntRange(1, 10), metavar="D", help="Degree of poly. Default: 2."),
+    click.option(
+        "--gamma",
+        type=AutoNumber(),
+        help="Scale of poly and rbf. Default: auto, 1/mean |x|^2 for poly, 1/median |x-x'|^2 for rbf.",
+    ),
+    click.option(
+        "--coef0", type=click.FloatRange(min=0), metavar="C", help="Constant of poly. Default: 1."
+    ),
+    click.option(
+        "--map",
+        type=click.Choice(["auto", "explicit", "reduced", "full"]),
+        help="Feature map: explicit features (linear), pivots, or every distinct input as a pivot. "
+        "Default: auto, explicit for linear and reduced for the rest.",
+    ),
+    click.option(
+        "--size", type=click.IntRange(min=1), metavar="M", help="Number of pivots. Default: 1000."
+    ),
+    click.option(
+        "--select",
+        "--method",
+        type=click.Choice(["random", "greedy"]),
+        help="How pivots are chosen: drawn by what is left of the kernel, or where most is left. "
+        "Default: random.",
+    ),
+)
+
+seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")
+
+precision = click.option(
+    "--precision",
+    type=click.Choice(["single", "double"]),
+    help="Precision of feature maps and scores. Default: single.",
+)
+
+training = group(
+    click.option(
+        "--sigma2",
+        type=AutoNumber(),
+        help="Prior variance of scores. Default: auto, chosen per term on a held-out tenth of the sequences.",
+    ),
+    click.option(
+        "--c2",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="C",
+        help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
+    ),
+    click.option(
+        "--solver", type=click.Choice(["auto", "lbfgs"]), help="Solver. Default: auto, which is lbfgs."
+    ),
+    click.option(
+        "--tolerance",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="T",
+        help="Stop when the certified relative gap to the optimum is this small. Default: 0.001.",
+    ),
+    click.option(
+        "--max-passes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after this many passes over the data in any case. Default: 1000.",
+    ),
+    precision,
+    seed,
+)
+
+threads = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads; they never change the result. Default: as many as there are cores.",
+)
+
+quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+
+json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
+
+
+def resolve_c2(values: dict[str, Any]) -> None:
+    """Turn --c2 into --sigma2."""
+    c2 = values.pop("c2", None)
+    if c2 is None:
+        return
+    if values.get("sigma2") is not None:
+        raise click.UsageError("--c2 is another name for --sigma2: give one of them")
+    values["sigma2"] = 1.0 / (2.0 * c2)

@@ -1,0 +1,63 @@
+"""What is said on stderr while work goes on: notes in lines, and a bar where someone can watch it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from kcrf_core.solvers import Progress
+from kcrf_core.training import ALL_TERMS, Observer, Trial
+
+
+class Talk(Observer):
+    """Notes as lines on stderr; a progress bar only where stderr is a terminal."""
+
+    def __init__(self, quiet: bool):
+        self._quiet = quiet
+        self._watched = not quiet and sys.stderr.isatty()
+        self._bar: Any = None
+        self._name = ""
+
+    def note(self, text: str) -> None:
+        self.close()
+        if not self._quiet:
+            click.echo(text, err=True)
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        self.close()
+        self._name = name
+        if self._watched:
+            from tqdm import tqdm
+
+            layout = None if total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
+            self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, bar_format=layout)
+
+    def pivots(self, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+    def passed(self, progress: Progress) -> None:
+        if self._bar is not None:
+            gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
+            self._bar.set_postfix_str(f"P {progress.value:.6g}, certified gap {gap}", refresh=False)
+            self._bar.update(progress.passes - self._bar.n)
+
+    def tried(self, trial: Trial) -> None:
+        which = "sigma2" if trial.term == ALL_TERMS else f"sigma2 of {trial.term}"
+        self.note(
+            f"  {which} {trial.sigma2:<8g} held-out log-likelihood {trial.log_likelihood:.4f}, "
+            f"accuracy {100 * trial.accuracy:.2f} %"
+        )
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

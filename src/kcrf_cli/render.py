@@ -1,0 +1,117 @@
+"""Figures as text: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kcrf_core.evaluation import Evaluation, Score
+    from kcrf_core.training import Report
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned: the first to the left, the others to the right."""
+    widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        first = cells[0].ljust(widths[0])
+        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([first, *rest]).rstrip()
+
+    return "\n".join([line(header), *map(line, rows)])
+
+
+def as_json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2)
+
+
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:.2f}"
+
+
+def evaluation_text(scores: Evaluation) -> str:
+    """Spans where there are any, then labels, then the totals."""
+    parts = []
+    if scores.spans is not None:
+        rows = [_score_row(score) for score in scores.spans.types]
+        if len(rows) > 1 or (rows and rows[0][0] == ""):
+            rows = [*rows, _score_row(scores.spans.total, "all")] if len(rows) > 1 else [["spans", *rows[0][1:]]]
+        parts.append(table(("span", "precision", "recall", "F1", "gold", "predicted"), rows))
+    else:
+        parts.append(
+            table(
+                ("label", "precision", "recall", "F1", "gold", "predicted"),
+                [_score_row(score) for score in scores.labels],
+            )
+        )
+    totals = [
+        f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {scores.positions:,} positions)",
+        f"whole sequences right {percent(scores.sequence_accuracy)} % "
+        f"({scores.correct_sequences:,} of {scores.sequences:,})",
+    ]
+    if scores.spans is not None:
+        total = scores.spans.total
+        totals.append(
+            f"spans ({scores.scheme}): precision {percent(total.precision)} %, recall {percent(total.recall)} %, "
+            f"F1 {percent(total.f1)}"
+        )
+    if scores.unknown_gold:
+        totals.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong")
+    return "\n".join([*parts, "", *totals])
+
+
+def _score_row(score: Score, name: str | None = None) -> list[str]:
+    return [
+        score.name if name is None else name,
+        percent(score.precision),
+        percent(score.recall),
+        percent(score.f1),
+        f"{score.gold:,}",
+        f"{score.predicted:,}",
+    ]
+
+
+def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
+    """What training found, for stderr."""
+    result = report.result
+    reasons = {
+        "certified": f"certified: within {result.gap:.2g} of the optimum (tolerance {tolerance:g})",
+        "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
+        "interrupted": "interrupted; the best model so far is kept",
+        "precision": "stopped: rounding hides any further progress",
+    }
+    sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
+    lines = [
+        reasons[result.reason],
+        f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}",
+    ]
+    if report.outside > 0:
+        lines.append(f"  gain still possible outside the pivots (estimate): {report.outside:.4g}")
+    columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
+    lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
+    memory = peak_memory()
+    lines.append(
+        f"  {result.passes} passes, {seconds:.1f} s" + (f", peak memory {memory / 2**20:.0f} MiB" if memory else "")
+    )
+    return lines
+
+
+def gap_text(gap: float) -> str:
+    return f"{gap:.2g}" if gap < 1e6 else "unknown"
+
+
+def peak_memory() -> int | None:
+    """Bytes, where the system tells."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+

@@ -1,0 +1,76 @@
+"""`kcrf select-basis`: choose the pivots that a reduced feature map is spanned by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import options
+
+
+@click.command("select-basis", short_help="Choose pivots for a kernel.")
+@options.data
+@options.output
+@options.config
+@options.format
+@options.kernel
+@options.encoding
+@options.precision
+@options.seed
+@options.threads
+@options.json
+@options.quiet
+def select_basis(
+    data: str,
+    output: str,
+    config: str | None,
+    format_: str | None,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Choose pivots among the positions of DATA, for `train --basis`.
+
+    A kernel model with M pivots scores a position by its kernel values with them. Pivots are chosen so that they
+    leave little of the kernel unexplained; the unexplained part of the trace is printed. The basis file keeps
+    kernel, encoding and the source line of each pivot.
+
+    \b
+    Example:
+      kcrf select-basis sample_data/digits.conll --kernel poly --degree 3 --size 300 -o basis.npz
+      kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
+    """
+    from kcrf_core.archives import digest, save_basis
+    from kcrf_core.parallel import Workers
+    from kcrf_core.training import select_bases
+
+    from . import render
+    from .files import check_writable, prepare
+    from .progress import Talk
+
+    check_writable(output)
+    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
+    prepared = prepare(data, format_, config, chosen)
+    with Workers(threads) as workers, Talk(quiet) as talk:
+        basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
+    save_basis(output, basis, digest(prepared.dataset))
+    if as_json:
+        click.echo(
+            render.as_json(
+                {
+                    "schema": 1,
+                    "positions": prepared.dataset.positions,
+                    "terms": [
+                        {
+                            "name": term.name,
+                            "kernel": term.kernel.type,
+                            "pivots": len(term.pivots),
+                            "unexplained": float(term.curve[-1]),
+                        }
+                        for term in basis.terms
+                    ],
+                }
+            )
+        )

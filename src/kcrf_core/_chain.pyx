@@ -1,0 +1,386 @@
+"""Forward-backward, Viterbi and path scores on chains, for chunks of whole sequences.
+
+For one sequence of length T with node scores F and edge potentials E_t (shared: E_t = E for all t),
+
+    log p(y) = s[y_1] + sum_t F[t, y_t] + sum_{t>=2} E_t[y_{t-1}, y_t] + e[y_T] - log Z        (25)-(27)
+
+The recursions run on exponentials that are scaled at every position, which costs no logarithm per
+label. Scaling is exact until a scale falls below TINY; then what underflowed might have mattered and
+the sequence is done again in log space. Minus infinity is a legal potential (a forbidden transition).
+
+Entries take preallocated outputs, release the GIL, and return STATUS_OK or the number of the first
+sequence that has no finite log Z.
+"""
+
+from libc.math cimport exp, log, INFINITY, isfinite
+from libc.string cimport memset
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef long long int64
+
+STATUS_OK = -1
+
+# Terms lost to underflow are below 1e-308; beside a scale of at least 1e-100 they cannot be seen.
+cdef double TINY = 1e-100
+
+
+def forward_backward(
+    const real[:, ::1] scores,         # [n, Y] F
+    const double[:, :, ::1] edges,     # [1, Y, Y] shared, or [n, Y, Y]: row t leads from t-1 to t
+    const double[::1] start,           # [Y] s
+    const double[::1] end,             # [Y] e
+    const int64[::1] offsets,          # [S+1], sequence k is rows offsets[k]:offsets[k+1]
+    const double[::1] weights,         # [S] multiply what is added to shared edge marginals
+    real[:, ::1] node,                 # [n, Y] out: p(y_t | x)
+    double[:, :, ::1] edge,            # [1, Y, Y] += weighted sums of p(y_{t-1}, y_t | x), or [n, Y, Y] out
+    double[::1] log_z,                 # [S] out
+    double[::1] work,                  # scratch of work_size(longest, Y)
+):
+    cdef Py_ssize_t k, first, T, Y = scores.shape[1]
+    cdef bint shared = edges.shape[0] == 1 and edge.shape[0] == 1
+    cdef Py_ssize_t bad = -1
+    cdef const double* per_position = NULL
+    cdef double* edge_out
+    cdef double shift = 0.0
+    cdef double* forward_edges = &work[0]            # [Y, Y] exp(E - shift)
+    cdef double* backward_edges = &work[0] + Y * Y   # [Y, Y] its transpose
+    cdef double* sums = &work[0] + 2 * Y * Y         # [Y, Y] of one sequence
+    cdef double* rows = &work[0] + 3 * Y * Y
+    with nogil:
+        if shared:
+            shift = exponentiate(&edges[0, 0, 0], Y, forward_edges, backward_edges)
+        for k in range(offsets.shape[0] - 1):
+            first = offsets[k]
+            T = offsets[k + 1] - first
+            if T == 0:
+                log_z[k] = 0.0
+                continue
+            if not shared:
+                per_position = &edges[first, 0, 0]
+                edge_out = &edge[first, 0, 0]
+            else:
+                edge_out = &edge[0, 0, 0]
+            if not scaled_sequence(
+                &scores[first, 0], per_position, &start[0], &end[0], T, Y, weights[k],
+                forward_edges, backward_edges, shift, sums, rows,
+                &node[first, 0], edge_out, &log_z[k],
+            ):
+                log_sequence(
+                    &scores[first, 0], per_position if not shared else &edges[0, 0, 0], shared,
+                    &start[0], &end[0], T, Y, weights[k], rows, &node[first, 0], edge_out, &log_z[k],
+                )
+                if not isfinite(log_z[k]) and bad < 0:
+                    bad = k
+    return bad
+
+
+def work_size(Py_ssize_t longest, Py_ssize_t Y):
+    """Doubles of scratch that forward_backward needs for sequences of up to `longest` positions."""
+    return 3 * Y * Y + (2 * longest + 4) * Y
+
+
+cdef double exponentiate(const double* edges, Py_ssize_t Y, double* out, double* transposed) noexcept nogil:
+    """exp(edges - shift) and its transpose; returns the shift, which is the largest entry."""
+    cdef Py_ssize_t i, j
+    cdef double shift = -INFINITY
+    for i in range(Y * Y):
+        if edges[i] > shift:
+            shift = edges[i]
+    if not isfinite(shift):
+        shift = 0.0
+    for i in range(Y):
+        for j in range(Y):
+            out[i * Y + j] = exp(edges[i * Y + j] - shift)
+            transposed[j * Y + i] = out[i * Y + j]
+    return shift
+
+
+cdef bint scaled_sequence(
+    const real* scores, const double* per_position, const double* start, const double* end,
+    Py_ssize_t T, Py_ssize_t Y, double weight,
+    double* forward_edges, double* backward_edges, double shift, double* sums, double* rows,
+    real* node, double* edge, double* log_z,
+) noexcept nogil:
+    """One sequence by scaled recursions; False where a scale became too small to be trusted."""
+    cdef Py_ssize_t t, i, j
+    cdef double* alpha = rows                     # [T, Y] forward, each row sums to 1
+    cdef double* psi = rows + T * Y               # [T, Y] exp(F - its maximum)
+    cdef double* beta = psi + T * Y               # [Y] backward at t, its maximum 1
+    cdef double* g = beta + Y                     # [Y] psi_t * beta_t
+    cdef double* back = g + Y                     # [Y] backward at t-1
+    cdef double top, total, scale, product, a, z
+    cdef bint shared = per_position == NULL
+
+    # Forward. The logarithm of the product of scales is taken only when the product gets small or large.
+    z = 0.0
+    product = 1.0
+    for t in range(T):
+        top = -INFINITY
+        for j in range(Y):
+            if scores[t * Y + j] > top:
+                top = scores[t * Y + j]
+        if not isfinite(top):
+            return False
+        z += top
+        for j in range(Y):
+            psi[t * Y + j] = exp(<double>scores[t * Y + j] - top)
+        if t == 0:
+            top = -INFINITY
+            for j in range(Y):
+                if start[j] > top:
+                    top = start[j]
+            if not isfinite(top):
+                return False
+            z += top
+            for j in range(Y):
+                alpha[j] = psi[j] * exp(start[j] - top)
+        else:
+            if shared:
+                z += shift
+            else:
+                z += exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
+            memset(&alpha[t * Y], 0, Y * sizeof(double))
+            for i in range(Y):
+                add_scaled(&alpha[t * Y], &forward_edges[i * Y], alpha[(t - 1) * Y + i], Y)
+            for j in range(Y):
+                alpha[t * Y + j] *= psi[t * Y + j]
+        total = 0.0
+        for j in range(Y):
+            total += alpha[t * Y + j]
+        if not (total >= TINY):
+            return False
+        scale = 1.0 / total
+        for j in range(Y):
+            alpha[t * Y + j] *= scale
+        product *= total
+        if product < 1e-150 or product > 1e150:
+            z += log(product)
+            product = 1.0
+    z += log(product)
+
+    # Backward, marginals on the way.
+    top = -INFINITY
+    for j in range(Y):
+        if end[j] > top:
+            top = end[j]
+    if not isfinite(top):
+        return False
+    total = 0.0
+    for j in range(Y):
+        back[j] = exp(end[j] - top)
+        total += alpha[(T - 1) * Y + j] * back[j]
+    if not (total >= TINY):
+        return False
+    log_z[0] = z + top + log(total)
+    if shared:
+        memset(sums, 0, Y * Y * sizeof(double))
+    t = T - 1
+    while True:
+        # back holds the unscaled backward vector at t, total = <alpha_t, back>.
+        scale = 1.0 / total
+        for j in range(Y):
+            node[t * Y + j] = <real>(alpha[t * Y + j] * back[j] * scale)
+        if t == 0:
+            break
+        top = 0.0
+        for j in range(Y):
+            if back[j] > top:
+                top = back[j]
+        for j in range(Y):
+            beta[j] = back[j] / top
+            g[j] = psi[t * Y + j] * beta[j]
+        if not shared:
+            exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
+        memset(back, 0, Y * sizeof(double))
+        for j in range(Y):
+            add_scaled(back, &backward_edges[j * Y], g[j], Y)
+        total = 0.0
+        for i in range(Y):
+            total += alpha[(t - 1) * Y + i] * back[i]
+        if not (total >= TINY):
+            return False
+        scale = 1.0 / total
+        if shared:
+            for i in range(Y):
+                add_scaled(&sums[i * Y], g, alpha[(t - 1) * Y + i] * scale, Y)
+        else:
+            for i in range(Y):
+                a = alpha[(t - 1) * Y + i] * scale
+                for j in range(Y):
+                    edge[(t * Y + i) * Y + j] = a * g[j] * forward_edges[i * Y + j]
+        t -= 1
+    if shared:
+        for i in range(Y * Y):
+            edge[i] += weight * sums[i] * forward_edges[i]
+    else:
+        memset(edge, 0, Y * Y * sizeof(double))
+    return True
+
+
+cdef inline void add_scaled(double* target, const double* source, double factor, Py_ssize_t Y) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(Y):
+        target[j] += factor * source[j]
+
+
+cdef void log_sequence(
+    const real* scores, const double* edges, bint shared, const double* start, const double* end,
+    Py_ssize_t T, Py_ssize_t Y, double weight, double* rows, real* node, double* edge, double* log_z,
+) noexcept nogil:
+    """One sequence in log space: slow, and right for any potentials that leave a path."""
+    cdef Py_ssize_t t, i, j, at
+    cdef double* forward = rows                   # [T, Y]
+    cdef double* backward = rows + T * Y          # [T, Y]
+    cdef double top, total, z
+    cdef const double* E
+    for j in range(Y):
+        forward[j] = start[j] + scores[j]
+        backward[(T - 1) * Y + j] = end[j]
+    for t in range(1, T):
+        E = edges if shared else edges + t * Y * Y
+        for j in range(Y):
+            top = -INFINITY
+            for i in range(Y):
+                if forward[(t - 1) * Y + i] + E[i * Y + j] > top:
+                    top = forward[(t - 1) * Y + i] + E[i * Y + j]
+            total = 0.0
+            if top > -INFINITY:
+                for i in range(Y):
+                    total += exp(forward[(t - 1) * Y + i] + E[i * Y + j] - top)
+            forward[t * Y + j] = top + log(total) + scores[t * Y + j] if total > 0.0 else -INFINITY
+    for t in range(T - 2, -1, -1):
+        E = edges if shared else edges + (t + 1) * Y * Y
+        at = (t + 1) * Y
+        for i in range(Y):
+            top = -INFINITY
+            for j in range(Y):
+                if E[i * Y + j] + scores[at + j] + backward[at + j] > top:
+                    top = E[i * Y + j] + scores[at + j] + backward[at + j]
+            total = 0.0
+            if top > -INFINITY:
+                for j in range(Y):
+                    total += exp(E[i * Y + j] + scores[at + j] + backward[at + j] - top)
+            backward[t * Y + i] = top + log(total) if total > 0.0 else -INFINITY
+    top = -INFINITY
+    for j in range(Y):
+        if forward[(T - 1) * Y + j] + end[j] > top:
+            top = forward[(T - 1) * Y + j] + end[j]
+    total = 0.0
+    for j in range(Y):
+        # NaN among the scores hides from every comparison above but not from this sum.
+        total += exp(forward[(T - 1) * Y + j] + end[j] - top)
+    z = top + log(total)
+    log_z[0] = z
+    for t in range(T):
+        total = 0.0
+        for j in range(Y):
+            total += exp(forward[t * Y + j] + backward[t * Y + j] - z)
+        for j in range(Y):
+            node[t * Y + j] = <real>(exp(forward[t * Y + j] + backward[t * Y + j] - z) / total)
+    if not shared:
+        memset(edge, 0, Y * Y * sizeof(double))
+    for t in range(1, T):
+        E = edges if shared else edges + t * Y * Y
+        at = t * Y
+        for i in range(Y):
+            for j in range(Y):
+                total = exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z)
+                if shared:
+                    edge[i * Y + j] += weight * total
+                else:
+                    edge[(at + i) * Y + j] = total
+
+
+def viterbi(
+    const real[:, ::1] scores,         # [n, Y]
+    const double[:, :, ::1] edges,     # [1, Y, Y] or [n, Y, Y]
+    const double[::1] start,           # [Y]
+    const double[::1] end,             # [Y]
+    const int64[::1] offsets,          # [S+1]
+    int[::1] path,                     # [n] out: the best labels; of equals, the smaller label
+    double[::1] best,                  # [S] out: their unnormalised log score
+    int[::1] pointers,                 # scratch of longest * Y
+    double[::1] work,                  # scratch of 2 * Y
+):
+    cdef Py_ssize_t k, t, i, j, first, T, Y = scores.shape[1]
+    cdef bint shared = edges.shape[0] == 1
+    cdef double value, top
+    cdef double* now = &work[0]
+    cdef double* before = &work[0] + Y
+    cdef double* swap
+    cdef int* pointer
+    cdef const double* E
+    cdef int label
+    cdef Py_ssize_t bad = -1
+    with nogil:
+        for k in range(offsets.shape[0] - 1):
+            first = offsets[k]
+            T = offsets[k + 1] - first
+            best[k] = 0.0
+            if T == 0:
+                continue
+            for j in range(Y):
+                now[j] = start[j] + scores[first, j]
+            for t in range(1, T):
+                swap = before
+                before = now
+                now = swap
+                E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
+                pointer = &pointers[t * Y]
+                for j in range(Y):
+                    now[j] = before[0] + E[j]
+                    pointer[j] = 0
+                for i in range(1, Y):
+                    for j in range(Y):
+                        value = before[i] + E[i * Y + j]
+                        if value > now[j]:
+                            now[j] = value
+                            pointer[j] = <int>i
+                for j in range(Y):
+                    now[j] += scores[first + t, j]
+            label = 0
+            top = -INFINITY
+            for j in range(Y):
+                if now[j] + end[j] > top:
+                    top = now[j] + end[j]
+                    label = <int>j
+            best[k] = top
+            if not isfinite(top) and bad < 0:
+                bad = k
+            t = T - 1
+            while True:
+                path[first + t] = label
+                if t == 0:
+                    break
+                label = pointers[t * Y + label]
+                t -= 1
+    return bad
+
+
+def path_scores(
+    const real[:, ::1] scores,         # [n, Y]
+    const double[:, :, ::1] edges,     # [1, Y, Y] or [n, Y, Y]
+    const double[::1] start,           # [Y]
+    const double[::1] end,             # [Y]
+    const int64[::1] offsets,          # [S+1]
+    const int[::1] labels,             # [n]
+    double[::1] out,                   # [S] out: unnormalised log score of the given labels
+):
+    cdef Py_ssize_t k, t, first, last
+    cdef bint shared = edges.shape[0] == 1
+    cdef double total
+    with nogil:
+        for k in range(offsets.shape[0] - 1):
+            first = offsets[k]
+            last = offsets[k + 1] - 1
+            if last < first:
+                out[k] = 0.0
+                continue
+            total = start[labels[first]] + end[labels[last]] + scores[first, labels[first]]
+            for t in range(first + 1, last + 1):
+                total += scores[t, labels[t]]
+                total += edges[0 if shared else t, labels[t - 1], labels[t]]
+            out[k] = total

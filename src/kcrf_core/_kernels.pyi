@@ -1,0 +1,11 @@
+from numpy import ndarray
+
+def add_matches(
+    rows: ndarray, pivots: ndarray, first_list: ndarray, list_ends: ndarray, listed: ndarray,
+    counts: ndarray, overwrite: bool, out: ndarray,
+) -> None: ...  # fmt: skip
+def add_sparse_products(
+    indptr: ndarray, indices: ndarray, values: ndarray,
+    pivot_indptr: ndarray, pivot_indices: ndarray, pivot_values: ndarray, first: int, out: ndarray,
+) -> None: ...  # fmt: skip
+def polynomial(block: ndarray, gamma: float, coef0: float, degree: int, scale: float) -> None: ...

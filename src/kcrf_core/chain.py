@@ -1,0 +1,134 @@
+"""Inference on chains: log Z, node and edge marginals, the best labelling, scores of given labellings.
+
+All functions take scores [n, Y] of several sequences laid end to end, `offsets` [S+1] that say where each
+begins, and the potentials between labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _chain
+from .errors import NumericError
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Potentials between neighbouring labels, and of the first and last label."""
+
+    transitions: np.ndarray  # [Y, Y] T, or [n, Y, Y] with row t leading from t-1 to t
+    start: np.ndarray  # [Y] s
+    end: np.ndarray  # [Y] e
+
+    @classmethod
+    def zeros(cls, labels: int) -> Edges:
+        return cls(np.zeros((labels, labels)), np.zeros(labels), np.zeros(labels))
+
+    def stacked(self) -> np.ndarray:
+        """Transitions as [1, Y, Y] or [n, Y, Y]."""
+        transitions = np.ascontiguousarray(self.transitions, dtype=np.float64)
+        return transitions if transitions.ndim == 3 else transitions[None]
+
+
+@dataclass(frozen=True)
+class Marginals:
+    node: np.ndarray  # [n, Y] p(y_t | x)
+    edge: np.ndarray  # [Y, Y] weighted sum over positions, or [n, Y, Y] for potentials per position
+    log_z: np.ndarray  # [S]
+
+
+def marginals(
+    scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None
+) -> Marginals:
+    """Forward-backward. `weights` [S] only concern the sum that is shared edge marginals."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    S = len(offsets) - 1
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    node = np.empty_like(scores)
+    edge = np.zeros_like(stacked)
+    log_z = np.empty(S)
+    bad = _chain.forward_backward(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        np.ones(S) if weights is None else _vector(weights),
+        node,
+        edge,
+        log_z,
+        np.empty(_chain.work_size(_longest(offsets), Y)),
+    )
+    if bad != _chain.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z)
+
+
+def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best labels [n] int32 and their unnormalised log scores [S]."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    path = np.empty(n, dtype=np.int32)
+    best = np.empty(len(offsets) - 1)
+    bad = _chain.viterbi(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        path,
+        best,
+        np.empty(_longest(offsets) * Y, dtype=np.int32),
+        np.empty(2 * Y),
+    )
+    if bad != _chain.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return path, best
+
+
+def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Unnormalised log scores [S] of the given labels [n]."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    labels = np.ascontiguousarray(labels, dtype=np.int32)
+    if len(labels) != n or (n and not 0 <= labels.min() <= labels.max() < Y):
+        raise ValueError(f"labels must be {n} numbers in 0..{Y - 1}")
+    out = np.empty(len(offsets) - 1)
+    _chain.path_scores(scores, stacked, _vector(edges.start), _vector(edges.end), offsets, labels, out)
+    return out
+
+
+def _vector(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _longest(offsets: np.ndarray) -> int:
+    return int(np.diff(offsets).max(initial=0))
+
+
+def _checked_offsets(offsets: np.ndarray, n: int) -> np.ndarray:
+    # The core indexes without bounds checks, so nothing inconsistent may reach it.
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"offsets must rise from 0 to {n}")
+    return offsets
+
+
+def _check_shapes(stacked: np.ndarray, edges: Edges, n: int, Y: int) -> None:
+    if stacked.shape not in ((1, Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
+        raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
+
+
+def _no_path(scores: np.ndarray, offsets: np.ndarray, sequence: int) -> str:
+    part = scores[offsets[sequence] : offsets[sequence + 1]]
+    if not np.isfinite(part).all():
+        return "scores overflowed: a larger prior precision (smaller sigma2) or scaled columns will help"
+    return "no labelling of a sequence has a finite score: its transitions are all forbidden"

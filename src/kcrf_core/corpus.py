@@ -1,0 +1,114 @@
+"""A corpus: labelled or unlabelled sequences as they stand in a file, before any encoding.
+
+Readers (`conll`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
+everything downstream works on whole columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """Attributes of N positions, in compressed rows: those of position t are `names[indptr[t]:indptr[t+1]]`."""
+
+    indptr: np.ndarray  # [N+1] int64
+    names: list[str]  # [nnz]
+    values: np.ndarray  # [nnz] float64
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """S sequences with N positions in all, read from one file.
+
+    CoNLL files fill `columns` (all of them, the label's included when there is one); attribute files
+    fill `attributes` and have the labels as their only column.
+    """
+
+    source: str  # the name to show in messages
+    columns: tuple[Sequence[str], ...]  # each of N values
+    offsets: np.ndarray  # [S+1] int64, sequence s is positions offsets[s]:offsets[s+1]
+    lines: np.ndarray  # [N] int64, line number of each position in the source, from 1
+    weights: np.ndarray | None = None  # [S] float64, or None for all ones
+    attributes: AttributeRows | None = None
+
+    @property
+    def positions(self) -> int:
+        return len(self.lines)
+
+    @property
+    def sequences(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def width(self) -> int:
+        """Number of columns, the label's included."""
+        return len(self.columns)
+
+    def subset(self, which: Sequence[int] | np.ndarray) -> Corpus:
+        """The sequences numbered `which`, in that order."""
+        which = np.asarray(which, dtype=np.int64)
+        rows = sequence_rows(self.offsets, which)
+        lengths = (self.offsets[1:] - self.offsets[:-1])[which]
+        picked = rows.tolist()
+        return Corpus(
+            source=self.source,
+            columns=tuple([column[t] for t in picked] for column in self.columns),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            lines=self.lines[rows],
+            weights=None if self.weights is None else self.weights[which],
+            attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+        )
+
+
+def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Positions of the sequences numbered `which`, in that order."""
+    starts, lengths = offsets[:-1][which], (offsets[1:] - offsets[:-1])[which]
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+
+
+def concatenate(parts: Iterable[Corpus]) -> Corpus:
+    """One corpus out of consecutive parts of the same file."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    weights = None
+    if any(part.weights is not None for part in parts):
+        weights = np.concatenate(
+            [np.ones(part.sequences) if part.weights is None else part.weights for part in parts]
+        )
+    attributes = None
+    if parts[0].attributes is not None:
+        counts = np.concatenate([np.diff(part.attributes.indptr) for part in parts])
+        attributes = AttributeRows(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            names=[name for part in parts for name in part.attributes.names],
+            values=np.concatenate([part.attributes.values for part in parts]),
+        )
+    return Corpus(
+        source=parts[0].source,
+        columns=tuple(
+            [value for part in parts for value in part.columns[c]] for c in range(parts[0].width)
+        ),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        lines=np.concatenate([part.lines for part in parts]),
+        weights=weights,
+        attributes=attributes,
+    )
+
+
+def _attribute_subset(attributes: AttributeRows, rows: np.ndarray) -> AttributeRows:
+    counts = np.diff(attributes.indptr)[rows]
+    entries = sequence_rows(attributes.indptr, rows)
+    return AttributeRows(
+        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        names=[attributes.names[i] for i in entries.tolist()],
+        values=attributes.values[entries],
+    )

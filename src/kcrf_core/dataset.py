@@ -1,0 +1,111 @@
+"""Encoded data: what the numerics see of a corpus.
+
+Inputs are three blocks side by side, each possibly empty: categorical columns as integer codes, real
+columns, and sparse attributes. Windows are already laid out, so a row says all that a clique at that
+position looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+
+from .corpus import sequence_rows
+
+NOTHING = -1  # a code that equals no other: a value too rare to be kept
+UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The x-part of N cliques of one term: rows whose inner product the kernels are made of."""
+
+    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value
+    sizes: np.ndarray  # [C] int64, codes of column c are below sizes[c]
+    real: np.ndarray  # [N, R] float64
+    bag: scipy.sparse.csr_array | None  # [N, A] float64, or None
+    unseen: np.ndarray  # [N] float64, squared length of what training never saw
+
+    def __len__(self) -> int:
+        return len(self.unseen)
+
+    def take(self, rows: slice | np.ndarray) -> Inputs:
+        return Inputs(
+            self.codes[rows],
+            self.sizes,
+            self.real[rows],
+            None if self.bag is None else self.bag[rows],
+            self.unseen[rows],
+        )
+
+    def squared_norms(self) -> np.ndarray:
+        """<x, x> of each row, [N] float64."""
+        norms = self.unseen + (self.codes >= 0).sum(axis=1)
+        norms += np.einsum("nr,nr->n", self.real, self.real)
+        if self.bag is not None:
+            norms += self.bag.multiply(self.bag).sum(axis=1)
+        return norms
+
+    def distinct(self) -> np.ndarray:
+        """Row numbers of the first of each group of equal rows, ascending (Lemma 6)."""
+        keys = [self.codes.astype(np.float64), self.real]
+        if self.bag is not None:
+            keys.append(_row_numbers(self.bag)[:, None])
+        rows = np.ascontiguousarray(np.hstack(keys)) + 0.0  # minus zero equals zero
+        if rows.shape[1] == 0:
+            return np.zeros(min(1, len(self)), dtype=np.int64)
+        packed = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        return np.sort(np.unique(packed, return_index=True)[1])
+
+
+def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
+    """A number for each row, the same for equal rows. Rows must have sorted indices."""
+    seen: dict[bytes, int] = {}
+    numbers = np.empty(bag.shape[0])
+    for t in range(bag.shape[0]):
+        part = slice(bag.indptr[t], bag.indptr[t + 1])
+        key = bag.indices[part].tobytes() + b"|" + bag.data[part].tobytes()
+        numbers[t] = seen.setdefault(key, len(seen))
+    return numbers
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """N encoded positions in S sequences, with labels where they are known."""
+
+    offsets: np.ndarray  # [S+1] int64
+    lines: np.ndarray  # [N] int64, where each position stands in its source
+    labels: np.ndarray | None  # [N] int32 numbers of gold labels, -1 for one the encoding does not know
+    weights: np.ndarray | None  # [S] float64
+    codes: np.ndarray  # [N, C] int32
+    real: np.ndarray  # [N, R] float64
+    bag: scipy.sparse.csr_array | None  # [N, A] float64
+    bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
+
+    @property
+    def positions(self) -> int:
+        return len(self.lines)
+
+    @property
+    def sequences(self) -> int:
+        return len(self.offsets) - 1
+
+    def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
+        """The sequences numbered `which`, in that order."""
+        which = np.asarray(which, dtype=np.int64)
+        rows = sequence_rows(self.offsets, which)
+        lengths = np.diff(self.offsets)[which]
+        return replace(
+            self,
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            lines=self.lines[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[which],
+            codes=self.codes[rows],
+            real=self.real[rows],
+            bag=None if self.bag is None else self.bag[rows],
+            bag_unseen=self.bag_unseen[rows],
+        )

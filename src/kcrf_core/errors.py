@@ -1,0 +1,37 @@
+"""What can go wrong, one class per exit code (the command line maps them in one place).
+
+Every message says where, what, and what to do, in one line.
+"""
+
+from __future__ import annotations
+
+
+class KcrfError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class ConfigError(KcrfError):
+    """An option, a configuration file or a template that cannot be meant."""
+
+
+class DataError(KcrfError):
+    """Input data that cannot be read as what it should be.
+
+    `path` is the name shown to the user, `line` counts from 1; both may be unknown.
+    """
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None):
+        self.message, self.path, self.line = message, path, line
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + message)
+
+    def __reduce__(self):  # Exception's own would lose path and line on the way out of a worker process
+        return type(self), (self.message, self.path, self.line)
+
+
+class FileFormatError(KcrfError):
+    """An `.npz` file that is not ours, is damaged, or does not fit the others."""
+
+
+class NumericError(KcrfError):
+    """The arithmetic broke down; the message names the cause and the remedy."""

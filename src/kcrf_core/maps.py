@@ -1,0 +1,227 @@
+"""Feature maps: operators Phi [N, D] with Phi Phi^T = K, or nearly (DESIGN: where kernels live).
+
+A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
+
+    prepare(W)            W in the form that `add_scores` wants, once per evaluation
+    add_scores            out += Phi[rows] W
+    adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
+    adjoint               Phi^T R from those sums and R, in double precision
+
+`explicit` holds sparse and dense columns themselves (linear kernel); `reduced` holds K_NB for pivots B with
+L L^T = K_BB and folds L into the thin side: Phi W = K_NB (L^-T W), Phi^T R = L^-1 (K_NB^T R).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from . import _sparse
+from .dataset import Inputs
+from .errors import NumericError
+from .kernels import Kernel, Pivots
+from .parallel import Workers, ranges
+
+ROWS_PER_TASK = 1024
+FEATURES_PER_TASK = 8192
+
+
+class FeatureMap(Protocol):
+    """What training needs of a map on its N positions."""
+
+    size: int  # D
+    dense_size: int  # values of a row that are held densely
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
+
+    def add_scores(self, prepared: object, rows: slice, out: np.ndarray) -> None: ...
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None: ...
+
+    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray: ...
+
+    def column_squares(self) -> np.ndarray | None: ...
+
+    def residual(self, workers: Workers) -> np.ndarray | None: ...
+
+    def subset(self, rows: np.ndarray) -> FeatureMap: ...
+
+
+# ----------------------------------------------------------------------------- explicit
+
+
+@dataclass(frozen=True)
+class _Compressed:
+    """Compressed rows in the types that the Cython core takes; no values means all ones."""
+
+    indptr: np.ndarray  # [n+1] int64
+    indices: np.ndarray  # [nnz] int32
+    values: dict[np.dtype, np.ndarray]
+
+    @classmethod
+    def of(cls, matrix: scipy.sparse.csr_array) -> _Compressed:
+        ones = bool((matrix.data == 1).all())
+        data = matrix.data[:0] if ones else matrix.data
+        values = {np.dtype(kind): data.astype(kind) for kind in (np.float32, np.float64)}
+        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), values)
+
+
+def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
+    """Categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
+    N, C = inputs.codes.shape
+    present = inputs.codes >= 0
+    first = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    indices = (inputs.codes + first[:-1])[present]
+    data = np.ones(len(indices))
+    one_hot = scipy.sparse.csr_array((data, indices, indptr), shape=(N, int(first[-1])))
+    if inputs.bag is None:
+        return one_hot
+    return scipy.sparse.csr_array(scipy.sparse.hstack([one_hot, inputs.bag], format="csr"))
+
+
+class ExplicitMap:
+    """The linear kernel's own features: D = sparse columns, then real ones."""
+
+    def __init__(self, sparse: scipy.sparse.csr_array, dense: np.ndarray, dtype: np.dtype | type):
+        self._matrix, self._dense = sparse, np.ascontiguousarray(dense, dtype=dtype)
+        self._rows = _Compressed.of(sparse)
+        self._columns = _Compressed.of(sparse.T.tocsr())
+        self.sparse_size, self.dense_size = sparse.shape[1], dense.shape[1]
+        self.size = self.sparse_size + self.dense_size
+
+    @classmethod
+    def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        return cls(sparse_block(inputs), inputs.real, dtype)
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        W = np.ascontiguousarray(W, dtype=dtype)
+        return W[: self.sparse_size], W[self.sparse_size :]
+
+    def add_scores(self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray) -> None:
+        sparse, dense = prepared
+        if self.dense_size:
+            out += self._dense[rows].astype(out.dtype, copy=False) @ dense
+        if self.sparse_size:
+            part = self._rows
+            _sparse.multiply(
+                part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out
+            )
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None:
+        if not self.dense_size:
+            return None
+        return self._dense[rows].astype(R.dtype, copy=False).T @ R
+
+    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+        # Feature by feature through the transpose: no thread needs a gradient of its own.
+        out = np.empty((self.size, R.shape[1]))
+        part = self._columns
+
+        def task(features: slice) -> None:
+            _sparse.gather(
+                part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out
+            )
+
+        workers.run(task, ranges(self.sparse_size, FEATURES_PER_TASK))
+        if self.dense_size:
+            out[self.sparse_size :] = summed
+        return out
+
+    def residual(self, workers: Workers) -> None:
+        return None  # nothing lies outside
+
+    def column_squares(self) -> np.ndarray:
+        """Sum of squares of each column, [D]."""
+        squares = self._matrix.multiply(self._matrix).sum(axis=0)
+        return np.concatenate([squares, np.square(self._dense, dtype=np.float64).sum(axis=0)])
+
+    def subset(self, rows: np.ndarray) -> ExplicitMap:
+        return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
+
+
+# ----------------------------------------------------------------------------- reduced
+
+
+def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
+    """L [M, M] with L L^T = K_BB, in double precision."""
+    K = Pivots(pivots, kernel).gram(pivots)
+    try:
+        return cholesky(K, lower=True)
+    except LinAlgError:
+        raise NumericError(
+            "the kernel matrix of the pivots is not positive definite: some of them are alike; "
+            "choose fewer pivots, or a kernel with a larger gamma"
+        ) from None
+
+
+class ReducedMap:
+    """K_NB against pivots B, whitened on the thin side."""
+
+    def __init__(
+        self,
+        K: np.ndarray,  # [N, M]
+        triangle: np.ndarray,  # [M, M] L
+        diagonal: np.ndarray,  # [N] k(x, x)
+        residual: np.ndarray | None = None,  # [N] where the selection has it already
+    ):
+        self._K, self.triangle, self._diagonal, self._residual = K, triangle, diagonal, residual
+        self.size = self.dense_size = len(triangle)
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Inputs,
+        kernel: Kernel,
+        pivots: Inputs,
+        workers: Workers,
+        dtype: np.dtype | type,
+        residual: np.ndarray | None = None,
+    ) -> ReducedMap:
+        prepared = Pivots(pivots, kernel, dtype)
+        K = np.empty((len(inputs), len(pivots)), dtype=dtype)
+        workers.run(
+            lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK)
+        )
+        return cls(K, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), residual)
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        """alpha = L^-T W: scores are k(x, B) alpha."""
+        return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return np.ascontiguousarray(self.dual(W), dtype=dtype)
+
+    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
+        out += self._K[rows].astype(out.dtype, copy=False) @ prepared
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray:
+        return self._K[rows].astype(R.dtype, copy=False).T @ R
+
+    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+        return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+
+    def column_squares(self) -> None:
+        return None  # whitened columns differ little, and finding out costs as much as many passes
+
+    def residual(self, workers: Workers) -> np.ndarray:
+        """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
+        if self._residual is None:
+            inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._K.dtype)
+            out = np.empty(len(self._K))
+
+            def task(part: slice) -> None:
+                phi = self._K[part] @ inverse
+                out[part] = self._diagonal[part] - np.square(phi, dtype=np.float64).sum(axis=1)
+
+            workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
+            self._residual = np.maximum(out, 0.0)
+        return self._residual
+
+    def subset(self, rows: np.ndarray) -> ReducedMap:
+        residual = None if self._residual is None else self._residual[rows]
+        return ReducedMap(self._K[rows], self.triangle, self._diagonal[rows], residual)

@@ -1,0 +1,244 @@
+"""A trained model: what scores new positions and labels them, and its file.
+
+A model is self-contained and immutable. Node terms keep either the weights of an explicit map or pivots with
+the dual coefficients alpha = L^-T W, for which scores are k(x, B) alpha.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from . import _sparse, chain
+from .corpus import Corpus
+from .dataset import Dataset, Inputs
+from .encoding import Encoding
+from .kernels import Kernel, Pivots, kernel_from_dict, kernel_to_dict
+from .maps import sparse_block
+from .posterior import score_columns, spread
+from .storage import Contents, read_container, write_container
+
+# Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class ExplicitTerm:
+    """Weights of the linear kernel's own features."""
+
+    name: str
+    features: tuple[str, ...]
+    weights: np.ndarray  # [D, C] float64, sparse features first, then real columns
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        sparse = sparse_block(inputs)
+        D = sparse.shape[1]
+        if D:
+            _sparse.multiply(
+                sparse.indptr.astype(np.int64),
+                sparse.indices.astype(np.int32),
+                sparse.data,
+                self.weights[:D],
+                0,
+                len(inputs),
+                out,
+            )
+        if inputs.real.shape[1]:
+            out += inputs.real @ self.weights[D:]
+
+
+@dataclass(frozen=True)
+class KernelTerm:
+    """Pivots and their dual coefficients."""
+
+    name: str
+    features: tuple[str, ...]
+    kernel: Kernel
+    pivots: Inputs  # [M]
+    lines: np.ndarray  # [M] int64, where the pivots stand in the training data
+    alpha: np.ndarray  # [M, C] float64
+
+    @cached_property
+    def _prepared(self) -> Pivots:
+        return Pivots(self.pivots, self.kernel)
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        out += self._prepared.gram(inputs) @ self.alpha
+
+
+Term = ExplicitTerm | KernelTerm
+
+
+@dataclass(frozen=True)
+class Model:
+    """Terms, edge potentials, and the encoding that feeds them."""
+
+    encoding: Encoding
+    terms: tuple[Term, ...]
+    edges: chain.Edges
+    info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.encoding.labels
+
+    @property
+    def score_columns(self) -> int:
+        return score_columns(len(self.labels))
+
+    def scores(self, dataset: Dataset) -> np.ndarray:
+        """Node scores F, [N, Y] float64."""
+        columns = np.zeros((dataset.positions, self.score_columns))
+        for term in self.terms:
+            inputs = self.encoding.inputs(dataset, term.features)
+            for first in range(0, dataset.positions, ROWS_AT_ONCE):
+                rows = slice(first, first + ROWS_AT_ONCE)
+                term.add_scores(inputs.take(rows), columns[rows])
+        return spread(columns, len(self.labels))
+
+    def tag(self, dataset: Dataset) -> np.ndarray:
+        """Numbers of the best labels, [N] int32."""
+        return chain.viterbi(self.scores(dataset), self.edges, dataset.offsets)[0]
+
+    def tag_corpus(self, corpus: Corpus) -> list[str]:
+        """The best labels of a corpus, with or without gold ones."""
+        best = self.tag(self.encoding.encode(corpus))
+        return [self.labels[number] for number in best.tolist()]
+
+    def marginals(self, dataset: Dataset) -> np.ndarray:
+        """p(y_t | x), [N, Y]."""
+        return chain.marginals(self.scores(dataset), self.edges, dataset.offsets).node
+
+    # ------------------------------------------------------------------------- storage
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        header, arrays = self.encoding.pack()
+        header |= {"info": self.info, "terms": []}
+        for number, term in enumerate(self.terms):
+            at = f"term{number}"
+            entry: dict[str, Any] = {"name": term.name, "features": list(term.features)}
+            if isinstance(term, ExplicitTerm):
+                entry["map"] = "explicit"
+                arrays[f"{at}.weights"] = term.weights
+            else:
+                entry |= {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
+                arrays[f"{at}.alpha"] = term.alpha
+                arrays |= pack_pivots(term.pivots, term.lines, at)
+            header["terms"].append(entry)
+        arrays["transitions"], arrays["start"], arrays["end"] = (
+            self.edges.transitions,
+            self.edges.start,
+            self.edges.end,
+        )
+        write_container(path, "model", header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        contents = read_container(path, "model")
+        encoding = Encoding.unpack(contents)
+        Y, C = len(encoding.labels), score_columns(len(encoding.labels))
+        terms: list[Term] = []
+        for number, entry in enumerate(contents.get("terms", list)):
+            at = f"term{number}"
+            name, features = term_entry(contents, encoding, entry, at)
+            inputs = empty_inputs(encoding, features)
+            if entry.get("map") == "explicit":
+                weights = contents.array(f"{at}.weights", "float64", 2)
+                if weights.shape != (explicit_size(inputs), C):
+                    raise contents.error(f"'{at}.weights' does not fit its features")
+                terms.append(ExplicitTerm(name, features, weights))
+            elif entry.get("map") == "reduced":
+                kernel = unpack_kernel(contents, entry, at)
+                pivots, lines = unpack_pivots(contents, inputs, at)
+                alpha = contents.array(f"{at}.alpha", "float64", 2)
+                if alpha.shape != (len(pivots), C):
+                    raise contents.error(f"'{at}.alpha' does not fit its pivots")
+                terms.append(KernelTerm(name, features, kernel, pivots, lines, alpha))
+            else:
+                raise contents.error(f"'{at}' has an unknown map")
+        edges = chain.Edges(
+            contents.array("transitions", "float64", 2),
+            contents.array("start", "float64", 1),
+            contents.array("end", "float64", 1),
+        )
+        if edges.transitions.shape != (Y, Y) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
+            raise contents.error("transitions do not fit the labels")
+        return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+# ----------------------------------------------------------------------------- parts shared with basis files
+
+
+def term_entry(
+    contents: Contents, encoding: Encoding, entry: Any, at: str
+) -> tuple[str, tuple[str, ...]]:
+    """Name and features of a stored term, checked against the encoding."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise contents.error(f"'{at}' is not a term")
+    features = entry.get("features")
+    if not isinstance(features, list) or not set(map(str, features)) <= set(encoding.names):
+        raise contents.error(f"'{at}' names features that the encoding does not have")
+    return entry["name"], tuple(map(str, features))
+
+
+def empty_inputs(encoding: Encoding, features: Sequence[str]) -> Inputs:
+    """Inputs of no position: the shape of the named features."""
+    return encoding.inputs(encoding.empty_dataset(), features)
+
+
+def explicit_size(inputs: Inputs) -> int:
+    bag = 0 if inputs.bag is None else inputs.bag.shape[1]
+    return int(inputs.sizes.sum()) + bag + inputs.real.shape[1]
+
+
+def unpack_kernel(contents: Contents, entry: dict[str, Any], at: str) -> Kernel:
+    try:
+        return kernel_from_dict(entry["kernel"])
+    except (ValueError, TypeError, KeyError):
+        raise contents.error(f"'{at}' has an unknown kernel") from None
+
+
+def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndarray]:
+    arrays = {f"{at}.codes": pivots.codes, f"{at}.real": pivots.real, f"{at}.lines": lines}
+    if pivots.bag is not None:
+        arrays |= {
+            f"{at}.bag.indptr": pivots.bag.indptr.astype(np.int64),
+            f"{at}.bag.indices": pivots.bag.indices.astype(np.int32),
+            f"{at}.bag.values": pivots.bag.data,
+        }
+    return arrays
+
+
+def unpack_pivots(contents: Contents, like: Inputs, at: str) -> tuple[Inputs, np.ndarray]:
+    """Pivots and their lines; `like` has the shape of the term's features."""
+    codes = contents.array(f"{at}.codes", "int32", 2)
+    real = contents.array(f"{at}.real", "float64", 2)
+    lines = contents.array(f"{at}.lines", "int64", 1)
+    M = len(lines)
+    if codes.shape != (M, like.codes.shape[1]) or real.shape != (M, like.real.shape[1]):
+        raise contents.error(f"the pivots of '{at}' do not fit its features")
+    if codes.size and (codes.min() < -1 or (codes >= like.sizes).any()):
+        raise contents.error(f"the pivots of '{at}' hold codes out of range")
+    bag = None
+    if like.bag is not None:
+        indptr = contents.array(f"{at}.bag.indptr", "int64", 1)
+        indices = contents.array(f"{at}.bag.indices", "int32", 1)
+        values = contents.array(f"{at}.bag.values", "float64", 1)
+        width = like.bag.shape[1]
+        if (
+            len(indptr) != M + 1
+            or indptr[0] != 0
+            or indptr[-1] != len(indices)
+            or np.any(np.diff(indptr) < 0)
+            or len(values) != len(indices)
+            or (len(indices) and not 0 <= indices.min() <= indices.max() < width)
+        ):
+            raise contents.error(f"the attributes of the pivots of '{at}' do not fit")
+        bag = scipy.sparse.csr_array((values, indices, indptr), shape=(M, width))
+    return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines

@@ -1,0 +1,292 @@
+"""The negative log-posterior, its gradient, and what they prove about the optimum.
+
+    P(theta) = sum_j |theta_j|^2 / (2 sigma_j^2) - sum_i w_i log p(y^i | x^i; theta)                 (15)
+    gradient   Phi^T (p - e_y) + W / sigma^2                                                    (21), (28)
+    min P >= P - sum_j (sigma_j^2 / 2) |gradient_j|^2                                             Lemma 9
+
+theta is one vector: the weights W [D, C] of each node term, row by row, then T [Y, Y], s [Y] and e [Y] of the
+edge term. With two labels a node term has one column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2:
+exactly the objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import chain
+from .corpus import sequence_rows
+from .maps import FeatureMap
+from .parallel import Workers, sequence_chunks
+
+# Positions per chunk: enough to keep BLAS busy, few enough that a chunk of a reduced map stays in cache.
+SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096
+CHUNK_VALUES = 1 << 20
+
+_HALF = np.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Labelled sequences, without their inputs."""
+
+    labels: np.ndarray  # [N] int32
+    offsets: np.ndarray  # [S+1] int64
+    weights: np.ndarray  # [S] float64
+    label_count: int  # Y
+
+    @property
+    def positions(self) -> int:
+        return len(self.labels)
+
+    def subset(self, which: np.ndarray) -> Problem:
+        """The sequences numbered `which`."""
+        rows = sequence_rows(self.offsets, which)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
+        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """P and its gradient at one point, with the lower bound that they prove."""
+
+    value: float  # P
+    log_likelihood: float  # weighted sum of log p(y | x)
+    gradient: np.ndarray  # like theta
+    lower: float  # min P is at least this
+
+
+def score_columns(label_count: int) -> int:
+    """Columns of node scores: one for two labels, else one for each."""
+    return 1 if label_count == 2 else label_count
+
+
+def spread(columns: np.ndarray, label_count: int) -> np.ndarray:
+    """Node scores [n, Y] of score columns [n, C]."""
+    if label_count != 2:
+        return columns
+    scores = np.empty((len(columns), 2), dtype=columns.dtype)
+    np.multiply(columns[:, 0], _HALF, out=scores[:, 0])
+    np.negative(scores[:, 0], out=scores[:, 1])
+    return scores
+
+
+def gathered(residuals: np.ndarray, label_count: int) -> np.ndarray:
+    """Adjoint of `spread`: [n, Y] to [n, C]."""
+    if label_count != 2:
+        return residuals
+    difference = (residuals[:, 0] - residuals[:, 1])[:, None]
+    difference *= residuals.dtype.type(_HALF)
+    return difference
+
+
+class Posterior:
+    """P over a problem, for given maps and prior variances. Evaluations share nothing but the data."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        maps: Sequence[FeatureMap],
+        sigma2: Sequence[float],  # of each node term
+        edge_sigma2: float | None,  # None: no edge term
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+    ):
+        self.problem, self.maps, self.workers = problem, tuple(maps), workers
+        self.dtype = np.dtype(dtype)
+        self.columns = score_columns(problem.label_count)
+        Y = problem.label_count
+        sizes = [feature_map.size * self.columns for feature_map in maps]
+        variances = list(sigma2)
+        self.has_edge = edge_sigma2 is not None
+        if self.has_edge:
+            sizes.append(Y * Y + 2 * Y)
+            variances.append(edge_sigma2)
+        ends = np.cumsum(sizes)
+        self.blocks = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
+        self.sigma2 = np.array(variances, dtype=np.float64)  # [blocks]
+        self.size = int(ends[-1]) if len(ends) else 0
+        widest = max((feature_map.dense_size for feature_map in maps), default=0)
+        per_chunk = min(max(CHUNK_VALUES // max(widest, 1), SMALLEST_CHUNK), LARGEST_CHUNK)
+        self._chunks = sequence_chunks(problem.offsets, per_chunk)
+        self._observed = _observed_edges(problem) if self.has_edge else None
+
+    def with_sigma2(self, sigma2: Sequence[float], edge_sigma2: float | None) -> Posterior:
+        """The same problem under another prior."""
+        return Posterior(self.problem, self.maps, sigma2, edge_sigma2, self.workers, self.dtype)
+
+    def weights_of(self, theta: np.ndarray, term: int) -> np.ndarray:
+        """W [D, C] of a node term."""
+        return theta[self.blocks[term]].reshape(self.maps[term].size, self.columns)
+
+    def edges_of(self, theta: np.ndarray) -> chain.Edges:
+        Y = self.problem.label_count
+        if not self.has_edge:
+            return chain.Edges.zeros(Y)
+        part = theta[self.blocks[-1]]
+        return chain.Edges(part[: Y * Y].reshape(Y, Y), part[Y * Y : Y * Y + Y], part[Y * Y + Y :])
+
+    def evaluate(self, theta: np.ndarray, dtype: np.dtype | type | None = None) -> Evaluation:
+        """P, gradient and lower bound; scores in `dtype`, sums always in double precision."""
+        dtype = self.dtype if dtype is None else np.dtype(dtype)
+        problem, Y = self.problem, self.problem.label_count
+        edges = self.edges_of(theta)
+        prepared = [m.prepare(self.weights_of(theta, j), dtype) for j, m in enumerate(self.maps)]
+        residuals = np.empty((problem.positions, self.columns), dtype=dtype)  # [N, C]
+        log_likelihood = 0.0
+        summed: list[np.ndarray | None] = [None] * len(self.maps)
+        transitions, start, end = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
+
+        def chunk(bounds: tuple[int, int]) -> tuple:
+            first, last = bounds
+            offsets = problem.offsets[first : last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            scores = self._scores(prepared, rows, dtype)
+            weights = problem.weights[first:last]
+            local = offsets - offsets[0]
+            labels = problem.labels[rows]
+            likely = chain.marginals(scores, edges, local, weights)
+            gold = chain.path_scores(scores, edges, local, labels)
+            error = likely.node  # p - e_y, weighted
+            error[np.arange(len(labels)), labels] -= 1
+            if not (weights == 1).all():
+                error *= np.repeat(weights, np.diff(local)).astype(dtype)[:, None]
+            residuals[rows] = gathered(error, Y)
+            parts = [m.adjoint_rows(residuals[rows], rows) for m in self.maps]
+            return (
+                float(weights @ (gold - likely.log_z)),
+                parts,
+                likely.edge,
+                error[local[:-1]].sum(axis=0, dtype=np.float64),
+                error[local[1:] - 1].sum(axis=0, dtype=np.float64),
+            )
+
+        for likelihood, parts, chunk_edges, chunk_start, chunk_end in self.workers.map(chunk, self._chunks):
+            log_likelihood += likelihood
+            transitions += chunk_edges
+            start += chunk_start
+            end += chunk_end
+            for j, part in enumerate(parts):
+                if part is not None:
+                    if summed[j] is None:
+                        summed[j] = part.astype(np.float64)
+                    else:
+                        summed[j] += part
+
+        gradient = np.empty(self.size)
+        for j, feature_map in enumerate(self.maps):
+            gradient[self.blocks[j]] = feature_map.adjoint(summed[j], residuals, self.workers).ravel()
+        if self.has_edge:
+            gradient[self.blocks[-1]] = np.concatenate(
+                [(transitions - self._observed).ravel(), start, end]
+            )
+        prior = lower_terms = 0.0
+        for block, variance in zip(self.blocks, self.sigma2, strict=True):
+            part = theta[block]
+            gradient[block] += part / variance
+            prior += float(part @ part) / (2 * variance)
+            lower_terms += variance / 2 * float(gradient[block] @ gradient[block])
+        value = prior - log_likelihood
+        return Evaluation(value, log_likelihood, gradient, value - lower_terms)
+
+    def curvature_guess(self) -> np.ndarray:
+        """The Hessian's diagonal at theta = 0, transitions ignored, where maps know their columns; else the prior's.
+
+        Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
+        on text.
+        """
+        Y, N = self.problem.label_count, self.problem.positions
+        variance = (1 - 1 / Y) / Y  # variance of one label's indicator under uniform marginals
+        guess = np.empty(self.size)
+        for j, feature_map in enumerate(self.maps):
+            squares = feature_map.column_squares()
+            per_row = np.zeros(feature_map.size) if squares is None else squares * variance
+            guess[self.blocks[j]] = np.repeat(per_row, self.columns) + 1 / self.sigma2[j]
+        if self.has_edge:
+            guess[self.blocks[-1]] = N * variance / Y + 1 / self.sigma2[-1]
+        return guess
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """Weighted sum of log p(y | x) alone, for held-out sequences."""
+        edges, problem = self.edges_of(theta), self.problem
+        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
+
+        def chunk(bounds: tuple[int, int]) -> float:
+            first, last = bounds
+            offsets = problem.offsets[first : last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            scores = self._scores(prepared, rows, self.dtype)
+            local = offsets - offsets[0]
+            gold = chain.path_scores(scores, edges, local, problem.labels[rows])
+            return float(problem.weights[first:last] @ (gold - chain.marginals(scores, edges, local).log_z))
+
+        return sum(self.workers.map(chunk, self._chunks))
+
+    def accuracy(self, theta: np.ndarray) -> float:
+        """Part of the positions whose most probable labelling is right."""
+        edges, problem = self.edges_of(theta), self.problem
+        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
+
+        def chunk(bounds: tuple[int, int]) -> int:
+            first, last = bounds
+            offsets = problem.offsets[first : last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            scores = self._scores(prepared, rows, self.dtype)
+            best, _ = chain.viterbi(scores, edges, offsets - offsets[0])
+            return int((best == problem.labels[rows]).sum())
+
+        return sum(self.workers.map(chunk, self._chunks)) / max(problem.positions, 1)
+
+    def squared_errors(self, theta: np.ndarray) -> np.ndarray:
+        """|w (p_t - e_{y_t})|^2 of each position, [N]."""
+        edges, problem = self.edges_of(theta), self.problem
+        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
+        out = np.empty(problem.positions)
+
+        def chunk(bounds: tuple[int, int]) -> None:
+            first, last = bounds
+            offsets = problem.offsets[first : last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            local = offsets - offsets[0]
+            error = chain.marginals(self._scores(prepared, rows, self.dtype), edges, local).node
+            error[np.arange(len(error)), problem.labels[rows]] -= 1
+            squares = np.square(error, dtype=np.float64).sum(axis=1)
+            out[rows] = squares * np.repeat(problem.weights[first:last], np.diff(local)) ** 2
+
+        self.workers.run(chunk, self._chunks)
+        return out
+
+    def outside_estimate(self, theta: np.ndarray) -> float:
+        """Estimate of what P could still lose outside the pivots: sum_j (sigma_j^2/2) sum_t d_t |m_t|^2.
+
+        It takes (Corollary 10) only the diagonal of the residual kernel, so it is no bound.
+        """
+        residuals = [feature_map.residual(self.workers) for feature_map in self.maps]
+        if all(residual is None for residual in residuals):
+            return 0.0
+        squares = self.squared_errors(theta)
+        return sum(
+            float(variance / 2 * (residual @ squares))
+            for variance, residual in zip(self.sigma2, residuals, strict=False)
+            if residual is not None
+        )
+
+    def _scores(self, prepared: list[object], rows: slice, dtype: np.dtype) -> np.ndarray:
+        """Node scores [n, Y] of some rows."""
+        columns = np.zeros((rows.stop - rows.start, self.columns), dtype=dtype)
+        for feature_map, ready in zip(self.maps, prepared, strict=True):
+            feature_map.add_scores(ready, rows, columns)
+        return spread(columns, self.problem.label_count)
+
+
+def _observed_edges(problem: Problem) -> np.ndarray:
+    """Weighted counts of transitions in the labels, [Y, Y]."""
+    counts = np.zeros((problem.label_count, problem.label_count))
+    inside = np.ones(problem.positions, dtype=bool)
+    inside[problem.offsets[:-1][np.diff(problem.offsets) > 0]] = False
+    t = np.flatnonzero(inside)
+    weights = np.repeat(problem.weights, np.diff(problem.offsets))
+    np.add.at(counts, (problem.labels[t - 1], problem.labels[t]), weights[t])
+    return counts

@@ -1,0 +1,137 @@
+"""What every solver shares: counting passes, the certificate, and when to stop.
+
+A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen
+(Lemma 9 holds at each of them), tells the observer, and ends the solver by raising `Stop`. The last word on
+a certificate is always an evaluation in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import NumericError
+from ..posterior import Evaluation, Posterior
+
+CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    theta: np.ndarray
+    value: float  # P there, in double precision
+    lower: float  # the best lower bound on min P
+    passes: int  # evaluations of P and its gradient over all data
+    reason: str  # why it stopped: one of the constants above
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.value, self.lower)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solver stands, for an observer."""
+
+    passes: int
+    value: float
+    gap: float
+
+
+def relative_gap(value: float, lower: float) -> float:
+    """(P - lower) / lower, infinite while the bound says nothing."""
+    if value <= lower:
+        return 0.0
+    return (value - lower) / lower if lower > 0 else np.inf
+
+
+class Stop(Exception):
+    """Raised out of an evaluation when the run is over; carries its result."""
+
+    def __init__(self, result: SolverResult):
+        self.result = result
+
+
+class Run:
+    """The budget and the books of one minimisation."""
+
+    def __init__(
+        self,
+        tolerance: float,
+        max_passes: int,
+        observe: Callable[[Progress], None] | None = None,
+        interrupted: Callable[[], bool] | None = None,
+    ):
+        self.tolerance, self.max_passes = tolerance, max_passes
+        self._observe, self._interrupted = observe, interrupted
+        self.passes = 0
+        self._double = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._best: tuple[float, np.ndarray] | None = None  # the smallest P, and where
+        self._lower: tuple[float, np.ndarray] | None = None  # the largest lower bound, and where
+
+    def evaluate(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
+        """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
+        found = self._pass(posterior, theta)
+        if self._gap() <= self.tolerance:
+            if self._in_double(posterior):
+                self._stop(posterior, CERTIFIED)
+            found = self._confirm(posterior)
+        if self.passes >= self.max_passes:
+            self._stop(posterior, PASSES)
+        if self._interrupted is not None and self._interrupted():
+            self._stop(posterior, INTERRUPTED)
+        return found
+
+    def raise_precision(self, posterior: Posterior) -> None:
+        """Called when a solver can make no more progress: go on in double precision, or give up."""
+        if self._in_double(posterior):
+            self._stop(posterior, PRECISION)
+        self._double = True
+        self._forget()
+
+    def _in_double(self, posterior: Posterior) -> bool:
+        return self._double or posterior.dtype == np.float64
+
+    def _gap(self) -> float:
+        return relative_gap(self._best[0], self._lower[0])
+
+    def _pass(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
+        self.passes += 1
+        found = posterior.evaluate(theta, np.float64 if self._double else None)
+        if not np.isfinite(found.value):
+            if self._best is None:
+                raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
+            return found
+        if self._best is None or found.value < self._best[0]:
+            self._best = (found.value, theta)
+        if self._lower is None or found.lower > self._lower[0]:
+            self._lower = (found.lower, theta)
+        if self._observe is not None:
+            self._observe(Progress(self.passes, found.value, self._gap()))
+        return found
+
+    def _confirm(self, posterior: Posterior) -> Evaluation:
+        """Certify the best point in double precision; where that fails, the run goes on in it from there."""
+        best, lowest = self._best[1], self._lower[1]
+        self._double = True
+        self._forget()
+        found = self._pass(posterior, best)
+        if self._gap() > self.tolerance and lowest is not best:
+            self._pass(posterior, lowest)
+        if self._gap() <= self.tolerance:
+            self._stop(posterior, CERTIFIED)
+        return found
+
+    def _stop(self, posterior: Posterior, reason: str) -> None:
+        if not self._in_double(posterior):
+            best = self._best[1]
+            self._double = True
+            self._forget()
+            self._pass(posterior, best)
+        value, theta = self._best
+        raise Stop(SolverResult(theta, value, min(self._lower[0], value), self.passes, reason))

@@ -1,0 +1,148 @@
+"""Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
+
+A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word,
+what kind of file it is, a format number and the version that wrote it. There is no pickle, no path, no
+time and no host in it, so equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from ._version import __version__
+from .errors import FileFormatError
+
+MAGIC = "kcrf"
+FORMAT = 1
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:  # a device or a pipe, such as /dev/null, cannot be replaced
+            yield stream
+        return
+    target = os.path.realpath(path)  # a link keeps pointing where it pointed
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kcrf-", suffix=".tmp")
+    except OSError as error:  # name what the user asked for, not our temporary file
+        raise OSError(error.errno, error.strerror, path) from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
+    """Strings as one UTF-8 blob and the offsets of their ends, under `name.text` and `name.ends`."""
+    encoded = [string.encode("utf-8") for string in strings]
+    ends = np.cumsum([len(item) for item in encoded], dtype=np.int64) if encoded else np.zeros(0, np.int64)
+    return {f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}.ends": ends}
+
+
+class Contents:
+    """What was read from a container; every access checks what it hands out."""
+
+    def __init__(self, path: str, header: dict[str, Any], arrays: dict[str, np.ndarray]):
+        self.path, self.header, self.arrays = path, header, arrays
+
+    def error(self, message: str) -> FileFormatError:
+        return FileFormatError(f"{self.path}: damaged or altered: {message}")
+
+    def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
+        """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like)."""
+        array = self.arrays.get(name)
+        if array is None:
+            raise self.error(f"'{name}' is missing")
+        if array.dtype != np.dtype(kind) or array.ndim != ndim:
+            raise self.error(f"'{name}' is {array.dtype}{list(array.shape)}, expected {ndim}-dimensional {kind}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise self.error(f"'{name}' holds values that are not finite")
+        return np.ascontiguousarray(array)
+
+    def strings(self, name: str) -> list[str]:
+        text = self.array(f"{name}.text", "uint8", 1).tobytes()
+        ends = self.array(f"{name}.ends", "int64", 1)
+        if len(ends) and (ends[0] < 0 or ends[-1] != len(text) or np.any(np.diff(ends) < 0)):
+            raise self.error(f"'{name}' has offsets that do not fit its text")
+        starts = [0, *ends[:-1].tolist()]
+        try:
+            return [text[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True)]
+        except UnicodeDecodeError:
+            raise self.error(f"'{name}' is not UTF-8") from None
+
+    def get(self, key: str, kind: type | tuple[type, ...]) -> Any:
+        """A value of the header, of the given type."""
+        value = self.header.get(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.error(f"the header's '{key}' is missing or of the wrong type")
+        return value
+
+
+def write_container(
+    path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write a container atomically."""
+    full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header}
+    text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    portable = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    with replacing(path) as stream:
+        np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
+
+
+def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
+    """Read a container of one of the given kinds; anything else is a FileFormatError of one line."""
+    shown = os.fspath(path)
+    try:
+        with open(path, "rb") as stream:
+            if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+                raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
+    packed = arrays.pop("header", None)
+    try:
+        header = json.loads(packed.tobytes().decode("utf-8"))
+        if header["magic"] != MAGIC:
+            raise ValueError
+        found, number, version = header["kind"], header["format"], header["version"]
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
+        raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {_or(kinds)})") from None
+    if number != FORMAT:
+        raise FileFormatError(
+            f"{shown}: format {number}, written by kcrf {version}; this is kcrf {__version__}, which reads {FORMAT}"
+        )
+    if found not in kinds:
+        raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
+    return Contents(shown, header, arrays)
+
+
+def _or(kinds: Sequence[str]) -> str:
+    return " or ".join(f"a {kind}" for kind in kinds)

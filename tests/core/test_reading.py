@@ -1,0 +1,403 @@
+"""What must hold of reading: every byte comes back, nothing is misread or repaired silently, streams flow."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from kcrf_core import conll
+from kcrf_core.corpus import concatenate
+from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.formats import FORMATS, PARSERS, guess_format, read_corpus, stream_corpus
+from kcrf_core.lines import blocks, encode_lines
+
+
+class Pieces:
+    """A stream that hands out the given pieces one by one, like a pipe, and counts them."""
+
+    def __init__(self, pieces):
+        self.pieces, self.taken = iter(pieces), 0
+
+    def read1(self, size):
+        piece = next(self.pieces, b"")
+        self.taken += bool(piece)
+        assert len(piece) <= size
+        return piece
+
+
+def parse(data, format="conll"):
+    """The parsed blocks of `data`: bytes, or the pieces in which they arrive."""
+    pieces = [data] if isinstance(data, bytes) else data
+    return list(PARSERS[format](blocks(Pieces(pieces), "file"), "file"))
+
+
+def whole(data, format="conll"):
+    return concatenate([part.corpus for part in parse(data, format) if part.corpus.positions])
+
+
+def sequences(corpus):
+    """The corpus as nested lists: sequence, position, column."""
+    rows = list(zip(*corpus.columns, strict=True))
+    return [
+        [list(row) for row in rows[start:end]] for start, end in itertools.pairwise(corpus.offsets.tolist())
+    ]
+
+
+def attributes(corpus):
+    """The attributes of each position, as lists of (name, weight)."""
+    entries = list(zip(corpus.attributes.names, corpus.attributes.values.tolist(), strict=True))
+    return [entries[start:end] for start, end in itertools.pairwise(corpus.attributes.indptr.tolist())]
+
+
+def assert_same(corpus, other):
+    assert sequences(corpus) == sequences(other)
+    assert corpus.lines.tolist() == other.lines.tolist()
+    assert (corpus.weights is None) == (other.weights is None)
+    if corpus.weights is not None:
+        assert corpus.weights.tolist() == other.weights.tolist()
+    assert (corpus.attributes is None) == (other.attributes is None)
+    if corpus.attributes is not None:
+        assert attributes(corpus) == attributes(other)
+
+
+def error_of(data, format="conll"):
+    with pytest.raises(DataError) as caught:
+        parse(data, format)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# Values, columns, sequences
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("last", ["", "\n", "\n\n", "\n\n\n"])
+def test_separator_line_ends_byte_order_mark_and_last_line_do_not_change_the_corpus(
+    separator, newline, mark, last
+):
+    text = mark + "a b\nc d\n\ne f".replace(" ", separator) + last
+    corpus = whole(text.replace("\n", newline).encode())
+    assert sequences(corpus) == [[["a", "b"], ["c", "d"]], [["e", "f"]]]
+    assert corpus.lines.tolist() == [1, 2, 4]
+    assert corpus.lines.dtype == corpus.offsets.dtype == np.int64
+    assert corpus.source == "file"
+
+
+def test_blank_lines_may_lead_and_come_in_runs_and_hold_spaces():
+    corpus = whole(b"\n \r\n\na b\n\n   \n\nc d\n\n\n")
+    assert sequences(corpus) == [[["a", "b"]], [["c", "d"]]]
+    assert corpus.lines.tolist() == [4, 8]
+
+
+def test_runs_of_spaces_separate_and_those_around_a_line_do_not_count():
+    assert sequences(whole(b"  a   b \nc d  \r\n")) == [[["a", "b"], ["c", "d"]]]
+
+
+def test_only_ascii_spaces_and_line_feeds_separate():
+    values = ["no\u00a0break", "wide\u3000space", "line\u2028end", "next\u0085line", "form\x0cfeed\x0b\x1c"]
+    for separator in " \t":
+        assert sequences(whole(separator.join(values).encode())) == [[values]]
+
+
+def test_spaces_belong_to_the_values_of_a_tab_file_and_values_may_be_empty():
+    assert sequences(whole(b"New York\tB\n\t\n a \t\n")) == [[["New York", "B"], ["", ""], [" a ", ""]]]
+
+
+def test_spaces_alone_end_a_sequence_in_a_tab_file_too():
+    assert sequences(whole(b"a\tb\n   \nc\td\n")) == [[["a", "b"]], [["c", "d"]]]
+
+
+def test_the_first_data_line_of_the_file_decides_for_later_blocks():
+    parts = parse([b"\n\n", b"a\tb\n\n", b"c d\te\n\n"])
+    assert [part.separator for part in parts] == [None, "\t", "\t"]
+    assert sequences(parts[2].corpus) == [[["c d", "e"]]]
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"a\tb\tc\n\nd\te\n", "file:3: 2 columns, expected 3 (tab-separated; is a value missing?)"),
+        (b"a b c\nd\n", "file:2: 1 column, expected 3 (space-separated; is a value missing?)"),
+        (b"a b\nc d e\n", "file:2: 3 columns, expected 2 (space-separated; is a value missing?)"),
+        ([b"a b\n\n", b"\n", b"c d e\n"], "file:4: 3 columns, expected 2"),
+        (b"a b\nc\td\n", "file:2: 1 column, expected 2 (space-separated, as the first data line has no TAB"),
+        (b"a\n\nb\tc\n", "file:3: a TAB inside a value (space-separated, as the first data line"),
+    ],
+)
+def test_uneven_rows_are_refused_with_their_line(data, message):
+    assert error_of(data).startswith(message)
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"a\tb\n\xff\tb\n", "file:2: byte 0xff is not UTF-8 (convert the file, for example with iconv)"),
+        (b"a\tb\n\nc\tb\xc3\n", "file:3: byte 0xc3 is not UTF-8"),
+        ([b"a\tb\n\n", b"c\td\n\n\n", b"e\tf\ng\t\x80\n\n"], "file:7: byte 0x80 is not UTF-8"),
+        (b"a\tb\n\0\tb\n", "file:2: a NUL character"),
+        (b"a\tb\rc\td\r\re\tf\r", "file:1: a carriage return inside a line"),
+        ([b"a\tb\r\n\r\n", b"c\td\r\r\n"], "file:3: a carriage return inside a line"),
+        (b"PK\x03\x04\x14\x00", "file: looks like a zip archive, as .npz files are"),
+        ([b"\x1f", b"\x8b", b"\x08"], "file: looks like gzip data"),
+    ],
+)
+def test_what_is_not_text_is_refused_with_its_line(format, data, message):
+    assert error_of(data, format).startswith(message)
+
+
+RAW = (
+    "\ufeffDas\u00a0Haus\tB\r\n𝔊ut\tI\r\n\r\n\n  \n\t\nalt\t\r\n \r\nneu\tO\n\nlast\tO".encode(),
+    b"a b\nc d\n\n\n",
+    b"\n\n  \n",
+    b"a b \r",
+    b"a",
+    b"",
+)
+
+
+@pytest.mark.parametrize("data", RAW)
+def test_raw_lines_come_back_byte_for_byte(data):
+    parts = parse(data)
+    assert b"".join(encode_lines(part.block.lines, part.block.ends_with_newline) for part in parts) == data
+
+
+@pytest.mark.parametrize("data", RAW)
+def test_how_the_bytes_arrive_does_not_matter(data):
+    expected = parse(data)
+    for cut in range(1, len(data)):
+        for pieces in ([data[:cut], data[cut:]], [data[i : i + cut] for i in range(0, len(data), cut)]):
+            parts = parse(pieces)
+            assert b"".join(encode_lines(p.block.lines, p.block.ends_with_newline) for p in parts) == data
+            assert [p.block.first_line for p in parts] == list(
+                itertools.accumulate((len(p.block.lines) for p in parts[:-1]), initial=1)
+            )
+            filled = [part.corpus for part in expected if part.corpus.positions]
+            assert any(part.corpus.positions for part in parts) == bool(filled)
+            if filled:
+                assert_same(whole(pieces), concatenate(filled))
+
+
+def test_lines_of_positions_point_into_their_block():
+    for part in parse([b"\na b\n\n", b"\n\nc d\ne f\n", b"\n"]):
+        for t, line in enumerate(part.corpus.lines.tolist()):
+            assert part.block.lines[line - part.block.first_line].startswith(part.corpus.columns[0][t])
+
+
+@pytest.mark.parametrize(
+    "line, separator, values, expected",
+    [
+        ("a b", " ", ["X"], "a b X"),
+        ("a\tb\r", "\t", ["p", "X"], "a\tb\tp\tX\r"),
+        ("\ufeffa ", " ", ["X"], "\ufeffa  X"),
+        ("a\r", "\t", [], "a\r"),
+    ],
+)
+def test_appended_columns_leave_the_line_as_it_stands(line, separator, values, expected):
+    assert conll.append_columns(line, separator, values) == expected
+
+
+# Streams
+
+
+def test_a_sequence_is_delivered_before_more_is_asked_for():
+    stream = Pieces([b"a b\nc", b" d\n", b"\ne f\n\ng", b" h\n \r", b"\n", b"i j"])
+    parts = conll.parse_blocks(blocks(stream, "file"), "file")
+    seen = [(stream.taken, part.corpus.columns[0]) for part in parts]
+    assert seen == [(3, ["a", "c", "e"]), (5, ["g"]), (6, ["i"])]
+
+
+def test_an_endless_stream_takes_constant_memory():
+    piece = b"word label\n" * 50 + b"\n"
+    stream = Pieces(itertools.repeat(piece))
+    parts = conll.parse_blocks(blocks(stream, "file"), "file")
+    next(parts)
+    tracemalloc.start()
+    try:
+        for part in itertools.islice(parts, 400):
+            assert part.corpus.positions == 50
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * len(piece)
+    assert part.corpus.lines[-1] == 401 * 51 - 1
+
+
+# Files
+
+
+def test_files_plain_compressed_and_standard_input_read_the_same(tmp_path, monkeypatch):
+    data = b"a b\n\nc d\n" * 3000
+    plain, compressed = tmp_path / "x.conll", tmp_path / "x.conll.gz"
+    plain.write_bytes(data)
+    compressed.write_bytes(gzip.compress(data))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    expected = read_corpus(str(plain))
+    assert expected.source == str(plain)
+    assert_same(read_corpus(compressed), expected)
+    corpus = read_corpus("-")
+    assert corpus.source == "<stdin>"
+    assert_same(corpus, expected)
+    assert not sys.stdin.closed
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-12], lambda data: data[:40] + b"?" * 40, lambda _: b"a b"]
+)
+def test_damaged_gzip_is_named(tmp_path, damage):
+    path = tmp_path / "x.conll.gz"
+    path.write_bytes(damage(gzip.compress(bytes(range(65, 90)) * 50)))
+    with pytest.raises(DataError, match=r"x\.conll\.gz: damaged gzip data"):
+        read_corpus(path)
+
+
+@pytest.mark.parametrize(
+    "data, reason",
+    [(b"", "the file is empty"), (b"\n \r\n", "only blank lines"), (b"\xef\xbb\xbf", "only blank")],
+)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_without_data_is_refused(tmp_path, data, reason, format):
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=f"x: no data: {reason}"):
+        read_corpus(path, format)
+
+
+def test_a_missing_file_is_an_operating_system_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_corpus(tmp_path / "missing")
+
+
+def test_an_unknown_format_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigError, match="conll, crfsuite"):
+        next(stream_corpus(tmp_path / "x", "xml"))
+
+
+@pytest.mark.parametrize(
+    "path, format",
+    [
+        ("a.crfsuite", "crfsuite"),
+        ("a.crfsuite.gz", "crfsuite"),
+        ("a.conll", "conll"),
+        ("a.gz", "conll"),
+        ("-", "conll"),
+    ],
+)
+def test_the_format_follows_the_name(path, format):
+    assert guess_format(path) == format
+
+
+def test_leading_blank_blocks_do_not_hide_the_columns(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_bytes(b"\n" * (1 << 20) + b"a b\n")  # the first read holds blank lines only
+    assert [part.corpus.width for part in stream_corpus(path)] == [0, 2]
+    corpus = read_corpus(path)
+    assert sequences(corpus) == [[["a", "b"]]]
+    assert corpus.lines.tolist() == [(1 << 20) + 1]
+
+
+# Attribute files
+
+
+def test_attributes_with_escapes_and_weights():
+    rows = (
+        r"B a b:2 c\:d e\:f:-.5 g\\:1e2 h:i:3 k\ ".strip(),
+        r"a\:b w\d x\\\:y x\\y\\ a a:2",
+        "0 ",
+        "0",
+        "O  z ",
+    )
+    data = "\n".join(rows).replace(" ", "\t").encode()
+    corpus = whole(data, "crfsuite")
+    assert corpus.columns == (["B", "a\\:b", "0", "0", "O"],)
+    assert attributes(corpus) == [
+        [("a", 1), ("b", 2), ("c:d", 1), ("e:f", -0.5), ("g\\", 100), ("h:i", 3), ("k\\", 1)],
+        [("w\\d", 1), ("x\\:y", 1), ("x\\y\\", 1), ("a", 1), ("a", 2)],
+        [],
+        [],
+        [("z", 1)],
+    ]
+    assert corpus.weights is None
+    assert corpus.offsets.tolist() == [0, 5]
+
+
+def test_sequence_weights():
+    data = b"@weight:2.5\nA\tx\nB\tx\n\nA\ty\n\n\n@weight:0\t\r\nB\tz\r\n"
+    expected = whole(data, "crfsuite")
+    assert expected.columns == (["A", "B", "A", "B"],)
+    assert expected.weights.tolist() == [2.5, 1, 0]
+    assert expected.lines.tolist() == [2, 3, 5, 9]
+    for cut in range(1, len(data)):
+        assert_same(whole([data[:cut], data[cut:]], "crfsuite"), expected)
+        assert_same(whole([data[i : i + cut] for i in range(0, len(data), cut)], "crfsuite"), expected)
+
+
+def test_a_label_may_look_like_a_declaration_of_another_name():
+    assert whole(b"@weights\tx\n@x:2\ty\n", "crfsuite").columns == (["@weights", "@x:2"],)
+
+
+@pytest.mark.parametrize(
+    "weight", [b"", b"x", b"nan", b"inf", b"1e999", b"1_0", b" 1", "\u0663".encode(), b"1e"]
+)
+def test_weights_that_are_no_finite_numbers_are_refused(weight):
+    message = error_of(b"A\tx:1\tw:7\n\nB\ty\tz:" + weight + b"\tw\n", "crfsuite")
+    assert message.startswith("file:3: the weight of attribute 'z:")
+    assert r"\:" in message
+    message = error_of(b"A\tx:1\n\n@weight:" + weight + b"\nA\tx\n", "crfsuite")
+    assert message.startswith("file:3: @weight")
+    assert "finite number >= 0" in message
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"A\tx\n\tx\n", "file:2: no label before the first TAB"),
+        (b"A\tx\nB\t:2\n", "file:2: attribute ':2' has no name"),
+        (b"A\tx\nB\tb:b\t:2\n", "file:2: the weight of attribute 'b:b'"),
+        (b"A x y\nB z\n", "file:1: spaces but no TAB"),
+        (b"A\tx\n@weight:2\nB\tx\n", "file:2: @weight stands only at the head"),
+        (b"@weight:2\n@weight:2\nB\tx\n", "file:2: @weight stands only at the head"),
+        (b"@weight:2\tx\nB\tx\n", "file:1: @weight stands on a line of its own"),
+        (b"A\tx\n\n@weight:2\n\nB\tx\n", "file:3: @weight with no sequence"),
+        (b"A\tx\n\n@weight:2", "file:3: @weight with no sequence"),
+        (b"@weight:-1\nB\tx\n", "file:1: @weight '-1' is not a finite number >= 0"),
+        (b"@weight\nB\tx\n", "file:1: @weight '' is not a finite number"),
+    ],
+)
+def test_attribute_files_that_cannot_be_meant_are_refused(data, message):
+    assert error_of(data, "crfsuite").startswith(message)
+
+
+# Corpora taken apart and put together
+
+
+@pytest.mark.parametrize(
+    "data, format",
+    [
+        (b"a b\n\nc d\ne f\n\ng h\n", "conll"),
+        (b"@weight:2\nA\tx\ty:3\n\nB\nA\tx\n\n@weight:3\nB\tz\n", "crfsuite"),
+    ],
+)
+def test_subsets_and_concatenation(data, format):
+    corpus = whole(data, format)
+    assert corpus.sequences == 3
+    assert_same(concatenate(corpus.subset([s]) for s in range(3)), corpus)
+    picked = corpus.subset([2, 0])
+    assert sequences(picked) == [sequences(corpus)[2], sequences(corpus)[0]]
+    assert picked.lines.tolist() == [corpus.lines[3], corpus.lines[0]]
+    if format == "crfsuite":
+        assert attributes(picked) == [attributes(corpus)[3], attributes(corpus)[0]]
+        assert picked.weights.tolist() == [3, 2]
+    none = corpus.subset([])
+    assert (none.sequences, none.positions, none.width) == (0, 0, corpus.width)
