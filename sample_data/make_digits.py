@@ -7,10 +7,10 @@ CC BY 4.0. Pixels and labels are unchanged; the order of the images is synthetic
 Columns, separated by one space: 64 integers from 0 to 16, row by row from the top left, then the digit as the
 label.
 
-Every image is used exactly once, in sequences of 6 to 12. After digit d comes d + 1 with probability 0.5, d +
-3 with 0.2, d again with 0.15 (modulo 10), else the digit of any unused image; the image is a random unused
-one of its digit. A digit that is used up leaves the draw to the others. The sequences are shuffled at the
-end, so that the last ones drawn, from what was left, do not stand together.
+Every image is used exactly once, in sequences of 6 to 12. After digit d comes d + 1 with probability 0.5,
+d + 3 with 0.2, d again with 0.15 (modulo 10), else the digit of any unused image; the image is a random
+unused one of its digit. A digit that is used up leaves the draw to the others. The sequences are shuffled at
+the end, so that the last ones drawn, from what was left, do not stand together.
 
 scikit-learn is needed only to run this script, not to use its output.
 """
@@ -75,9 +75,7 @@ def arrange(labels: list[int], seed: int = SEED) -> list[list[int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Write the handwritten digits as sequences (needs scikit-learn)."
-    )
+    parser = argparse.ArgumentParser(description="Write the handwritten digits (needs scikit-learn).")
     parser.add_argument("output", nargs="?", type=Path, default=Path(__file__).with_name("digits.conll"))
     output = parser.parse_args().output
 

@@ -7,21 +7,22 @@ speaker, f0 from the speaker's register and a declining contour, all with noise.
 Columns, separated by TAB: word, class, duration (s), f0 (Hz), energy (dB), label. Classes: N noun, V verb, A
 adjective, R adverb, D determiner, P preposition, O pronoun, X auxiliary, C conjunction, F filler.
 
-The label of word t is drawn with P(accent) = 1 / (1 + exp(-s)), where s is computed from the values as
-written. Let long be the deviation of the duration from the mean for the word's class and length, loud that of
-energy from the mean of the utterance, rise that of f0 from the mean of the neighbouring words, each over its
-spread; content words are those of the classes N, V, A, R:
+The labels y of an utterance are drawn, exactly, from a conditional random field,
 
-    s = BIAS[class] + BIGRAM[previous class, class]     (the second noun of a compound loses its accent, ...)
-        content words:   + 1.8 long + 1.8 loud + 1.4 rise + 3.4 long * loud
-        function words:  - 1.8 long + 0.8 loud + 0.4 rise + 1.6 long * loud
-        - 1.6 if a content word was said before in the utterance (given, not new)
-        - 2.2 if the previous word is accented (clash)
-        + 1.0 if the previous two are not (lapse)
+    p(y) proportional to exp(sum_t s_t y_t - 4.5 [pairs 1 1] - 1.5 [pairs 0 0])
+
+where [...] counts neighbours so labelled: accents avoid a clash, and lapses are broken up. The scores s_t are
+computed from the values as written. Let long be the deviation of the duration from the mean for the word's
+class and length, loud that of energy from the mean of the utterance, rise that of f0 from the mean of the
+neighbouring words, each over its spread; content words are those of the classes N, V, A, R:
+
+    s_t = BIAS[class] + BIGRAM[previous class, class]     (the second noun of a compound loses its accent, ...)
+          content words:   + 1.8 long + 1.8 loud + 1.4 rise + 3.4 long * loud
+                           - 1.6 if the word was said before in the utterance (given, not new)
+          function words:  - 1.8 long + 0.8 loud + 0.4 rise + 1.6 long * loud
 
 Long and loud together make an accent, long and soft a hesitation, and the sign of a feature depends on the
-class of its word and of the word before: no linear score expresses that. Clash and lapse make the labels a
-chain. The draw itself is the label noise.
+class of its word and of the word before: no linear score expresses that. The draw itself is the label noise.
 """
 
 import argparse
@@ -51,8 +52,7 @@ VOCABULARY = {
     "D": "the a that this some my all an your our any those no their every these her his",
     "P": "of to in for on with at about from up out like by down off over into through around after",
     "O": "i it you they we he that she them what something me everything somebody him us",
-    "X": "is was do have are don't can would were did had be has could didn't should will can't been am "
-    "might",
+    "X": "is was do have are don't can would were did had be has could didn't should will can't been am might",
     "C": "and but so because if or when than until while though",
     "F": "uh um well yeah oh mean right okay huh",
 }
@@ -72,6 +72,7 @@ GRAMMAR = {
     "F": {"O": 34, "D": 14, "C": 10, "N": 12, "R": 10, "A": 10, "F": 6, "P": 4},
 }
 CONTENT = frozenset("NVAR")
+Word = tuple[str, str]  # with its class
 
 # Mean duration of a word: (offset + slope * letters) seconds.
 DURATION = {
@@ -113,6 +114,7 @@ BIGRAM = {
     ("F", "O"): 4.0,
     ("N", "X"): 3.0,
 }
+TRANSITION = ((-1.5, 0.0), (0.0, -4.5))  # [previous label][label]
 
 
 def normal(rng: random.Random) -> float:
@@ -130,10 +132,10 @@ def draw(rng: random.Random, weights: dict[str, float]) -> str:
     return key  # rounding
 
 
-def draw_words(rng: random.Random, zipf: dict[str, dict[str, float]]) -> list[tuple[str, str]]:
+def draw_words(rng: random.Random, zipf: dict[str, dict[str, float]]) -> list[Word]:
     """The words of one utterance with their classes; the last is a content word where the grammar allows."""
     length = 5 + int(rng.random() * 14)  # 5..18
-    words: list[tuple[str, str]] = []
+    words: list[Word] = []
     previous = "^"
     for t in range(length):
         follow = GRAMMAR[previous]
@@ -150,9 +152,7 @@ def draw_words(rng: random.Random, zipf: dict[str, dict[str, float]]) -> list[tu
     return words
 
 
-def draw_acoustics(
-    rng: random.Random, words: list[tuple[str, str]], speaker: dict[str, float]
-) -> list[list[float]]:
+def draw_acoustics(rng: random.Random, words: list[Word], speaker: dict[str, float]) -> list[list[float]]:
     """Duration, f0 and energy of each word, rounded as they are written."""
     rows = []
     for t, (word, word_class) in enumerate(words):
@@ -161,9 +161,8 @@ def draw_acoustics(
         stretch = speaker["rate"] * (1.15 if last else 1.0) * (1.0 + SPREAD * normal(rng))
         duration = max(0.03, mean_duration(word, word_class) * stretch)
         f0 = speaker["register"] * (1.12 - 0.24 * progress) * (1.0 + 0.11 * normal(rng))
-        energy = (
-            speaker["level"] - 4.0 * progress + (1.5 if word_class in CONTENT else 0.0) + 4.0 * normal(rng)
-        )
+        weight = 1.5 if word_class in CONTENT else 0.0
+        energy = speaker["level"] - 4.0 * progress + weight + 4.0 * normal(rng)
         rows.append([round(duration, 2), round(f0, 1), round(energy, 1)])
     return rows
 
@@ -179,28 +178,46 @@ def over_neighbours(values: list[float], t: int) -> float:
     return values[t] - math.fsum(beside) / len(beside)
 
 
-def draw_labels(rng: random.Random, words: list[tuple[str, str]], acoustics: list[list[float]]) -> list[int]:
-    """The accents of one utterance, left to right: the rule of the module's docstring."""
+def accent_scores(words: list[Word], acoustics: list[list[float]]) -> list[float]:
+    """The score of an accent on each word: s_t of the module's docstring."""
     durations, f0s, energies = (list(column) for column in zip(*acoustics, strict=True))
     register = math.fsum(f0s) / len(f0s)
     level = math.fsum(energies) / len(energies)
-    labels: list[int] = []
+    scores = []
     for t, (word, word_class) in enumerate(words):
         long = (durations[t] / mean_duration(word, word_class) - 1.0) / SPREAD
         loud = (energies[t] - level) / 4.0
         rise = over_neighbours(f0s, t) / (0.14 * register)
-        score = BIAS[word_class] + (BIGRAM.get((words[t - 1][1], word_class), 0.0) if t >= 1 else 0.0)
+        score = BIAS[word_class]
+        if t > 0:
+            score += BIGRAM.get((words[t - 1][1], word_class), 0.0)
         if word_class in CONTENT:
             score += 1.8 * long + 1.8 * loud + 1.4 * rise + 3.4 * long * loud
-            if word in [w for w, _ in words[:t]]:
+            if word in [said for said, _ in words[:t]]:
                 score -= 1.6
         else:
             score += -1.8 * long + 0.8 * loud + 0.4 * rise + 1.6 * long * loud
-        if t >= 1:
-            score -= 2.2 * labels[t - 1]
-        if t >= 2 and labels[t - 1] == labels[t - 2] == 0:
-            score += 1.0
-        labels.append(int(rng.random() < 1.0 / (1.0 + math.exp(-score))))
+        scores.append(score)
+    return scores
+
+
+def log_add(a: float, b: float) -> float:
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+def draw_labels(rng: random.Random, scores: list[float]) -> list[int]:
+    """The accents of one utterance: messages from the right, then one draw per word from the left."""
+    beta = [(0.0, 0.0)]  # [label] log of the sum over everything to the right; last word first
+    for score in reversed(scores[1:]):
+        off, on = beta[-1][0], score + beta[-1][1]
+        zero, one = (log_add(to_zero + off, to_one + on) for to_zero, to_one in TRANSITION)
+        beta.append((zero, one))
+    labels: list[int] = []
+    for score, (off, on) in zip(scores, reversed(beta), strict=True):
+        odds = score + on - off
+        if labels:
+            odds += TRANSITION[labels[-1]][1] - TRANSITION[labels[-1]][0]
+        labels.append(int(rng.random() < 1.0 / (1.0 + math.exp(-odds))))
     return labels
 
 
@@ -208,7 +225,8 @@ def make_corpus(seed: int = SEED, utterances: int = UTTERANCES) -> str:
     """The whole file as text."""
     rng = random.Random(seed)
     zipf = {
-        c: {w: (rank + 1.5) ** -1.2 for rank, w in enumerate(text.split())} for c, text in VOCABULARY.items()
+        word_class: {word: (rank + 1.5) ** -1.2 for rank, word in enumerate(text.split())}
+        for word_class, text in VOCABULARY.items()
     }
     speakers = [
         {
@@ -223,7 +241,7 @@ def make_corpus(seed: int = SEED, utterances: int = UTTERANCES) -> str:
         speaker = speakers[int(rng.random() * SPEAKERS)]
         words = draw_words(rng, zipf)
         acoustics = draw_acoustics(rng, words, speaker)
-        labels = draw_labels(rng, words, acoustics)
+        labels = draw_labels(rng, accent_scores(words, acoustics))
         rows = zip(words, acoustics, labels, strict=True)
         blocks.append("".join(f"{w}\t{c}\t{d:.2f}\t{f:.1f}\t{e:.1f}\t{y}\n" for (w, c), (d, f, e), y in rows))
     return "\n".join(blocks)
@@ -231,9 +249,8 @@ def make_corpus(seed: int = SEED, utterances: int = UTTERANCES) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the synthetic pitch accent data.")
-    parser.add_argument(
-        "output", nargs="?", type=Path, default=Path(__file__).with_name("pitch_accent.conll")
-    )
+    default = Path(__file__).with_name("pitch_accent.conll")
+    parser.add_argument("output", nargs="?", type=Path, default=default)
     output = parser.parse_args().output
     output.write_bytes(make_corpus().encode("utf-8"))
 

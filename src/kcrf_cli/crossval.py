@@ -13,7 +13,11 @@ from . import options
 @click.command(short_help="Cross-validate, over a grid if wanted.")
 @options.data
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Results to write, as JSON."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Results to write, as JSON; - for stdout.",
 )
 @options.config
 @options.format
@@ -25,9 +29,7 @@ from . import options
     help="Values to try for an option (degree=1,2,3) or for a dotted path of the configuration "
     "(training.sigma2=1,10); several make a grid.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Folds trained at a time. Default: 1."
-)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Folds trained at a time. Default: 1.")
 @options.kernel
 @options.encoding
 @options.training
@@ -64,7 +66,7 @@ def crossval(
     from .files import check_writable, is_archive, load_config, output_stream
 
     options.resolve_c2(values)
-    if output is not None:
+    if output not in (None, "-"):
         check_writable(output)
     if is_archive(data):
         raise click.UsageError(
@@ -73,16 +75,15 @@ def crossval(
     raw = load_config(config)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
     points = parse_grid(grid)
-    plan = make_plan(
-        read_corpus(data, format_), raw, config or "options", chosen, points, folds, chosen.get("seed", 0)
-    )
+    plan = make_plan(read_corpus(data, format_), raw, config or "options", chosen, points, folds, chosen.get("seed", 0))
     total = len(plan.settings) * folds
     with _bar(total, quiet) as bar:
         results = run_plan(plan, jobs, threads, lambda task: bar.update())
-    if output is not None:
+    text = render.as_json(results)
+    if output not in (None, "-"):
         with output_stream(output) as stream:
-            stream.write((render.as_json(results) + "\n").encode())
-    click.echo(render.as_json(results) if as_json else _table(results, list(points)))
+            stream.write((text + "\n").encode())
+    click.echo(text if as_json or output == "-" else _table(results, list(points)))
 
 
 def _bar(total: int, quiet: bool) -> Any:

@@ -52,7 +52,7 @@ def evaluate(data: str, model: str | None, format_: str | None, as_json: bool) -
 
 def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
     from kcrf_core.archives import load_dataset
-    from kcrf_core.errors import DataError
+    from kcrf_core.errors import DataError, FileFormatError
     from kcrf_core.evaluation import evaluate as score
     from kcrf_core.formats import read_corpus
     from kcrf_core.model import Model
@@ -65,7 +65,7 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
         if is_archive(data):
             stored = load_dataset(data)
             if not stored.encoding.same_as(fitted.encoding):
-                raise DataError(f"encoded unlike {model}: featurize it with --like {model}", data)
+                raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
             dataset = stored.dataset
             names = (*fitted.labels, "<unknown>")  # the last for -1: a label the model does not know
             gold = None if dataset.labels is None else [names[number] for number in dataset.labels.tolist()]

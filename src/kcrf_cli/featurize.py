@@ -11,9 +11,7 @@ from . import options
 
 @click.command(short_help="Encode data into an .npz file.")
 @options.data
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Dataset to write (.npz)."
-)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Dataset to write (.npz).")
 @options.config
 @click.option(
     "--like",
@@ -24,6 +22,7 @@ from . import options
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print the features of the first N positions.")
 @options.format
 @options.encoding
+@options.json
 @options.quiet
 def featurize(
     data: str,
@@ -32,6 +31,7 @@ def featurize(
     like: str | None,
     show: int | None,
     format_: str | None,
+    as_json: bool,
     quiet: bool,
     **values: Any,
 ) -> None:
@@ -46,12 +46,15 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll --show 2
     """
     from kcrf_core.archives import load_encoding, save_dataset
-    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.config_reader import parse_config, with_options
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 
+    from . import render
     from .files import check_writable, load_config
 
+    if as_json and show is not None:
+        raise click.UsageError("--show and --json both write to stdout: give one of them")
     if output is None and show is None:
         raise click.UsageError("nothing to do: give -o FILE, --show N, or both")
     chosen = options.given(values, options.ENCODING_OPTIONS)
@@ -74,12 +77,21 @@ def featurize(
             click.echo("\t".join([*gold, *encoding.describe(dataset, t)]))
     if output is not None:
         save_dataset(output, encoding, dataset, settings)
+    figures = {
+        "schema": 1,
+        "sequences": dataset.sequences,
+        "positions": dataset.positions,
+        "labels": len(encoding.labels),
+        "categorical_columns": dataset.codes.shape[1],
+        "real_columns": dataset.real.shape[1],
+        "attributes": 0 if dataset.bag is None else dataset.bag.shape[1],
+    }
+    if as_json:
+        click.echo(render.as_json(figures))
     if not quiet:
-        reals = dataset.real.shape[1]
-        attributes = 0 if dataset.bag is None else dataset.bag.shape[1]
         click.echo(
-            f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(encoding.labels):,} labels; "
-            f"{dataset.codes.shape[1]} categorical and {reals} real columns after windows"
-            + (f", {attributes:,} attributes" if attributes else ""),
+            f"{figures['sequences']:,} sequences, {figures['positions']:,} positions, {figures['labels']:,} labels; "
+            f"{figures['categorical_columns']} categorical and {figures['real_columns']} real columns after windows"
+            + (f", {figures['attributes']:,} attributes" if figures["attributes"] else ""),
             err=True,
         )

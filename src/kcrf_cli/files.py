@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.errors import ConfigError, DataError, FileFormatError
 
 if TYPE_CHECKING:
     from kcrf_core.archives import StoredBasis
@@ -41,7 +41,7 @@ def is_archive(path: str) -> bool:
 
 def load_config(path: str | None) -> dict[str, Any]:
     """The raw configuration of a file: YAML, or a CRF++ template."""
-    from kcrf_core.config import load_yaml
+    from kcrf_core.config_reader import load_yaml
     from kcrf_core.templates import load_template, looks_like_template
 
     if path is None:
@@ -66,32 +66,37 @@ def prepare(
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
     """
     from kcrf_core.archives import load_basis, load_dataset
-    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.config_reader import parse_config, with_options
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 
     raw = load_config(config_path)
     source = config_path or "options"
-    own = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+    if basis_path is None and not is_archive(data):
+        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        encoding, dataset = fit_encoding(config, read_corpus(data, format_))
+        return Prepared(encoding, dataset, config)
+
     basis = load_basis(basis_path) if basis_path is not None else None
     if is_archive(data):
         stored = load_dataset(data)
-        if basis is not None and not basis.encoding.same_as(stored.encoding):
-            raise ConfigError(f"{data} and {basis_path} were encoded differently: featurize with --like {basis_path}")
-        base, encoding, dataset = stored.config, stored.encoding, stored.dataset
-        fixed, origin = ENCODING_PARTS, data
-    elif basis is not None:
-        base, encoding = basis.config, basis.encoding
-        dataset = encoding.encode(read_corpus(data, format_))
+        encoding, dataset = stored.encoding, stored.dataset
+        if basis is not None and not basis.encoding.same_as(encoding):
+            raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
     else:
-        encoding, dataset = fit_encoding(own, read_corpus(data, format_))
-        return Prepared(encoding, dataset, own)
-    if basis is not None:
-        base, fixed, origin = basis.config, (*ENCODING_PARTS, "terms"), basis_path
-    merged = _merge(base, raw, options, fixed, origin, source)
+        encoding = basis.encoding
+        dataset = encoding.encode(read_corpus(data, format_))
+    origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
-    return Prepared(encoding, dataset, merged, basis)
+    if (dataset.labels < 0).any():
+        line = int(dataset.lines[(dataset.labels < 0).argmax()])
+        raise DataError(f"a label that {origin} does not know", data, line)
+    if basis is not None:
+        config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "terms"), origin, source)
+    else:
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
+    return Prepared(encoding, dataset, config, basis)
 
 
 ENCODING_PARTS = ("columns", "window", "min_count", "features")
@@ -106,7 +111,7 @@ def _merge(
     source: str,
 ) -> Config:
     """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
-    from kcrf_core.config import OPTION_PATHS, parse_config, with_options
+    from kcrf_core.config_reader import OPTION_PATHS, parse_config, with_options
 
     stored = base.to_dict()
     combined = {**stored, **raw}
@@ -145,6 +150,8 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
 
 def check_writable(path: str) -> None:
     """Refuse an output that cannot be written before the work is done rather than after."""
+    if path == "-":
+        raise click.UsageError("this output cannot go to stdout: give the name of a file")
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise click.UsageError(f"{path} is a directory: give the name of a file")

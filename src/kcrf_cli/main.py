@@ -1,7 +1,7 @@
 """The `kcrf` command: its subcommands, and the one place that turns errors into exit codes.
 
-    0 fine   1 run-time or I/O   2 usage and configuration   3 bad data   4 a file that is not what it should be
-    5 numeric failure   130 Ctrl-C   141 closed pipe   143 SIGTERM
+0 fine   1 run-time or I/O   2 usage and configuration   3 bad data   4 a file that is not what it should be
+5 numeric failure   130 Ctrl-C   141 closed pipe   143 SIGTERM
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -45,49 +45,35 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 class _Group(click.Group):
     """Runs a command and maps whatever it raises. Anything unexpected is a bug and shows its traceback."""
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        # Not standalone: Click's own handling gives 1 for Ctrl-C and for a closed pipe.
-        kwargs["standalone_mode"] = False
+    def invoke(self, ctx: click.Context) -> Any:
+        # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
         with contextlib.suppress(ValueError):  # not in the main thread: then signals are someone else's
             signal.signal(signal.SIGTERM, _on_sigterm)
         try:
-            code = super().main(*args, **kwargs)
-            _flush()
-            sys.exit(code if isinstance(code, int) else 0)
-        except click.ClickException as error:
-            error.show()
-            sys.exit(error.exit_code)
-        except click.Abort:
-            sys.exit(INTERRUPTED)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except KeyboardInterrupt:
-            _say("interrupted")
-            sys.exit(INTERRUPTED)
+            _leave("interrupted", INTERRUPTED)
         except Terminated:
-            _say("terminated")
-            sys.exit(TERMINATED)
+            _leave("terminated", TERMINATED)
         except BrokenPipeError:
             # The reader has gone; Python would complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(CLOSED_PIPE)
         except errors.KcrfError as error:
-            _say(str(error))
-            sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+            _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            _say(f"{where}{error.strerror or error}")
-            sys.exit(1)
+            _leave(f"{where}{error.strerror or error}", 1)
         except MemoryError:
-            _say("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help")
-            sys.exit(1)
+            _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
 
 
-def _flush() -> None:
-    sys.stdout.flush()
-
-
-def _say(message: str) -> None:
+def _leave(message: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):
         print(f"kcrf: {message}", file=sys.stderr)
+    sys.exit(code)
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

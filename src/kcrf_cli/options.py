@@ -60,7 +60,7 @@ class Window(click.ParamType):
     name = "a..b"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config import parse_config
+        from kcrf_core.config_reader import parse_config
 
         try:
             return list(parse_config({"window": value}, "--window").window)
@@ -80,28 +80,28 @@ config = click.option(
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-    "Default: numeric columns as they are, others in a window of -2..2.",
+    "Default: every column is a feature, numeric ones real and standardised, others categorical.",
 )
 
 format = click.option(
     "--format",
     "format_",
     type=click.Choice(["conll", "crfsuite"]),
-    help="Format of text data. Default: crfsuite for names ending in .crfsuite, else conll.",
+    help="Format of text data. Default: crfsuite for names ending in .crfsuite, the model's for stdin, else conll.",
 )
 
 encoding = group(
     click.option(
         "--window",
         type=Window(),
-        help="Offsets that features look at, as -1..1, where the configuration names none. "
+        help="Offsets that columns are looked at, as -1..1, where the configuration names none. "
         "Default: -2..2 for categorical columns, 0 for real ones.",
     ),
     click.option(
         "--min-count",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Ignore categorical values that occur less often in the training data. Default: 1.",
+        help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
     ),
 )
 
@@ -115,24 +115,19 @@ kernel = group(
         type=AutoNumber(),
         help="Scale of poly and rbf. Default: auto, 1/mean |x|^2 for poly, 1/median |x-x'|^2 for rbf.",
     ),
-    click.option(
-        "--coef0", type=click.FloatRange(min=0), metavar="C", help="Constant of poly. Default: 1."
-    ),
+    click.option("--coef0", type=click.FloatRange(min=0), metavar="C", help="Constant of poly. Default: 1."),
     click.option(
         "--map",
         type=click.Choice(["auto", "explicit", "reduced", "full"]),
         help="Feature map: explicit features (linear), pivots, or every distinct input as a pivot. "
-        "Default: auto, explicit for linear and reduced for the rest.",
+        "Default: auto, explicit for linear without --size and reduced for the rest.",
     ),
-    click.option(
-        "--size", type=click.IntRange(min=1), metavar="M", help="Number of pivots. Default: 1000."
-    ),
+    click.option("--size", type=click.IntRange(min=1), metavar="M", help="Number of pivots. Default: 1000."),
     click.option(
         "--select",
         "--method",
         type=click.Choice(["random", "greedy"]),
-        help="How pivots are chosen: drawn by what is left of the kernel, or where most is left. "
-        "Default: random.",
+        help="How pivots are chosen: drawn by what is left of the kernel, or where most is left. Default: random.",
     ),
 )
 
@@ -148,7 +143,8 @@ training = group(
     click.option(
         "--sigma2",
         type=AutoNumber(),
-        help="Prior variance of scores. Default: auto, chosen per term on a held-out tenth of the sequences.",
+        help="Prior variance of weights, for poly and rbf that of scores. "
+        "Default: auto, chosen per term on held-out sequences.",
     ),
     click.option(
         "--c2",
@@ -156,9 +152,7 @@ training = group(
         metavar="C",
         help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
     ),
-    click.option(
-        "--solver", type=click.Choice(["auto", "lbfgs"]), help="Solver. Default: auto, which is lbfgs."
-    ),
+    click.option("--solver", type=click.Choice(["auto", "lbfgs"]), help="Solver. Default: auto, which is lbfgs."),
     click.option(
         "--tolerance",
         type=click.FloatRange(min=0, min_open=True),
@@ -169,7 +163,7 @@ training = group(
         "--max-passes",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Stop after this many passes over the data in any case. Default: 1000.",
+        help="Stop the fit after this many passes over the data, certified or not. Default: 1000.",
     ),
     precision,
     seed,
@@ -179,7 +173,7 @@ threads = click.option(
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Threads; they never change the result. Default: as many as there are cores.",
+    help="Threads; they never change the result. Default: one for each core (and job).",
 )
 
 quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")

@@ -47,7 +47,7 @@ class Talk(Observer):
     def tried(self, trial: Trial) -> None:
         which = "sigma2" if trial.term == ALL_TERMS else f"sigma2 of {trial.term}"
         self.note(
-            f"  {which} {trial.sigma2:<8g} held-out log-likelihood {trial.log_likelihood:.4f}, "
+            f"  {which} {trial.sigma2:<8g} held-out log p(label) {trial.log_probability:.4f}, "
             f"accuracy {100 * trial.accuracy:.2f} %"
         )
 

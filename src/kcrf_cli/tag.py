@@ -61,6 +61,10 @@ def _append(lines: list[str], parsed, labels: list[str], attributes: bool) -> No
     corpus = parsed.corpus
     places = (corpus.lines - parsed.block.first_line).tolist()
     if attributes:
+        # A weight is no position: an empty line in its place keeps the number of lines.
+        for place, line in enumerate(lines):
+            if line.startswith("@weight:"):
+                lines[place] = ""
         for place, gold, label in zip(places, corpus.columns[0], labels, strict=True):
             lines[place] = f"{gold}\t{label}"
     else:

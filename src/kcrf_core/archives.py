@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .config import Config, parse_config
+from .config import Config
+from .config_reader import parse_config
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
@@ -74,7 +75,7 @@ def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
     lines = contents.array("lines", "int64", 1)
     N = len(lines)
     offsets = contents.array("offsets", "int64", 1)
-    if not N or offsets[0] != 0 or offsets[-1] != N or np.any(np.diff(offsets) <= 0):
+    if not N or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != N or np.any(np.diff(offsets) <= 0):
         raise contents.error("its sequences do not fit its positions")
     codes, real = contents.array("codes", "int32", 2), contents.array("real", "float64", 2)
     if codes.shape != (N, like.codes.shape[1]) or real.shape != (N, like.real.shape[1]):
@@ -93,11 +94,11 @@ def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
         if len(weights) != len(offsets) - 1 or np.any(weights < 0):
             raise contents.error("'weights' do not fit its sequences")
     bag_unseen = contents.array("bag_unseen", "float64", 1)
-    if len(bag_unseen) != N:
+    if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else _unpack_bag(contents, N, like.bag.shape[1])
     dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen)
-    return StoredDataset(encoding, dataset, _stored_config(contents))
+    return StoredDataset(encoding, dataset, _stored_config(contents, contents.header.get("config")))
 
 
 def _unpack_bag(contents: Contents, N: int, width: int) -> scipy.sparse.csr_array:
@@ -157,12 +158,12 @@ def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
         terms.append(TermBasis(name, features, kernel, pivots, lines, contents.array(f"{at}.curve", "float64", 1)))
     if not terms:
         raise contents.error("it has no pivots")
-    return StoredBasis(encoding, _stored_config(contents), tuple(terms))
+    return StoredBasis(encoding, _stored_config(contents, contents.header.get("config")), tuple(terms))
 
 
-def _stored_config(contents: Contents) -> Config:
+def _stored_config(contents: Contents, raw: Any) -> Config:
     try:
-        return parse_config(contents.get("config", dict), contents.path)
+        return parse_config(raw, contents.path)
     except ConfigError as error:
         raise contents.error(f"its configuration cannot be read ({error})") from None
 
@@ -174,5 +175,6 @@ def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any
     """The encoding in a dataset, basis or model, and its raw configuration."""
     contents = read_container(path, "dataset", "basis", "model")
     info = contents.header if contents.header["kind"] != "model" else contents.get("info", dict)
-    config = info.get("config")
-    return Encoding.unpack(contents), config if isinstance(config, dict) else {}
+    config = info.get("config", {})
+    _stored_config(contents, config)
+    return Encoding.unpack(contents), config

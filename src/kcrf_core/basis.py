@@ -30,7 +30,7 @@ GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
-FLOORS = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-11}
+FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
 
 # The kernel matrix of `full` is factorised in memory, in double precision.
 FULL_LIMIT = 20_000
@@ -139,8 +139,14 @@ class _Factorisation:
             self._progress(len(self.chosen), self.size)
 
     def basis(self) -> Basis:
-        self.residual[self.residual < self.floor * 1e-3] = 0.0
-        return Basis(np.array(self.chosen, dtype=np.int64), self.residual, self.curve[0], np.array(self.curve))
+        """What was chosen, less pivots that are a mixture of others as double precision sees it."""
+        rows = np.array(self.chosen, dtype=np.int64)
+        part = self.inputs.take(rows)
+        _, order, rank, _ = lapack.dpstrf(gram(self.kernel, part, part), tol=self.floor, lower=1, overwrite_a=1)
+        kept = np.sort(order[:rank] - 1)
+        gains = -np.diff(self.curve)[kept]
+        curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
+        return Basis(rows[kept], self.residual, self.curve[0], curve)
 
 
 def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
@@ -152,8 +158,7 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
     while len(factor.chosen) < factor.size:
         room = factor.size - len(factor.chosen)
         count = min(GREEDY_BLOCK, len(factor.residual))
-        candidates = np.argpartition(-factor.residual, count - 1)[:count]
-        candidates = candidates[np.lexsort((candidates, -factor.residual[candidates]))]
+        candidates = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
         columns = factor.residual_columns(candidates)
         place = {int(row): k for k, row in enumerate(candidates)}
         residual = factor.residual.copy()
@@ -192,9 +197,7 @@ def _random(factor: _Factorisation, rng: np.random.Generator) -> None:
             factor.append(accepted, factor.residual_columns(np.array(accepted)), triangle)
 
 
-def _accept(
-    factor: _Factorisation, proposals: np.ndarray, rng: np.random.Generator
-) -> tuple[list[int], np.ndarray]:
+def _accept(factor: _Factorisation, proposals: np.ndarray, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
     """Go through proposals in order; keep each with probability (residual now) / (residual when drawn)."""
     H = factor.residual_block(proposals)
     drawn = factor.residual[proposals]
@@ -218,24 +221,24 @@ METHODS = {"greedy": _greedy, "random": _random}
 
 def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:
     """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost)."""
-    rows = inputs.distinct()
+    rows, group = inputs.distinct()
     if len(rows) > FULL_LIMIT:
         raise ConfigError(
             f"map 'full' would need {len(rows):,} pivots (at most {FULL_LIMIT:,}); use 'reduced' with a size"
         )
     part = inputs.take(rows)
     K = gram(kernel, part, part)
-    floor = FLOORS[np.dtype(dtype)] * float(np.diagonal(K).mean())
+    diagonal = np.diagonal(K).copy()
+    floor = FLOORS[np.dtype(dtype)] * float(diagonal.mean())
     factor, order, rank, info = lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
-    if info < 0 or rank == 0:
+    if info < 0 or rank == 0 or not diagonal.any():
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
-    squares = np.tril(factor)[:, :rank] ** 2
-    distinct = np.maximum(kernel.diagonal(part)[order - 1] - squares.sum(axis=1), 0.0)
-    distinct[:rank] = 0.0
-    # Rows beyond the rank are within the floor of the span, and so are their equals.
-    residual = np.zeros(len(inputs))
-    residual[rows[order - 1]] = distinct
-    diagonal = kernel.diagonal(inputs)
-    total = float(diagonal.sum())
-    curve = np.concatenate([[total], np.full(rank - 1, np.nan), [float(residual.sum())]])
-    return Basis(rows[order[:rank] - 1].astype(np.int64), residual, total, curve)
+    order = order - 1
+    squares = np.tril(factor)[:, :rank] ** 2  # of Phi, rows in the order of pivots
+    residual = np.empty(len(rows))
+    residual[order] = np.maximum(diagonal[order] - squares.sum(axis=1), 0.0)
+    residual[order[:rank]] = 0.0
+    counts = np.bincount(group)
+    total = float(counts @ diagonal)
+    curve = np.maximum(total - np.concatenate([[0.0], np.cumsum(counts[order] @ squares)]), 0.0)
+    return Basis(rows[order[:rank]], residual[group], total, curve)

@@ -39,9 +39,7 @@ class Marginals:
     log_z: np.ndarray  # [S]
 
 
-def marginals(
-    scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None
-) -> Marginals:
+def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None) -> Marginals:
     """Forward-backward. `weights` [S] only concern the sum that is shared edge marginals."""
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)

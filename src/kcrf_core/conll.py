@@ -29,9 +29,7 @@ def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
         yield parsed
 
 
-def parse_block(
-    block: Block, name: str, separator: str | None = None, width: int | None = None
-) -> ParsedBlock:
+def parse_block(block: Block, name: str, separator: str | None = None, width: int | None = None) -> ParsedBlock:
     """Parse one block; `separator` and `width` are what earlier blocks had, None if they had no data."""
     lines = block.content()
     if separator is None:
@@ -74,9 +72,7 @@ def _single_spaces(lines: list[str]) -> list[str]:
     return [line.strip(" ") for line in lines]
 
 
-def _split(
-    rows: list[str], separator: str, width: int | None, name: str, numbers: np.ndarray
-) -> tuple[list[str], ...]:
+def _split(rows: list[str], separator: str, width: int | None, name: str, numbers: np.ndarray) -> tuple[list[str], ...]:
     """The columns of rows that have one separator between values, after checking that they are even."""
     separators = [row.count(separator) for row in rows]
     expected = separators[0] + 1 if width is None else width

@@ -76,14 +76,13 @@ def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
 def concatenate(parts: Iterable[Corpus]) -> Corpus:
     """One corpus out of consecutive parts of the same file."""
     parts = list(parts)
+    parts = [part for part in parts if part.positions] or parts[:1]  # blank lines alone have no columns yet
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     weights = None
     if any(part.weights is not None for part in parts):
-        weights = np.concatenate(
-            [np.ones(part.sequences) if part.weights is None else part.weights for part in parts]
-        )
+        weights = np.concatenate([np.ones(part.sequences) if part.weights is None else part.weights for part in parts])
     attributes = None
     if parts[0].attributes is not None:
         counts = np.concatenate([np.diff(part.attributes.indptr) for part in parts])
@@ -94,9 +93,7 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
         )
     return Corpus(
         source=parts[0].source,
-        columns=tuple(
-            [value for part in parts for value in part.columns[c]] for c in range(parts[0].width)
-        ),
+        columns=tuple([value for part in parts for value in part.columns[c]] for c in range(parts[0].width)),
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,

@@ -129,9 +129,7 @@ def _split_fields(fields: list[str]) -> tuple[list[str], np.ndarray, int | None]
         marked = text.split("\t")
         colons = [field.rfind(":") for field in marked]
         names = [field if at < 0 else field[:at] for field, at in zip(marked, colons, strict=True)]
-        values = _parse_numbers(
-            ["1" if at < 0 else field[at + 1 :] for field, at in zip(marked, colons, strict=True)]
-        )
+        values = _parse_numbers(["1" if at < 0 else field[at + 1 :] for field, at in zip(marked, colons, strict=True)])
     if escaped:
         text = "\t".join(names)
         for _, stand_in, character in ESCAPES:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .config import parse_config, with_options
+from .config_reader import parse_config, with_options
 from .corpus import Corpus
 from .encoding import fit_encoding
 from .errors import ConfigError, DataError, KcrfError
@@ -55,9 +55,8 @@ def make_plan(
     options: Mapping[str, Any],
     grid: Mapping[str, Sequence[Any]],
     fold_count: int,
-    seed: int,
 ) -> Plan:
-    """Check every setting of the grid and deal the sequences into folds."""
+    """Check every setting of the grid and deal the sequences into folds, the same ones for all settings."""
     if corpus.sequences < fold_count:
         raise DataError(f"{corpus.sequences} sequences cannot make {fold_count} folds", corpus.source)
     settings = tuple(
@@ -65,6 +64,7 @@ def make_plan(
     )
     for setting in settings:
         parse_config(with_options(raw, setting), source)
+    seed = parse_config(with_options(raw, options), source).training.seed
     order = np.random.default_rng([seed, 2]).permutation(corpus.sequences)
     folds = tuple(np.sort(part) for part in np.array_split(order, fold_count))
     return Plan(corpus, raw, source, settings, folds)
@@ -199,12 +199,15 @@ def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
     for entry in entries:
         key, equals, values = entry.partition("=")
         key = key.strip().replace("-", "_")
+        key = {"method": "select"}.get(key, key)
         if not equals or not key or not values.strip():
             raise ConfigError(f"--grid takes KEY=VALUE,VALUE,... such as degree=1,2,3, not '{entry}'")
         if key in grid:
             raise ConfigError(f"--grid names '{key}' twice")
         try:
             grid[key] = [yaml.safe_load(value) for value in values.split(",")]
-        except yaml.YAMLError:
+            if key == "c2":  # CRFsuite's name for the same
+                grid["sigma2"] = [1.0 / (2.0 * float(value)) for value in grid.pop("c2")]
+        except (yaml.YAMLError, ValueError, TypeError, ZeroDivisionError):
             raise ConfigError(f"--grid cannot read the values of '{entry}'") from None
     return grid

@@ -49,16 +49,17 @@ class Inputs:
             norms += self.bag.multiply(self.bag).sum(axis=1)
         return norms
 
-    def distinct(self) -> np.ndarray:
-        """Row numbers of the first of each group of equal rows, ascending (Lemma 6)."""
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
         keys = [self.codes.astype(np.float64), self.real]
         if self.bag is not None:
             keys.append(_row_numbers(self.bag)[:, None])
         rows = np.ascontiguousarray(np.hstack(keys)) + 0.0  # minus zero equals zero
         if rows.shape[1] == 0:
-            return np.zeros(min(1, len(self)), dtype=np.int64)
+            return np.zeros(min(1, len(self)), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
         packed = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-        return np.sort(np.unique(packed, return_index=True)[1])
+        _, first, group = np.unique(packed, return_index=True, return_inverse=True)
+        return first.astype(np.int64), group.ravel()
 
 
 def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:

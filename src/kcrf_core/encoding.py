@@ -7,402 +7,33 @@ the ends of a sequence. No string is ever built per feature and position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from .config import Config, FeatureConfig, TermConfig, matching_features, parse_config
+from .columns import Columns
+from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
 from .corpus import AttributeRows, Corpus
 from .dataset import NOTHING, UNSEEN, Dataset, Inputs
 from .errors import ConfigError, DataError
+from .features import (
+    AttributeFeature,
+    CategoricalFeature,
+    Feature,
+    RealFeature,
+    Vocabulary,
+    fit_categorical,
+    fit_conjunction,
+    fit_real,
+    pack_feature,
+    unpack_feature,
+)
 from .storage import Contents, pack_strings
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
-
-# A column of numbers with a few words in it is far more often a mistake than a vocabulary.
-MOSTLY_NUMBERS = 0.95
-
-_NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
-
-
-# ----------------------------------------------------------------------------- columns of one corpus
-
-
-class Columns:
-    """Columns of a corpus by their distinct values, each worked out once."""
-
-    def __init__(self, corpus: Corpus):
-        self.corpus = corpus
-        self._distinct: dict[int, tuple[list[str], np.ndarray]] = {}
-        self._numbers: dict[int, np.ndarray | None] = {}
-
-    def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
-        """Distinct values in order of appearance, and for each position the number of its value [N]."""
-        if column not in self._distinct:
-            values = self.corpus.columns[column]
-            numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-            inverse = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
-            self._distinct[column] = (list(numbers), inverse)
-        return self._distinct[column]
-
-    def numbers(self, column: int) -> np.ndarray | None:
-        """The column as finite numbers [N], or None where it is not one."""
-        if column not in self._numbers:
-            self._numbers[column] = _finite_numbers(self.corpus.columns[column])
-        return self._numbers[column]
-
-    def real(self, column: int, name: str) -> np.ndarray:
-        """The column as numbers; an error names the first line that is none."""
-        numbers = self.numbers(column)
-        if numbers is None:
-            t, value = next(self._words(column))
-            raise DataError(
-                f"'{value}' in column {column + 1} ({name}) is not a finite number; correct it, "
-                "or declare the column with 'type: categorical'",
-                self.corpus.source,
-                int(self.corpus.lines[t]),
-            )
-        return numbers
-
-    def looks_real(self, column: int, name: str) -> bool:
-        """Whether a column without a declared type holds numbers."""
-        if self.numbers(column) is not None:
-            return True
-        words = sum(1 for _ in self._words(column))
-        if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
-            self.real(column, name)  # raises, with the line
-        return False
-
-    def _words(self, column: int) -> Iterator[tuple[int, str]]:
-        values, inverse = self.distinct(column)
-        bad = np.array([_finite_numbers([value]) is None for value in values])
-        return ((int(t), values[inverse[t]]) for t in np.flatnonzero(bad[inverse]))
-
-
-def _finite_numbers(values: Sequence[str]) -> np.ndarray | None:
-    # The set of characters keeps out what float() would take: nan, inf, 1_000, digits of other scripts.
-    if not _NUMBER_CHARACTERS.issuperset("".join(values)):
-        return None
-    try:
-        numbers = np.fromiter(map(float, values), np.float64, len(values))
-    except ValueError:
-        return None
-    return numbers if np.isfinite(numbers).all() else None
-
-
-# ----------------------------------------------------------------------------- transforms
-
-
-def _shape(value: str) -> str:
-    """Capital, small, digit and other as X x d and themselves, runs shortened: `McDonald's-9` is `XxXx'x-d`."""
-    out: list[str] = []
-    for character in value:
-        kind = "X" if character.isupper() else "x" if character.isalpha() else "d" if character.isdigit() else character
-        if not out or out[-1] != kind:
-            out.append(kind)
-    return "".join(out)
-
-
-def _string_transform(transform: str, length: int | None) -> Callable[[str], str]:
-    return {
-        "identity": lambda value: value,
-        "lower": str.lower,
-        "prefix": lambda value: value[:length],
-        "suffix": lambda value: value[-length:],
-        "shape": _shape,
-    }[transform]
-
-
-def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:
-    """Codes [N] seen `offset` positions away, with boundary symbols beyond the ends.
-
-    Symbols follow the vocabulary: size..size+reach-1 for 1, 2, ... positions before the first one, and
-    the next `reach` for those after the last.
-    """
-    if offset == 0:
-        return codes
-    N = len(codes)
-    out = np.empty_like(codes)
-    if offset < 0:
-        out[-offset:] = codes[: N + offset] if -offset < N else codes[:0]
-    else:
-        out[: N - offset] = codes[offset:] if offset < N else codes[:0]
-    for distance in range(1, abs(offset) + 1):
-        # Positions whose neighbour at `offset` lies `distance` beyond the end of their sequence.
-        if offset < 0:
-            beyond = offsets[:-1] + (-offset - distance)
-            inside = beyond < offsets[1:]
-            symbol = size + distance - 1
-        else:
-            beyond = offsets[1:] - 1 - (offset - distance)
-            inside = beyond >= offsets[:-1]
-            symbol = size + reach + distance - 1
-        out[beyond[inside]] = symbol
-    return out
-
-
-def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
-    """Rows [N, r] seen `offset` positions away; zero, the mean of a standardised column, beyond the ends."""
-    if offset == 0:
-        return values
-    N = len(values)
-    out = np.zeros_like(values)
-    t = np.arange(N)
-    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    source = t + offset
-    inside = (source >= offsets[:-1][sequence]) & (source < offsets[1:][sequence])
-    out[inside] = values[source[inside]]
-    return out
-
-
-# ----------------------------------------------------------------------------- fitted features
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Distinct strings and their codes."""
-
-    values: tuple[str, ...]
-    complete: bool  # False where rare values were left out: an unknown one may be such a one
-
-    @cached_property
-    def index(self) -> dict[str, int]:
-        return {value: code for code, value in enumerate(self.values)}
-
-    @property
-    def missing(self) -> int:
-        return UNSEEN if self.complete else NOTHING
-
-    @classmethod
-    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
-        """From possibly repeated values with their counts."""
-        totals: dict[str, int] = {}
-        for value, count in zip(values, counts.tolist(), strict=True):
-            totals[value] = totals.get(value, 0) + count
-        kept = tuple(value for value, count in totals.items() if count >= min_count)
-        return cls(kept, len(kept) == len(totals))
-
-    def encode(self, values: Sequence[str]) -> np.ndarray:
-        get, missing = self.index.get, self.missing
-        return np.fromiter((get(value, missing) for value in values), np.int32, len(values))
-
-
-@dataclass(frozen=True)
-class CategoricalFeature:
-    """One column through a string transform: one field of codes for each offset of the window."""
-
-    config: FeatureConfig
-    column: int
-    vocabulary: Vocabulary
-
-    @property
-    def reach(self) -> int:
-        return max(abs(offset) for offset in self.config.window)
-
-    @property
-    def field_sizes(self) -> list[int]:
-        return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.window)
-
-    def base(self, columns: Columns) -> np.ndarray:
-        """Codes of the positions themselves, [N] int32."""
-        values, inverse = columns.distinct(self.column)
-        transform = _string_transform(self.config.transform, self.config.length)
-        return self.vocabulary.encode([transform(value) for value in values])[inverse]
-
-    def fields(self, columns: Columns) -> list[np.ndarray]:
-        base, size = self.base(columns), len(self.vocabulary.values)
-        offsets = columns.corpus.offsets
-        return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.window]
-
-    def value(self, code: int) -> str:
-        return boundary_or(code, self.vocabulary.values, self.reach)
-
-
-def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
-    """The value of a code, boundary symbols written as CRF++ writes them."""
-    if code < len(values):
-        return values[code]
-    beyond = code - len(values)
-    return f"_B-{beyond + 1}" if beyond < reach else f"_B+{beyond - reach + 1}"
-
-
-@dataclass(frozen=True)
-class ConjunctionFeature:
-    """Several categorical features taken together, one field for each offset of the window.
-
-    Tuples of codes are numbered stage by stage: the first two parts, then that and the third, and so on.
-    `keys[w][s]` are the sorted 64-bit keys that stage s met in training at the w-th offset.
-    """
-
-    config: FeatureConfig
-    parts: tuple[CategoricalFeature, ...]
-    keys: tuple[tuple[np.ndarray, ...], ...]
-    complete: bool
-
-    @property
-    def field_sizes(self) -> list[int]:
-        return [len(stages[-1]) for stages in self.keys]
-
-    def fields(self, columns: Columns) -> list[np.ndarray]:
-        missing = UNSEEN if self.complete else NOTHING
-        out = []
-        for offset, stages in zip(self.config.window, self.keys, strict=True):
-            codes, gone = _part_codes(self.config, self.parts, offset, columns)
-            combined = codes[0].astype(np.int64)
-            for (part, part_codes), keys in zip(zip(self.parts[1:], codes[1:], strict=True), stages, strict=True):
-                wanted = combined * _part_size(part, self.config) + part_codes
-                place = np.searchsorted(keys, wanted)
-                place[place == len(keys)] = 0
-                found = (keys[place] == wanted) if len(keys) else np.zeros(len(wanted), bool)
-                gone |= ~found
-                combined = place
-            out.append(np.where(gone, missing, combined).astype(np.int32))
-        return out
-
-
-def _part_reach(config: FeatureConfig) -> int:
-    return max(abs(offset + shift) for _, offset in config.parts for shift in config.window)
-
-
-def _part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
-    return len(part.vocabulary.values) + 2 * _part_reach(config)
-
-
-def _part_codes(
-    config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Codes of every part seen from each position, and where one of them has no value."""
-    reach, offsets = _part_reach(config), columns.corpus.offsets
-    codes = [
-        shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
-        for part, (_, offset) in zip(parts, config.parts, strict=True)
-    ]
-    gone = np.zeros(len(codes[0]), dtype=bool)
-    for part_codes in codes:
-        gone |= part_codes < 0
-    return codes, gone
-
-
-def _fit_conjunction(
-    config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: Columns, min_count: int
-) -> ConjunctionFeature:
-    keys, complete = [], all(part.vocabulary.complete for part in parts)
-    for shift in config.window:
-        codes, gone = _part_codes(config, parts, shift, columns)
-        combined, stages = codes[0].astype(np.int64), []
-        for part, part_codes in zip(parts[1:], codes[1:], strict=True):
-            wanted = combined * _part_size(part, config) + part_codes
-            last = len(stages) == len(parts) - 2
-            seen, counts = np.unique(wanted[~gone], return_counts=True)
-            if last and min_count > 1:
-                complete &= bool((counts >= min_count).all())
-                seen = seen[counts >= min_count]
-            stages.append(seen)
-            if not last:
-                combined = np.minimum(np.searchsorted(seen, wanted), max(len(seen) - 1, 0))
-        keys.append(tuple(stages))
-    return ConjunctionFeature(config, parts, tuple(keys), complete)
-
-
-@dataclass(frozen=True)
-class RealFeature:
-    """Numeric columns, or a number made of a column, shifted and scaled: r columns for each offset."""
-
-    config: FeatureConfig
-    columns: tuple[int, ...]
-    mean: np.ndarray  # [r]
-    scale: np.ndarray  # [r]
-    counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
-
-    def block(self, columns: Columns) -> np.ndarray:
-        """[N, r * offsets], offset by offset."""
-        raw = _raw_real(self.config, self.columns, columns, self.counts)
-        with np.errstate(over="ignore"):
-            values = (raw - self.mean) / self.scale
-        if not np.isfinite(values).all():
-            t = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            raise DataError(
-                f"a value of '{self.config.name}' is too large to be scaled",
-                columns.corpus.source,
-                int(columns.corpus.lines[t]),
-            )
-        return np.hstack([shifted_real(values, o, columns.corpus.offsets) for o in self.config.window])
-
-
-def _raw_real(
-    config: FeatureConfig, where: Sequence[int], columns: Columns, counts: dict[str, int] | None
-) -> np.ndarray:
-    """Unscaled numbers, [N, r]."""
-    if config.transform == "identity":
-        return np.stack(
-            [columns.real(c, name) for c, name in zip(where, config.columns, strict=True)], axis=1
-        )
-    if config.transform == "position":
-        offsets = columns.corpus.offsets
-        lengths = np.diff(offsets)
-        t = np.arange(columns.corpus.positions) - np.repeat(offsets[:-1], lengths)
-        return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
-    values, inverse = columns.distinct(where[0])
-    if config.transform == "length":
-        numbers = np.array([len(value) for value in values], dtype=np.float64)
-    else:
-        numbers = np.log1p([counts.get(value, 0) for value in values])
-    return numbers[inverse][:, None]
-
-
-def _fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns) -> RealFeature:
-    counts = None
-    if config.transform == "frequency":
-        values, inverse = columns.distinct(where[0])
-        counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
-    raw = _raw_real(config, where, columns, counts)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = raw.mean(axis=0), raw.std(axis=0)
-    for r, name in enumerate(config.columns if len(config.columns) == raw.shape[1] else [config.name]):
-        if not np.isfinite(mean[r]) or not np.isfinite(scale[r]):
-            raise DataError(f"column '{name}' has values too large to be scaled", columns.corpus.source)
-    if config.scale == "none":
-        plain = np.ones(raw.shape[1], dtype=bool)
-    elif config.scale == "auto":
-        # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = ((raw == 0) | (raw == 1)).all(axis=0)
-    else:
-        plain = np.zeros(raw.shape[1], dtype=bool)
-    mean = np.where(plain, 0.0, mean)
-    constant = scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    return RealFeature(config, where, mean, np.where(plain | constant, 1.0, scale), counts)
-
-
-@dataclass(frozen=True)
-class AttributeFeature:
-    """The attributes of CRFsuite files, as sparse rows."""
-
-    config: FeatureConfig
-    vocabulary: Vocabulary
-
-    def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-        """Rows [N, A], and the squared length of what is unseen [N]."""
-        rows = columns.corpus.attributes
-        codes = self.vocabulary.encode(rows.names)
-        N, position = columns.corpus.positions, np.repeat(np.arange(columns.corpus.positions), np.diff(rows.indptr))
-        known = codes >= 0
-        bag = scipy.sparse.csr_array(
-            (rows.values[known], (position[known], codes[known])), shape=(N, len(self.vocabulary.values))
-        )
-        bag.sum_duplicates()
-        unseen = np.bincount(position[codes == UNSEEN], rows.values[codes == UNSEEN] ** 2, minlength=N)
-        return bag, unseen
-
-
-Feature = CategoricalFeature | ConjunctionFeature | RealFeature | AttributeFeature
-
-
-# ----------------------------------------------------------------------------- the encoding
 
 
 @dataclass(frozen=True)
@@ -432,7 +63,8 @@ class Encoding:
         if corpus.width == self.width - 1:
             return False
         raise DataError(
-            f"{corpus.width} columns, expected {self.width} with labels or {self.width - 1} without",
+            f"{corpus.width} column{'s' * (corpus.width != 1)}, expected {self.width} with labels "
+            f"or {self.width - 1} without",
             corpus.source,
             int(corpus.lines[0]) if corpus.positions else None,
         )
@@ -557,31 +189,8 @@ class Encoding:
         """Header entries and arrays; `unpack` makes an equal encoding of them."""
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
         arrays = pack_strings(self.labels, "labels")
-        config = Config(features=tuple(feature.config for feature in self.features)).to_dict()
-        for number, (feature, settings) in enumerate(zip(self.features, config["features"], strict=True)):
-            at = f"feature{number}"
-            entry: dict[str, Any] = {"config": settings}
-            if isinstance(feature, CategoricalFeature):
-                entry |= {"kind": "categorical"} | _pack_categorical(feature, at, arrays)
-            elif isinstance(feature, ConjunctionFeature):
-                entry |= {"kind": "conjunction", "complete": feature.complete, "parts": []}
-                for p, part in enumerate(feature.parts):
-                    part_config = Config(features=(part.config,)).to_dict()["features"][0]
-                    packed = _pack_categorical(part, f"{at}.part{p}", arrays)
-                    entry["parts"].append({"config": part_config} | packed)
-                for w, stages in enumerate(feature.keys):
-                    for s, keys in enumerate(stages):
-                        arrays[f"{at}.keys{w}.{s}"] = keys
-            elif isinstance(feature, RealFeature):
-                entry |= {"kind": "real", "columns": list(feature.columns), "counted": feature.counts is not None}
-                arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
-                if feature.counts is not None:
-                    arrays |= pack_strings(list(feature.counts), f"{at}.counted")
-                    arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
-            else:
-                entry |= {"kind": "attributes", "complete": feature.vocabulary.complete}
-                arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
-            header["features"].append(entry)
+        for number, feature in enumerate(self.features):
+            header["features"].append(pack_feature(feature, f"feature{number}", arrays))
         return {"encoding": header}, arrays
 
     @classmethod
@@ -589,66 +198,24 @@ class Encoding:
         header = contents.get("encoding", dict)
         try:
             columns = tuple(header["columns"])
+            if not columns or not all(isinstance(name, str) for name in columns):
+                raise contents.error("the encoding has no names of columns")
             features = tuple(
-                _unpack_feature(contents, entry, f"feature{number}", len(columns))
+                unpack_feature(contents, entry, f"feature{number}", len(columns))
                 for number, entry in enumerate(header["features"])
             )
             encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features)
-        except (KeyError, TypeError, IndexError, AttributeError, ConfigError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
-        if not encoding.labels or encoding.format not in ("conll", "crfsuite"):
-            raise contents.error("the encoding has no labels or an unknown format")
+        if encoding.format not in ("conll", "crfsuite"):
+            raise contents.error("the encoding has an unknown format")
+        for what, names in (("label", encoding.labels), ("feature", encoding.names)):
+            if not names or len(set(names)) < len(names):
+                raise contents.error(f"the encoding has no {what}, or one twice")
+        kinds = {isinstance(feature, AttributeFeature) for feature in features}
+        if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
+            raise contents.error("the encoding has features that do not go with its format")
         return encoding
-
-
-def _pack_categorical(feature: CategoricalFeature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    arrays.update(pack_strings(feature.vocabulary.values, f"{at}.values"))
-    return {"column": feature.column, "complete": feature.vocabulary.complete}
-
-
-def _unpack_categorical(
-    contents: Contents, entry: dict[str, Any], config: FeatureConfig, at: str, width: int
-) -> CategoricalFeature:
-    column = entry["column"]
-    if not isinstance(column, int) or not 0 <= column < width - 1:
-        raise contents.error(f"'{at}' names column {column!r}")
-    if config.window is None or config.transform not in ("identity", "lower", "prefix", "suffix", "shape"):
-        raise contents.error(f"'{at}' has no window or an unknown transform")
-    return CategoricalFeature(config, column, Vocabulary(tuple(contents.strings(f"{at}.values")), bool(entry["complete"])))
-
-
-def _unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
-    config = parse_config({"features": [entry["config"]]}).features[0]
-    kind = entry["kind"]
-    if kind == "categorical":
-        return _unpack_categorical(contents, entry, config, at, width)
-    if kind == "attributes":
-        return AttributeFeature(config, Vocabulary(tuple(contents.strings(f"{at}.values")), bool(entry["complete"])))
-    if config.window is None:
-        raise contents.error(f"'{at}' has no window")
-    if kind == "real":
-        mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
-        where = tuple(entry["columns"])
-        expected = len(where) if config.transform == "identity" else 1
-        bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
-        if bad_column or len(where) != len(config.columns) or not len(mean) == len(scale) == expected or np.any(scale <= 0):
-            raise contents.error(f"'{at}' has columns or scales that do not fit")
-        counts = None
-        if config.transform == "frequency":
-            numbers = contents.array(f"{at}.counts", "int64", 1).tolist()
-            counts = dict(zip(contents.strings(f"{at}.counted"), numbers, strict=False))
-        return RealFeature(config, where, mean, scale, counts)
-    if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
-        raise contents.error(f"'{at}' is a feature of an unknown kind")
-    parts = []
-    for p, part in enumerate(entry["parts"]):
-        part_config = parse_config({"features": [part["config"]]}).features[0]
-        parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
-    keys = tuple(
-        tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))
-        for w in range(len(config.window))
-    )
-    return ConjunctionFeature(config, tuple(parts), keys, bool(entry["complete"]))
 
 
 # ----------------------------------------------------------------------------- fitting
@@ -674,6 +241,12 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
 
 
 def _column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+    if corpus.attributes is None and corpus.width < 2:
+        raise DataError(
+            "only one column; training data needs at least one of input and the label last",
+            corpus.source,
+            int(corpus.lines[0]),
+        )
     if config.columns is not None:
         if len(config.columns) != corpus.width:
             raise ConfigError(
@@ -681,12 +254,6 @@ def _column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
                 f"{corpus.source} has {corpus.width}, the label included"
             )
         return config.columns
-    if corpus.attributes is None and corpus.width < 2:
-        raise DataError(
-            "only one column; training data needs at least one of input and the label last",
-            corpus.source,
-            int(corpus.lines[0]),
-        )
     return (*(f"c{number}" for number in range(corpus.width - 1)), "label")
 
 
@@ -719,29 +286,23 @@ class _Fitter:
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
             if len(parts) < 2:
                 raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
-            fitted = _fit_conjunction(feature, parts, self.columns, min_count)
+            fitted = fit_conjunction(feature, parts, self.columns, min_count)
         else:
             where = tuple(self._column(feature, name) for name in feature.columns)
             kind = feature.type
-            if kind == "auto":
+            if kind == AUTO:
                 kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
             feature = replace(feature, type=kind, window=window)
+            if kind == "categorical" and feature.scale != AUTO:
+                raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             if kind == "real":
-                fitted = _fit_real(feature, where, self.columns)
+                fitted = fit_real(feature, where, self.columns)
             else:
-                fitted = self._categorical(feature, where[0], min_count)
+                fitted = fit_categorical(feature, where[0], self.columns, min_count)
         self.fitted[feature.name] = fitted
         return fitted
-
-    def _categorical(self, feature: FeatureConfig, column: int, min_count: int) -> CategoricalFeature:
-        values, inverse = self.columns.distinct(column)
-        transform = _string_transform(feature.transform, feature.length)
-        counts = np.bincount(inverse, minlength=len(values))
-        return CategoricalFeature(
-            feature, column, Vocabulary.fit([transform(value) for value in values], counts, min_count)
-        )
 
     def _part(self, feature: FeatureConfig, name: str) -> CategoricalFeature:
         known = self.fitted.get(name)
@@ -752,7 +313,7 @@ class _Fitter:
         if name not in self.plain:
             column = self._column(feature, name)
             config = FeatureConfig(name, (name,), "categorical", window=(0,))
-            self.plain[name] = self._categorical(config, column, 1)
+            self.plain[name] = fit_categorical(config, column, self.columns, 1)
         return self.plain[name]
 
     def _column(self, feature: FeatureConfig, name: str) -> int:

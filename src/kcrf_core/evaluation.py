@@ -218,9 +218,7 @@ def _span_scores(
     )
 
 
-def _scores(
-    names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray
-) -> tuple[Score, ...]:
+def _scores(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray) -> tuple[Score, ...]:
     rows = zip(names, gold.tolist(), predicted.tolist(), correct.tolist(), strict=True)
     return tuple(Score(*row) for row in rows)
 

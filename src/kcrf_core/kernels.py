@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from . import _kernels
 from .config import KernelConfig
@@ -73,6 +74,11 @@ class RBFKernel:
 Kernel = LinearKernel | PolynomialKernel | RBFKernel
 
 
+def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """indptr, indices and values in the types that the Cython core takes."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64, copy=False)
+
+
 class Pivots:
     """One side of Gram blocks, laid out for fast evaluation against many rows of the other side."""
 
@@ -101,7 +107,7 @@ class Pivots:
         self._listed = np.concatenate([*listed, []]).astype(np.int32)
         self._list_ends = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, []]))]).astype(np.int64)
         self._first_list = np.array(first_list, dtype=np.int64)
-        self._bag = None if inputs.bag is None else inputs.bag.T.tocsr()
+        self._bag = None if inputs.bag is None else _compressed(inputs.bag.T.tocsr())
 
     def __len__(self) -> int:
         return len(self.norms)
@@ -116,7 +122,7 @@ class Pivots:
             out = np.empty((n, M), dtype=self.dtype)
         norms = rows.squared_norms()
         counts = np.empty(M, dtype=self._codes.dtype)
-        indptr = None if rows.bag is None else rows.bag.indptr.astype(np.int64)
+        bag = None if rows.bag is None else _compressed(rows.bag)
         step = self.block_rows()
         for first in range(0, n, step):
             part = slice(first, min(first + step, n))
@@ -140,16 +146,7 @@ class Pivots:
                     block,
                 )
             if self._bag is not None:
-                _kernels.add_sparse_products(
-                    indptr,
-                    rows.bag.indices,
-                    rows.bag.data,
-                    self._bag.indptr.astype(np.int64),
-                    self._bag.indices,
-                    self._bag.data,
-                    first,
-                    block,
-                )
+                _kernels.add_sparse_products(*bag, *self._bag, first, block)
             self.kernel.apply(block, norms[part], self.norms)
         return out
 

@@ -29,7 +29,7 @@ ARCHIVES = (
     (
         b"PK\x03\x04",
         "looks like a zip archive, as .npz files are, not like text "
-        "(unzip it, or give the file a name ending in .npz if it is one)",
+        "(tag and evaluate without -m read text)",
     ),
     (
         b"\x1f\x8b",

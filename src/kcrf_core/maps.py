@@ -44,7 +44,7 @@ class FeatureMap(Protocol):
 
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray: ...
 
-    def column_squares(self) -> np.ndarray | None: ...
+    def column_squares(self) -> np.ndarray: ...
 
     def residual(self, workers: Workers) -> np.ndarray | None: ...
 
@@ -72,7 +72,7 @@ class _Compressed:
 
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
     """Categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
-    N, C = inputs.codes.shape
+    N = len(inputs)
     present = inputs.codes >= 0
     first = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
@@ -108,9 +108,7 @@ class ExplicitMap:
             out += self._dense[rows].astype(out.dtype, copy=False) @ dense
         if self.sparse_size:
             part = self._rows
-            _sparse.multiply(
-                part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out
-            )
+            _sparse.multiply(part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None:
         if not self.dense_size:
@@ -123,9 +121,7 @@ class ExplicitMap:
         part = self._columns
 
         def task(features: slice) -> None:
-            _sparse.gather(
-                part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out
-            )
+            _sparse.gather(part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out)
 
         workers.run(task, ranges(self.sparse_size, FEATURES_PER_TASK))
         if self.dense_size:
@@ -167,9 +163,11 @@ class ReducedMap:
         K: np.ndarray,  # [N, M]
         triangle: np.ndarray,  # [M, M] L
         diagonal: np.ndarray,  # [N] k(x, x)
+        curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
         residual: np.ndarray | None = None,  # [N] where the selection has it already
     ):
-        self._K, self.triangle, self._diagonal, self._residual = K, triangle, diagonal, residual
+        self._K, self.triangle, self._diagonal, self._curve = K, triangle, diagonal, curve
+        self._residual = residual
         self.size = self.dense_size = len(triangle)
 
     @classmethod
@@ -178,16 +176,15 @@ class ReducedMap:
         inputs: Inputs,
         kernel: Kernel,
         pivots: Inputs,
+        curve: np.ndarray,
         workers: Workers,
         dtype: np.dtype | type,
         residual: np.ndarray | None = None,
     ) -> ReducedMap:
         prepared = Pivots(pivots, kernel, dtype)
         K = np.empty((len(inputs), len(pivots)), dtype=dtype)
-        workers.run(
-            lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK)
-        )
-        return cls(K, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), residual)
+        workers.run(lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK))
+        return cls(K, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         """alpha = L^-T W: scores are k(x, B) alpha."""
@@ -205,8 +202,9 @@ class ReducedMap:
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
         return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
 
-    def column_squares(self) -> None:
-        return None  # whitened columns differ little, and finding out costs as much as many passes
+    def column_squares(self) -> np.ndarray:
+        """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
+        return -np.diff(self._curve) * self._diagonal.sum()
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
@@ -224,4 +222,4 @@ class ReducedMap:
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        return ReducedMap(self._K[rows], self.triangle, self._diagonal[rows], residual)
+        return ReducedMap(self._K[rows], self.triangle, self._diagonal[rows], self._curve, residual)

@@ -175,9 +175,7 @@ class Model:
 # ----------------------------------------------------------------------------- parts shared with basis files
 
 
-def term_entry(
-    contents: Contents, encoding: Encoding, entry: Any, at: str
-) -> tuple[str, tuple[str, ...]]:
+def term_entry(contents: Contents, encoding: Encoding, entry: Any, at: str) -> tuple[str, tuple[str, ...]]:
     """Name and features of a stored term, checked against the encoding."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise contents.error(f"'{at}' is not a term")

@@ -25,6 +25,9 @@ from .parallel import Workers, sequence_chunks
 SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096
 CHUNK_VALUES = 1 << 20
 
+# A marginal that underflowed counts as this: one hopeless position must not decide a comparison alone.
+SMALLEST_PROBABILITY = 1e-30
+
 _HALF = np.sqrt(0.5)
 
 
@@ -179,9 +182,7 @@ class Posterior:
         for j, feature_map in enumerate(self.maps):
             gradient[self.blocks[j]] = feature_map.adjoint(summed[j], residuals, self.workers).ravel()
         if self.has_edge:
-            gradient[self.blocks[-1]] = np.concatenate(
-                [(transitions - self._observed).ravel(), start, end]
-            )
+            gradient[self.blocks[-1]] = np.concatenate([(transitions - self._observed).ravel(), start, end])
         prior = lower_terms = 0.0
         for block, variance in zip(self.blocks, self.sigma2, strict=True):
             part = theta[block]
@@ -192,7 +193,7 @@ class Posterior:
         return Evaluation(value, log_likelihood, gradient, value - lower_terms)
 
     def curvature_guess(self) -> np.ndarray:
-        """The Hessian's diagonal at theta = 0, transitions ignored, where maps know their columns; else the prior's.
+        """The Hessian's diagonal at theta = 0, transitions ignored.
 
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
@@ -201,28 +202,28 @@ class Posterior:
         variance = (1 - 1 / Y) / Y  # variance of one label's indicator under uniform marginals
         guess = np.empty(self.size)
         for j, feature_map in enumerate(self.maps):
-            squares = feature_map.column_squares()
-            per_row = np.zeros(feature_map.size) if squares is None else squares * variance
+            per_row = feature_map.column_squares() * variance
             guess[self.blocks[j]] = np.repeat(per_row, self.columns) + 1 / self.sigma2[j]
         if self.has_edge:
             guess[self.blocks[-1]] = N * variance / Y + 1 / self.sigma2[-1]
         return guess
 
-    def log_likelihood(self, theta: np.ndarray) -> float:
-        """Weighted sum of log p(y | x) alone, for held-out sequences."""
+    def label_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
+        """Sum over each sequence of log p(y_t | x), gold labels by their own marginals, weighted: [S]."""
         edges, problem = self.edges_of(theta), self.problem
         prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
 
-        def chunk(bounds: tuple[int, int]) -> float:
+        def chunk(bounds: tuple[int, int]) -> np.ndarray:
             first, last = bounds
             offsets = problem.offsets[first : last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
             scores = self._scores(prepared, rows, self.dtype)
-            local = offsets - offsets[0]
-            gold = chain.path_scores(scores, edges, local, problem.labels[rows])
-            return float(problem.weights[first:last] @ (gold - chain.marginals(scores, edges, local).log_z))
+            node = chain.marginals(scores, edges, offsets - offsets[0]).node
+            gold = node[np.arange(len(node)), problem.labels[rows]].astype(np.float64)
+            logs = np.log(np.maximum(gold, SMALLEST_PROBABILITY))
+            return problem.weights[first:last] * np.add.reduceat(logs, offsets[:-1] - offsets[0])
 
-        return sum(self.workers.map(chunk, self._chunks))
+        return np.concatenate(list(self.workers.map(chunk, self._chunks)))
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right."""

@@ -100,9 +100,7 @@ class SpanFinder:
         self.types = sorted({kind for letter, kind in parts if letter != "O"})
         number = {kind: k for k, kind in enumerate(self.types)}
         # [Y] each, by label
-        self._kind = np.array(
-            [-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64
-        )
+        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64)
         self._opening = np.array([letter in _OPENING for letter, _ in parts], dtype=bool)
         self._closing = np.array([letter in _CLOSING for letter, _ in parts], dtype=bool)
 

@@ -8,12 +8,12 @@ time and no host in it, so equal content gives equal bytes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Contents:
     def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
         """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like)."""
         array = self.arrays.get(name)
-        if array is None:
+        if not isinstance(array, np.ndarray):  # NumPy hands out the bytes of members that are no arrays
             raise self.error(f"'{name}' is missing")
         if array.dtype != np.dtype(kind) or array.ndim != ndim:
             raise self.error(f"'{name}' is {array.dtype}{list(array.shape)}, expected {ndim}-dimensional {kind}")
@@ -87,11 +87,11 @@ class Contents:
     def strings(self, name: str) -> list[str]:
         text = self.array(f"{name}.text", "uint8", 1).tobytes()
         ends = self.array(f"{name}.ends", "int64", 1)
-        if len(ends) and (ends[0] < 0 or ends[-1] != len(text) or np.any(np.diff(ends) < 0)):
+        bounds = [0, *ends.tolist()]
+        if bounds[-1] != len(text) or any(a > b for a, b in pairwise(bounds)):
             raise self.error(f"'{name}' has offsets that do not fit its text")
-        starts = [0, *ends[:-1].tolist()]
         try:
-            return [text[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True)]
+            return [text[a:b].decode("utf-8") for a, b in pairwise(bounds)]
         except UnicodeDecodeError:
             raise self.error(f"'{name}' is not UTF-8") from None
 
@@ -109,7 +109,9 @@ def write_container(
     """Write a container atomically."""
     full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
-    portable = {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    portable = {
+        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()
+    }
     with replacing(path) as stream:
         np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
 
@@ -117,16 +119,20 @@ def write_container(
 def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
     """Read a container of one of the given kinds; anything else is a FileFormatError of one line."""
     shown = os.fspath(path)
-    try:
-        with open(path, "rb") as stream:
-            if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-                raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
-            stream.seek(0)
+    with open(path, "rb") as stream:
+        if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+            raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
+        stream.seek(0)
+        try:
             with np.load(stream, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
+        except Exception as error:
+            # Damage shows as nearly anything: BadZipFile, ValueError, EOFError, zlib.error, RuntimeError for a
+            # bit that says "encrypted", OSError for a place before the beginning, MemoryError for a shape.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise  # the disk's, not the file's
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
     packed = arrays.pop("header", None)
     try:
         header = json.loads(packed.tobytes().decode("utf-8"))

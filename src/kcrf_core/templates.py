@@ -16,6 +16,7 @@ from .config import WIDEST_WINDOW
 from .errors import ConfigError
 
 _MACRO = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)\s*\]")
+_NAME = re.compile(r"[^:%\s]*")
 _TEMPLATE_LINE = re.compile(r"^(U[^:\s]*:.*%x\[|U[^:\s]*$|B[^:\s]*(:|$))")
 
 
@@ -38,12 +39,13 @@ def load_template(text: str, source: str) -> dict[str, Any]:
         where = f"{source}:{number}"
         if not line or line.startswith("#"):
             continue
-        name, _, body = line.partition(":")
+        name = _NAME.match(line).group()
+        body = line[len(name) :]
         if line[0] not in "UB":
             raise ConfigError(f"{where}: a template line starts with U or B, not '{line[0]}'")
         parts = [(int(row), int(column)) for row, column in _MACRO.findall(body)]
         if "%" in _MACRO.sub("", body):
-            raise ConfigError(f"{where}: cannot read '{body}' (macros look like %x[-1,0])")
+            raise ConfigError(f"{where}: cannot read '{line}' (macros look like %x[-1,0])")
         if line[0] == "B":
             if parts:
                 raise ConfigError(f"{where}: bigram templates that look at the input are not supported yet")

@@ -224,9 +224,7 @@ def test_a_span_ends_with_its_sequence():
     assert evaluate(gold, gold, [0, 4]).spans.total.gold == 1
     assert evaluate(gold, gold, [0, 2, 4]).spans.total.gold == 2
     # The same labels, predicted spans of the same positions, but cut where gold is not.
-    assert evaluate(split("I I I"), split("I B I"), [0, 1, 3], scheme="iob1").spans.total == Score(
-        "", 2, 2, 2
-    )
+    assert evaluate(split("I I I"), split("I B I"), [0, 1, 3], scheme="iob1").spans.total == Score("", 2, 2, 2)
     assert evaluate(split("I I I"), split("I B I"), [0, 3], scheme="iob1").spans.total == Score("", 1, 2, 0)
 
 
@@ -259,8 +257,7 @@ def test_random_corpora_against_counting(alphabet):
         assert result.correct_sequences == sum(gold[a:b] == predicted[a:b] for a, b in bounds)
 
         gold_spans, predicted_spans = (
-            {(a, *span) for a, b in bounds for span in naive_spans(labels[a:b])}
-            for labels in (gold, predicted)
+            {(a, *span) for a, b in bounds for span in naive_spans(labels[a:b])} for labels in (gold, predicted)
         )
         common = gold_spans & predicted_spans
         kinds = sorted({span[-1] for span in gold_spans | predicted_spans})
@@ -276,9 +273,7 @@ def test_random_corpora_against_counting(alphabet):
 
 def test_f1_is_the_harmonic_mean():
     score = Score("x", 7, 5, 3)
-    assert score.f1 == pytest.approx(
-        2 * score.precision * score.recall / (score.precision + score.recall), rel=1e-12
-    )
+    assert score.f1 == pytest.approx(2 * score.precision * score.recall / (score.precision + score.recall), rel=1e-12)
 
 
 def test_labels_without_scheme():
@@ -303,9 +298,7 @@ def test_known_labels():
     gold, predicted = split("B I B"), split("B I I")
     assert evaluate(gold, predicted, [0, 3]).unknown_gold is None
     assert evaluate(gold, predicted, [0, 3], known_labels=["B", "I"]).unknown_gold == 0
-    result = evaluate(
-        split("B-NP B-PP B-PP"), split("B-NP B-NP O"), [0, 3], known_labels=split("B-NP I-NP O")
-    )
+    result = evaluate(split("B-NP B-PP B-PP"), split("B-NP B-NP O"), [0, 3], known_labels=split("B-NP I-NP O"))
     assert result.unknown_gold == 2
     assert result.correct == 1
     # A text with few letters in it does not look like spans to one who knows the alphabet.

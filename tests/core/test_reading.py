@@ -44,9 +44,7 @@ def whole(data, format="conll"):
 def sequences(corpus):
     """The corpus as nested lists: sequence, position, column."""
     rows = list(zip(*corpus.columns, strict=True))
-    return [
-        [list(row) for row in rows[start:end]] for start, end in itertools.pairwise(corpus.offsets.tolist())
-    ]
+    return [[list(row) for row in rows[start:end]] for start, end in itertools.pairwise(corpus.offsets.tolist())]
 
 
 def attributes(corpus):
@@ -80,9 +78,7 @@ def error_of(data, format="conll"):
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("last", ["", "\n", "\n\n", "\n\n\n"])
-def test_separator_line_ends_byte_order_mark_and_last_line_do_not_change_the_corpus(
-    separator, newline, mark, last
-):
+def test_separator_line_ends_byte_order_mark_and_last_line_do_not_change_the_corpus(separator, newline, mark, last):
     text = mark + "a b\nc d\n\ne f".replace(" ", separator) + last
     corpus = whole(text.replace("\n", newline).encode())
     assert sequences(corpus) == [[["a", "b"], ["c", "d"]], [["e", "f"]]]
@@ -252,9 +248,7 @@ def test_files_plain_compressed_and_standard_input_read_the_same(tmp_path, monke
     assert not sys.stdin.closed
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-12], lambda data: data[:40] + b"?" * 40, lambda _: b"a b"]
-)
+@pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:40] + b"?" * 40, lambda _: b"a b"])
 def test_damaged_gzip_is_named(tmp_path, damage):
     path = tmp_path / "x.conll.gz"
     path.write_bytes(damage(gzip.compress(bytes(range(65, 90)) * 50)))
@@ -347,9 +341,7 @@ def test_a_label_may_look_like_a_declaration_of_another_name():
     assert whole(b"@weights\tx\n@x:2\ty\n", "crfsuite").columns == (["@weights", "@x:2"],)
 
 
-@pytest.mark.parametrize(
-    "weight", [b"", b"x", b"nan", b"inf", b"1e999", b"1_0", b" 1", "\u0663".encode(), b"1e"]
-)
+@pytest.mark.parametrize("weight", [b"", b"x", b"nan", b"inf", b"1e999", b"1_0", b" 1", "\u0663".encode(), b"1e"])
 def test_weights_that_are_no_finite_numbers_are_refused(weight):
     message = error_of(b"A\tx:1\tw:7\n\nB\ty\tz:" + weight + b"\tw\n", "crfsuite")
     assert message.startswith("file:3: the weight of attribute 'z:")

@@ -1,6 +1,6 @@
 """Solvers: one file each, one signature, one table of names.
 
-    minimise(posterior, theta, run) -> SolverResult
+minimise(posterior, theta, run) -> SolverResult
 """
 
 from __future__ import annotations

@@ -33,9 +33,7 @@ def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
                 direction = -now.gradient / scale
                 slope = float(direction @ now.gradient)
             first_step = 1.0 if pairs else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
-            found = _line_search(
-                lambda point: run.evaluate(posterior, point), theta, now, direction, slope, first_step
-            )
+            found = _line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, first_step)
             if found is None:
                 if pairs:
                     pairs.clear()

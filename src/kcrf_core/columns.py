@@ -1,0 +1,77 @@
+"""Columns of a corpus as distinct values or as numbers, each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .corpus import Corpus
+from .errors import DataError
+
+# A column of numbers with a few words in it is far more often a mistake than a vocabulary.
+MOSTLY_NUMBERS = 0.95
+
+_NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
+
+
+class Columns:
+    """Columns of a corpus by their distinct values, each worked out once."""
+
+    def __init__(self, corpus: Corpus):
+        self.corpus = corpus
+        self._distinct: dict[int, tuple[list[str], np.ndarray]] = {}
+        self._numbers: dict[int, np.ndarray | None] = {}
+
+    def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
+        """Distinct values in order of appearance, and for each position the number of its value [N]."""
+        if column not in self._distinct:
+            values = self.corpus.columns[column]
+            numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+            inverse = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
+            self._distinct[column] = (list(numbers), inverse)
+        return self._distinct[column]
+
+    def numbers(self, column: int) -> np.ndarray | None:
+        """The column as finite numbers [N], or None where it is not one."""
+        if column not in self._numbers:
+            self._numbers[column] = _finite_numbers(self.corpus.columns[column])
+        return self._numbers[column]
+
+    def real(self, column: int, name: str) -> np.ndarray:
+        """The column as numbers; an error names the first line that is none."""
+        numbers = self.numbers(column)
+        if numbers is None:
+            t, value = next(self._words(column))
+            raise DataError(
+                f"'{value}' in column {column + 1} ({name}) is not a finite number; correct it, "
+                "or declare the column with 'type: categorical'",
+                self.corpus.source,
+                int(self.corpus.lines[t]),
+            )
+        return numbers
+
+    def looks_real(self, column: int, name: str) -> bool:
+        """Whether a column without a declared type holds numbers."""
+        if self.numbers(column) is not None:
+            return True
+        words = sum(1 for _ in self._words(column))
+        if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
+            self.real(column, name)  # raises, with the line
+        return False
+
+    def _words(self, column: int) -> Iterator[tuple[int, str]]:
+        values, inverse = self.distinct(column)
+        bad = np.array([_finite_numbers([value]) is None for value in values])
+        return ((int(t), values[inverse[t]]) for t in np.flatnonzero(bad[inverse]))
+
+
+def _finite_numbers(values: Sequence[str]) -> np.ndarray | None:
+    # The set of characters keeps out what float() would take: nan, inf, 1_000, digits of other scripts.
+    if not _NUMBER_CHARACTERS.issuperset("".join(values)):
+        return None
+    try:
+        numbers = np.fromiter(map(float, values), np.float64, len(values))
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None

@@ -1,0 +1,463 @@
+"""Features: what one entry of the configuration becomes once it is fitted to training data.
+
+categorical    a column through a string transform, a field of integer codes for each offset of its window
+conjunction    several categorical features taken together
+real           numeric columns, or a number made of a column, scaled
+attributes     the sparse rows of CRFsuite files
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .columns import Columns
+from .config import Config, FeatureConfig
+from .config_reader import parse_config
+from .dataset import NOTHING, UNSEEN
+from .errors import DataError
+from .storage import Contents, pack_strings
+
+# What stays below this can be squared and summed in single precision.
+LARGEST = 1e18
+
+# ----------------------------------------------------------------------------- transforms
+
+
+def _shape(value: str) -> str:
+    """Capital, small, digit and other as X x d and themselves, runs shortened: `McDonald's-9` is `XxXx'x-d`."""
+    out: list[str] = []
+    for character in value:
+        if character.isupper():
+            kind = "X"
+        elif character.isalpha():
+            kind = "x"
+        elif character.isdigit():
+            kind = "d"
+        else:
+            kind = character
+        if not out or out[-1] != kind:
+            out.append(kind)
+    return "".join(out)
+
+
+def _string_transform(transform: str, length: int | None) -> Callable[[str], str]:
+    return {
+        "identity": lambda value: value,
+        "lower": str.lower,
+        "prefix": lambda value: value[:length],
+        "suffix": lambda value: value[-length:],
+        "shape": _shape,
+    }[transform]
+
+
+def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:
+    """Codes [N] seen `offset` positions away, with boundary symbols beyond the ends.
+
+    Symbols follow the vocabulary: size..size+reach-1 for 1, 2, ... positions before the first one, and
+    the next `reach` for those after the last.
+    """
+    if offset == 0:
+        return codes
+    N = len(codes)
+    out = np.empty_like(codes)
+    if offset < 0:
+        out[-offset:] = codes[: max(N + offset, 0)]
+    else:
+        out[: max(N - offset, 0)] = codes[offset:]
+    for distance in range(1, abs(offset) + 1):
+        # Positions whose neighbour at `offset` lies `distance` beyond the end of their sequence.
+        if offset < 0:
+            beyond = offsets[:-1] + (-offset - distance)
+            inside = beyond < offsets[1:]
+            symbol = size + distance - 1
+        else:
+            beyond = offsets[1:] - 1 - (offset - distance)
+            inside = beyond >= offsets[:-1]
+            symbol = size + reach + distance - 1
+        out[beyond[inside]] = symbol
+    return out
+
+
+def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
+    """Rows [N, r] seen `offset` positions away; zero, the mean of a standardised column, beyond the ends."""
+    if offset == 0:
+        return values
+    N = len(values)
+    out = np.zeros_like(values)
+    t = np.arange(N)
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    source = t + offset
+    inside = (source >= offsets[:-1][sequence]) & (source < offsets[1:][sequence])
+    out[inside] = values[source[inside]]
+    return out
+
+
+# ----------------------------------------------------------------------------- fitted features
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Distinct strings and their codes."""
+
+    values: tuple[str, ...]
+    complete: bool  # False where rare values were left out: an unknown one may be such a one
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    @property
+    def missing(self) -> int:
+        return UNSEEN if self.complete else NOTHING
+
+    @classmethod
+    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
+        """From possibly repeated values with their counts."""
+        totals: dict[str, int] = {}
+        for value, count in zip(values, counts.tolist(), strict=True):
+            totals[value] = totals.get(value, 0) + count
+        kept = tuple(value for value, count in totals.items() if count >= min_count)
+        return cls(kept, len(kept) == len(totals))
+
+    def encode(self, values: Sequence[str]) -> np.ndarray:
+        get, missing = self.index.get, self.missing
+        return np.fromiter((get(value, missing) for value in values), np.int32, len(values))
+
+
+@dataclass(frozen=True)
+class CategoricalFeature:
+    """One column through a string transform: one field of codes for each offset of the window."""
+
+    config: FeatureConfig
+    column: int
+    vocabulary: Vocabulary
+
+    @property
+    def reach(self) -> int:
+        return max(abs(offset) for offset in self.config.window)
+
+    @property
+    def field_sizes(self) -> list[int]:
+        return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.window)
+
+    def base(self, columns: Columns) -> np.ndarray:
+        """Codes of the positions themselves, [N] int32."""
+        values, inverse = columns.distinct(self.column)
+        transform = _string_transform(self.config.transform, self.config.length)
+        return self.vocabulary.encode([transform(value) for value in values])[inverse]
+
+    def fields(self, columns: Columns) -> list[np.ndarray]:
+        base, size = self.base(columns), len(self.vocabulary.values)
+        offsets = columns.corpus.offsets
+        return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.window]
+
+    def value(self, code: int) -> str:
+        return boundary_or(code, self.vocabulary.values, self.reach)
+
+
+def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
+    """The value of a code, boundary symbols written as CRF++ writes them."""
+    if code < len(values):
+        return values[code]
+    beyond = code - len(values)
+    return f"_B-{beyond + 1}" if beyond < reach else f"_B+{beyond - reach + 1}"
+
+
+def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
+    values, inverse = columns.distinct(column)
+    transform = _string_transform(config.transform, config.length)
+    counts = np.bincount(inverse, minlength=len(values))
+    vocabulary = Vocabulary.fit([transform(value) for value in values], counts, min_count)
+    return CategoricalFeature(config, column, vocabulary)
+
+
+@dataclass(frozen=True)
+class ConjunctionFeature:
+    """Several categorical features taken together, one field for each offset of the window.
+
+    Tuples of codes are numbered stage by stage: the first two parts, then that and the third, and so on.
+    `keys[w][s]` are the sorted 64-bit keys that stage s met in training at the w-th offset.
+    """
+
+    config: FeatureConfig
+    parts: tuple[CategoricalFeature, ...]
+    keys: tuple[tuple[np.ndarray, ...], ...]
+    complete: bool
+
+    @property
+    def field_sizes(self) -> list[int]:
+        return [len(stages[-1]) for stages in self.keys]
+
+    def fields(self, columns: Columns) -> list[np.ndarray]:
+        missing = UNSEEN if self.complete else NOTHING
+        out = []
+        for offset, stages in zip(self.config.window, self.keys, strict=True):
+            codes, gone = _part_codes(self.config, self.parts, offset, columns)
+            combined = codes[0].astype(np.int64)
+            for (part, part_codes), keys in zip(zip(self.parts[1:], codes[1:], strict=True), stages, strict=True):
+                wanted = combined * _part_size(part, self.config) + part_codes
+                place = np.searchsorted(keys, wanted)
+                place[place == len(keys)] = 0
+                found = (keys[place] == wanted) if len(keys) else np.zeros(len(wanted), bool)
+                gone |= ~found
+                combined = place
+            out.append(np.where(gone, missing, combined).astype(np.int32))
+        return out
+
+
+def _part_reach(config: FeatureConfig) -> int:
+    return max(abs(offset + shift) for _, offset in config.parts for shift in config.window)
+
+
+def _part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
+    return len(part.vocabulary.values) + 2 * _part_reach(config)
+
+
+def _part_codes(
+    config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Codes of every part seen from each position, and where one of them has no value."""
+    reach, offsets = _part_reach(config), columns.corpus.offsets
+    codes = [
+        shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
+        for part, (_, offset) in zip(parts, config.parts, strict=True)
+    ]
+    gone = np.zeros(len(codes[0]), dtype=bool)
+    for part_codes in codes:
+        gone |= part_codes < 0
+    return codes, gone
+
+
+def fit_conjunction(
+    config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: Columns, min_count: int
+) -> ConjunctionFeature:
+    keys, complete = [], all(part.vocabulary.complete for part in parts)
+    for shift in config.window:
+        codes, gone = _part_codes(config, parts, shift, columns)
+        combined, stages = codes[0].astype(np.int64), []
+        for part, part_codes in zip(parts[1:], codes[1:], strict=True):
+            wanted = combined * _part_size(part, config) + part_codes
+            last = len(stages) == len(parts) - 2
+            seen, counts = np.unique(wanted[~gone], return_counts=True)
+            if last and min_count > 1:
+                complete &= bool((counts >= min_count).all())
+                seen = seen[counts >= min_count]
+            stages.append(seen)
+            if not last:
+                combined = np.minimum(np.searchsorted(seen, wanted), max(len(seen) - 1, 0))
+        keys.append(tuple(stages))
+    return ConjunctionFeature(config, parts, tuple(keys), complete)
+
+
+@dataclass(frozen=True)
+class RealFeature:
+    """Numeric columns, or a number made of a column, shifted and scaled: r columns for each offset."""
+
+    config: FeatureConfig
+    columns: tuple[int, ...]
+    mean: np.ndarray  # [r]
+    scale: np.ndarray  # [r]
+    counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
+
+    def block(self, columns: Columns) -> np.ndarray:
+        """[N, r * offsets], offset by offset."""
+        raw = _raw_real(self.config, self.columns, columns, self.counts)
+        with np.errstate(over="ignore"):
+            values = (raw - self.mean) / self.scale
+        _refuse_large(values, self.config.name, columns)
+        return np.hstack([shifted_real(values, o, columns.corpus.offsets) for o in self.config.window])
+
+
+def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
+    """An error that names the first line where scaled values [N, r] are too large or not finite."""
+    small = (np.abs(values) < LARGEST).all(axis=1)
+    if not small.all():
+        line = int(columns.corpus.lines[np.argmin(small)])
+        raise DataError(f"a value of '{name}' is too large to compute with", columns.corpus.source, line)
+
+
+def _raw_real(
+    config: FeatureConfig, where: Sequence[int], columns: Columns, counts: dict[str, int] | None
+) -> np.ndarray:
+    """Unscaled numbers, [N, r]."""
+    if config.transform == "identity":
+        return np.stack([columns.real(c, name) for c, name in zip(where, config.columns, strict=True)], axis=1)
+    if config.transform == "position":
+        offsets = columns.corpus.offsets
+        lengths = np.diff(offsets)
+        t = np.arange(columns.corpus.positions) - np.repeat(offsets[:-1], lengths)
+        return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
+    values, inverse = columns.distinct(where[0])
+    if config.transform == "length":
+        numbers = np.array([len(value) for value in values], dtype=np.float64)
+    else:
+        numbers = np.log1p([counts.get(value, 0) for value in values])
+    return numbers[inverse][:, None]
+
+
+def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns) -> RealFeature:
+    counts = None
+    if config.transform == "frequency":
+        values, inverse = columns.distinct(where[0])
+        counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
+    raw = _raw_real(config, where, columns, counts)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = raw.mean(axis=0), raw.std(axis=0)
+    for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
+        line = int(columns.corpus.lines[np.argmax(np.abs(raw[:, r]))])
+        raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
+    if config.scale == "none":
+        plain = np.ones(raw.shape[1], dtype=bool)
+    elif config.scale == "auto":
+        # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
+        plain = ((raw == 0) | (raw == 1)).all(axis=0)
+    else:
+        plain = np.zeros(raw.shape[1], dtype=bool)
+    mean = np.where(plain, 0.0, mean)
+    # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
+    size = np.abs(mean)
+    scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
+    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts)
+
+
+@dataclass(frozen=True)
+class AttributeFeature:
+    """The attributes of CRFsuite files, as sparse rows."""
+
+    config: FeatureConfig
+    vocabulary: Vocabulary
+
+    def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Rows [N, A], and the squared length of what is unseen [N]."""
+        rows = columns.corpus.attributes
+        codes = self.vocabulary.encode(rows.names)
+        strangers = np.flatnonzero(codes == UNSEEN).tolist()
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(rows.names[i] for i in strangers))}
+        strange = np.full(len(codes), NOTHING)
+        strange[strangers] = [numbers[rows.names[i]] for i in strangers]
+        bag = self._rows(columns, codes, len(self.vocabulary.values))
+        unseen = self._rows(columns, strange, len(numbers))
+        return bag, unseen.multiply(unseen).sum(axis=1)
+
+    def _rows(self, columns: Columns, codes: np.ndarray, size: int) -> scipy.sparse.csr_array:
+        """The attributes whose codes are not negative, those that stand twice at a position added up."""
+        rows, N = columns.corpus.attributes, columns.corpus.positions
+        position = np.repeat(np.arange(N), np.diff(rows.indptr))
+        known = codes >= 0
+        out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=(N, size))
+        out.sum_duplicates()
+        out.eliminate_zeros()
+        small = np.abs(out.data) < LARGEST
+        if not small.all():
+            t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
+            message = "the weight of an attribute is too large to compute with"
+            raise DataError(message, columns.corpus.source, int(columns.corpus.lines[t]))
+        return out
+
+
+Feature = CategoricalFeature | ConjunctionFeature | RealFeature | AttributeFeature
+
+
+# ----------------------------------------------------------------------------- storage
+
+
+def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A header entry for a feature; its arrays are put into `arrays` under names that begin with `at`."""
+    entry: dict[str, Any] = {"config": _config_dict(feature.config)}
+    if isinstance(feature, CategoricalFeature):
+        entry |= {"kind": "categorical"} | _pack_categorical(feature, at, arrays)
+    elif isinstance(feature, ConjunctionFeature):
+        entry |= {"kind": "conjunction", "complete": feature.complete, "parts": []}
+        for p, part in enumerate(feature.parts):
+            packed = _pack_categorical(part, f"{at}.part{p}", arrays)
+            entry["parts"].append({"config": _config_dict(part.config)} | packed)
+        for w, stages in enumerate(feature.keys):
+            for s, keys in enumerate(stages):
+                arrays[f"{at}.keys{w}.{s}"] = keys
+    elif isinstance(feature, RealFeature):
+        entry |= {"kind": "real", "columns": list(feature.columns)}
+        arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
+        if feature.counts is not None:
+            arrays |= pack_strings(list(feature.counts), f"{at}.counted")
+            arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
+    else:
+        entry |= {"kind": "attributes", "complete": feature.vocabulary.complete}
+        arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
+    return entry
+
+
+def _config_dict(config: FeatureConfig) -> dict[str, Any]:
+    return Config(features=(config,)).to_dict()["features"][0]
+
+
+def _pack_categorical(feature: CategoricalFeature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    arrays.update(pack_strings(feature.vocabulary.values, f"{at}.values"))
+    return {"column": feature.column, "complete": feature.vocabulary.complete}
+
+
+def _unpack_categorical(
+    contents: Contents, entry: dict[str, Any], config: FeatureConfig, at: str, width: int
+) -> CategoricalFeature:
+    column = entry["column"]
+    if not isinstance(column, int) or not 0 <= column < width - 1:
+        raise contents.error(f"'{at}' names column {column!r}")
+    if config.window is None or config.type != "categorical":
+        raise contents.error(f"'{at}' has no window or is not categorical")
+    return CategoricalFeature(config, column, _unpack_vocabulary(contents, entry, at))
+
+
+def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:
+    values = tuple(contents.strings(f"{at}.values"))
+    if len(set(values)) < len(values):
+        raise contents.error(f"'{at}' has a value twice")
+    return Vocabulary(values, bool(entry["complete"]))
+
+
+def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
+    config = parse_config({"features": [entry["config"]]}).features[0]
+    kind = entry["kind"]
+    if config.window is None or config.type != kind:
+        raise contents.error(f"'{at}' has no window or is not what it says")
+    if kind == "categorical":
+        return _unpack_categorical(contents, entry, config, at, width)
+    if kind == "attributes":
+        return AttributeFeature(config, _unpack_vocabulary(contents, entry, at))
+    if kind == "real":
+        mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
+        where = tuple(entry["columns"])
+        expected = len(where) if config.transform == "identity" else 1
+        bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
+        if (
+            bad_column
+            or len(where) != len(config.columns)
+            or not len(mean) == len(scale) == expected
+            or np.any(scale <= 0)
+        ):
+            raise contents.error(f"'{at}' has columns or scales that do not fit")
+        counts = None
+        if config.transform == "frequency":
+            numbers = contents.array(f"{at}.counts", "int64", 1).tolist()
+            counted = contents.strings(f"{at}.counted")
+            if len(counted) != len(numbers) or min(numbers, default=0) < 0:
+                raise contents.error(f"'{at}' has counts that do not fit")
+            counts = dict(zip(counted, numbers, strict=True))
+        return RealFeature(config, where, mean, scale, counts)
+    if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
+        raise contents.error(f"'{at}' is a feature of an unknown kind")
+    parts = []
+    for p, part in enumerate(entry["parts"]):
+        part_config = parse_config({"features": [part["config"]]}).features[0]
+        parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
+    keys = tuple(
+        tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))
+        for w in range(len(config.window))
+    )
+    if any(np.any(np.diff(stage) <= 0) for stages in keys for stage in stages):
+        raise contents.error(f"'{at}' has keys out of order")
+    return ConjunctionFeature(config, tuple(parts), keys, bool(entry["complete"]))

@@ -1,0 +1,121 @@
+"""Pivot selection: the greedy order, the residual, and the law of the random method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from conftest import random_inputs
+from kcrf_core import basis
+from kcrf_core.errors import ConfigError, NumericError
+from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
+from kcrf_core.parallel import Workers
+
+KERNEL = RBFKernel(0.2)
+
+
+def choose(method, inputs, kernel, size, workers, seed=0, dtype=np.float64):
+    return basis.choose_pivots(method, inputs, kernel, size, np.random.default_rng(seed), workers, dtype)
+
+
+def true_residual(kernel, inputs, rows):
+    K = gram(kernel, inputs, inputs)
+    B = K[np.ix_(rows, rows)]
+    return np.diagonal(K) - np.einsum("nm,nm->n", K[:, rows], np.linalg.solve(B, K[:, rows].T).T)
+
+
+def test_greedy_takes_the_largest_residual(rng, workers):
+    inputs = random_inputs(rng, 200, 3, 3)
+    found = choose("greedy", inputs, KERNEL, 90, workers)
+    pivots, residual = oracle.incomplete_cholesky(gram(KERNEL, inputs, inputs), 90)
+    assert found.rows.tolist() == pivots
+    np.testing.assert_allclose(found.residual, residual, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["greedy", "random"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_residual_is_what_the_pivots_leave(rng, workers, method, dtype):
+    inputs = random_inputs(rng, 150, 3, 3)
+    found = choose(method, inputs, KERNEL, 40, workers, dtype=dtype)
+    assert len(set(found.rows.tolist())) == 40
+    expected = true_residual(KERNEL, inputs, found.rows)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(found.residual, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.curve[-1], found.residual.sum(), rtol=1e-4)
+    np.testing.assert_allclose(found.curve[0], found.trace, rtol=1e-12)
+    assert (np.diff(found.curve) <= 0).all()
+
+
+@pytest.mark.parametrize("method", ["greedy", "random"])
+def test_stops_at_the_rank(rng, workers, method):
+    """A linear kernel on three columns has rank three, however many pivots are asked for."""
+    inputs = random_inputs(rng, 60, 0, 3)
+    found = choose(method, inputs, LinearKernel(), 20, workers)
+    assert len(found.rows) == 3
+    np.testing.assert_allclose(found.residual, 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["greedy", "random"])
+def test_repeated_rows_are_chosen_once(rng, workers, method):
+    inputs = random_inputs(rng, 12, 2, 2).take(np.arange(60) % 12)
+    found = choose(method, inputs, KERNEL, 60, workers)
+    assert len(set((found.rows % 12).tolist())) == len(found.rows) <= 12
+
+
+@pytest.mark.parametrize("method", ["greedy", "random"])
+def test_threads_do_not_change_the_choice(rng, method):
+    inputs = random_inputs(rng, 5000, 3, 2)
+    found = []
+    for threads in (1, 2):
+        with Workers(threads) as workers:
+            found.append(choose(method, inputs, KERNEL, 50, workers, dtype=np.float32))
+    np.testing.assert_array_equal(found[0].rows, found[1].rows)
+    np.testing.assert_array_equal(found[0].residual, found[1].residual)
+
+
+def test_random_draws_by_the_residual(workers):
+    """The first pivot is distributed as the diagonal, and the pair as drawn one after the other."""
+    rng = np.random.default_rng(1)
+    inputs = random_inputs(rng, 6, 0, 4)
+    kernel = PolynomialKernel(2, 0.5, 1.0, 1.0)
+    K = gram(kernel, inputs, inputs)
+    expected = np.zeros((6, 6))
+    for i in range(6):
+        d = np.maximum(np.diagonal(K) - K[:, i] ** 2 / K[i, i], 0)
+        d[i] = 0
+        expected[i] = K[i, i] / np.trace(K) * d / d.sum()
+    counts = np.zeros((6, 6))
+    draws = 4000
+    for seed in range(draws):
+        i, j = choose("random", inputs, kernel, 2, workers, seed).rows
+        counts[i, j] += 1
+    assert counts.diagonal().sum() == 0
+    deviation = np.sqrt(draws * expected * (1 - expected)) + 1e-9
+    assert (np.abs(counts - draws * expected) < 5 * deviation + 1).all()
+
+
+def test_full_basis_spans_everything(rng):
+    inputs = random_inputs(rng, 15, 2, 2).take(np.arange(30) % 15)
+    found = basis.full_basis(inputs, KERNEL)
+    assert len(found.rows) <= 15
+    np.testing.assert_allclose(true_residual(KERNEL, inputs, found.rows), 0, atol=1e-9)
+
+
+def test_full_basis_of_a_rank_deficient_kernel(rng):
+    found = basis.full_basis(random_inputs(rng, 40, 0, 3), LinearKernel())
+    assert len(found.rows) == 3
+
+
+def test_a_kernel_of_zeros_is_an_error(rng, workers):
+    inputs = random_inputs(rng, 5, 0, 2)
+    inputs.real[:] = 0
+    with pytest.raises(NumericError, match="zero"):
+        choose("random", inputs, LinearKernel(), 2, workers)
+    with pytest.raises(NumericError, match="zero"):
+        basis.full_basis(inputs, LinearKernel())
+
+
+def test_unknown_method(rng, workers):
+    with pytest.raises(ConfigError, match="greedy"):
+        choose("best", random_inputs(rng, 5), KERNEL, 2, workers)

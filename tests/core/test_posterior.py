@@ -1,0 +1,259 @@
+"""P and its gradient against enumeration and finite differences; maps against each other; Lemma 9."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import oracle
+from conftest import random_inputs, random_offsets
+from kcrf_core import basis
+from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
+from kcrf_core.maps import ExplicitMap, ReducedMap
+from kcrf_core.parallel import Workers
+from kcrf_core.posterior import Posterior, Problem
+from kcrf_core.solvers import CERTIFIED, PASSES, Run, lbfgs
+
+
+def random_problem(rng, Y, sequences=8, weighted=False, longest=4):
+    offsets = random_offsets(rng, sequences, longest)
+    labels = rng.integers(0, Y, offsets[-1]).astype(np.int32)
+    weights = rng.random(sequences) * 2 if weighted else np.ones(sequences)
+    return Problem(labels, offsets, weights, Y)
+
+
+def explicit(problem, inputs, workers, sigma2=2.0, edge_sigma2=3.0, dtype=np.float64):
+    return Posterior(problem, [ExplicitMap.of(inputs, dtype)], [sigma2], edge_sigma2, workers, dtype)
+
+
+def reduced_map(inputs, kernel, workers, chosen=None, dtype=np.float64):
+    chosen = chosen or basis.full_basis(inputs, kernel)
+    pivots = inputs.take(chosen.rows)
+    return ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
+
+
+def solve(posterior, tolerance=1e-10):
+    return lbfgs.minimise(posterior, np.zeros(posterior.size), Run(tolerance, 5000))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("Y", [2, 3, 4])
+def test_value_against_enumeration(rng, workers, Y, weighted):
+    problem = random_problem(rng, Y, weighted=weighted)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    posterior = explicit(problem, inputs, workers)
+    theta = rng.normal(size=posterior.size)
+    W = posterior.weights_of(theta, 0)
+    if Y == 2:
+        W = W @ np.array([[1.0, -1.0]]) / np.sqrt(2)
+    edges = posterior.edges_of(theta)
+    expected = oracle.objective(
+        oracle.one_hot(inputs),
+        W,
+        (edges.transitions, edges.start, edges.end),
+        problem.labels,
+        problem.offsets,
+        2.0,
+        3.0,
+        problem.weights,
+    )
+    np.testing.assert_allclose(posterior.evaluate(theta).value, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["explicit", "reduced", "both"])
+@pytest.mark.parametrize("Y", [2, 3])
+def test_gradient_against_finite_differences(rng, workers, Y, kind):
+    problem = random_problem(rng, Y, weighted=True)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    maps = []
+    if kind in ("explicit", "both"):
+        maps.append(ExplicitMap.of(inputs, np.float64))
+    if kind in ("reduced", "both"):
+        maps.append(reduced_map(inputs, RBFKernel(0.3), workers))
+    posterior = Posterior(problem, maps, [0.7, 1.9][: len(maps)], 3.0, workers)
+    theta = 0.5 * rng.normal(size=posterior.size)
+    gradient = posterior.evaluate(theta).gradient
+    for _ in range(12):
+        direction = rng.normal(size=posterior.size)
+        step = 1e-5
+        slope = (
+            posterior.evaluate(theta + step * direction).value - posterior.evaluate(theta - step * direction).value
+        ) / (2 * step)
+        np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-7, atol=1e-7)
+    for i in rng.choice(posterior.size, 15, replace=False):
+        unit = np.zeros(posterior.size)
+        unit[i] = 1e-5
+        slope = (posterior.evaluate(theta + unit).value - posterior.evaluate(theta - unit).value) / 2e-5
+        np.testing.assert_allclose(gradient[i], slope, rtol=1e-6, atol=1e-7)
+
+
+def test_linear_kernel_with_a_full_basis_is_the_explicit_map(rng, workers):
+    """Same objective, same marginals: the map is only another basis of the same space."""
+    problem = random_problem(rng, 3, 12)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    primal = explicit(problem, inputs, workers)
+    dual = Posterior(problem, [reduced_map(inputs, LinearKernel(), workers)], [2.0], 3.0, workers)
+    by_primal, by_dual = solve(primal), solve(dual)
+    assert by_primal.reason == by_dual.reason == CERTIFIED
+    np.testing.assert_allclose(by_dual.value, by_primal.value, rtol=1e-9)
+    np.testing.assert_allclose(
+        dual.squared_errors(by_dual.theta), primal.squared_errors(by_primal.theta), rtol=1e-3, atol=1e-6
+    )
+
+
+def test_one_score_column_equals_two(rng, workers):
+    """Two labels: the objective with one column v has the optimum of the one with two (Lemma 13)."""
+    problem = random_problem(rng, 2, 20)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    one = solve(explicit(problem, inputs, workers), 1e-12)
+    features = oracle.one_hot(inputs)
+    D = features.shape[1]
+
+    def two_columns(flat):
+        edges = flat[2 * D : 2 * D + 4].reshape(2, 2), flat[2 * D + 4 : 2 * D + 6], flat[2 * D + 6 :]
+        W = flat[: 2 * D].reshape(D, 2)
+        return oracle.objective(features, W, edges, problem.labels, problem.offsets, 2.0, 3.0)
+
+    # From our optimum, mapped to two columns, the two-column objective is the same and cannot be improved on.
+    posterior = explicit(problem, inputs, workers)
+    W = posterior.weights_of(one.theta, 0) @ np.array([[1.0, -1.0]]) / np.sqrt(2)
+    start = np.concatenate([W.ravel(), one.theta[posterior.blocks[-1]]])
+    np.testing.assert_allclose(two_columns(start), one.value, rtol=1e-9)
+    gradient = np.array([(two_columns(start + h) - two_columns(start - h)) / 2e-5 for h in 1e-5 * np.eye(len(start))])
+    np.testing.assert_allclose(gradient, 0, atol=2e-5)
+
+
+def test_rows_of_weights_sum_to_zero_at_every_iterate(rng, workers):
+    """Lemma 13: from zero, all iterates keep the labels' weights centred by themselves."""
+    problem = random_problem(rng, 4, 12)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    posterior = explicit(problem, inputs, workers)
+    for passes in (2, 5, 10):
+        theta = lbfgs.minimise(posterior, np.zeros(posterior.size), Run(1e-12, passes)).theta
+        np.testing.assert_allclose(posterior.weights_of(theta, 0).sum(axis=1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("Y", [2, 4])
+def test_length_one_is_kernel_logistic_regression(rng, workers, Y):
+    """Remark 7: without neighbours the model is kernel logistic regression, here in its dual form."""
+    N, sigma2 = 25, 1.7
+    problem = Problem(rng.integers(0, Y, N).astype(np.int32), np.arange(N + 1), np.ones(N), Y)
+    inputs = random_inputs(rng, N, 2, 3)
+    kernel = RBFKernel(0.2)
+    found = solve(Posterior(problem, [reduced_map(inputs, kernel, workers)], [sigma2], None, workers), 1e-12)
+    K = gram(kernel, inputs, inputs)
+    eye = np.eye(Y)[problem.labels]
+
+    def dual_objective(flat):  # f = K alpha, |f|^2 = tr(alpha^T K alpha)
+        alpha = flat.reshape(N, Y)
+        F = K @ alpha
+        top = F.max(axis=1, keepdims=True)
+        log_z = top[:, 0] + np.log(np.exp(F - top).sum(axis=1))
+        value = (alpha * F).sum() / (2 * sigma2) - (F[np.arange(N), problem.labels] - log_z).sum()
+        return value, (K @ (alpha / sigma2 + np.exp(F - log_z[:, None]) - eye)).ravel()
+
+    reference = minimize(
+        dual_objective, np.zeros(N * Y), jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000}
+    )
+    np.testing.assert_allclose(found.value, reference.fun, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [RBFKernel(0.3), PolynomialKernel(2, 0.3, 1.0, 0.5)])
+def test_lower_bounds_are_never_above_the_optimum(rng, workers, kernel):
+    """Lemma 9 at random points of random problems."""
+    for _ in range(15):
+        problem = random_problem(rng, int(rng.integers(2, 4)), 6)
+        inputs = random_inputs(rng, problem.positions, 2, 2)
+        maps = [reduced_map(inputs, kernel, workers), ExplicitMap.of(inputs, np.float64)]
+        posterior = Posterior(problem, maps, rng.choice([0.1, 1.0, 10.0], 2), 5.0, workers)
+        best = solve(posterior)
+        assert best.lower <= best.value
+        for scale in (0.0, 0.1, 1.0):
+            point = posterior.evaluate(best.theta + scale * rng.normal(size=posterior.size))
+            assert point.lower <= best.value * (1 + 1e-12)
+            assert point.value >= best.lower
+
+
+def test_threads_and_chunks_give_the_same_bytes(rng):
+    problem = random_problem(rng, 3, 3000)
+    inputs = random_inputs(rng, problem.positions, 3, 2, 4)
+    found = []
+    for threads in (1, 2):
+        with Workers(threads) as workers:
+            maps = [ExplicitMap.of(inputs, np.float32), None]
+            chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
+            maps[1] = reduced_map(inputs, RBFKernel(0.3), workers, chosen, np.float32)
+            posterior = Posterior(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
+            assert len(posterior._chunks) > 1
+            found.append(posterior.evaluate(np.full(posterior.size, 0.01)))
+    assert found[0].value == found[1].value
+    np.testing.assert_array_equal(found[0].gradient, found[1].gradient)
+
+
+def test_single_precision_is_close_and_the_last_word_is_double(rng, workers):
+    problem = random_problem(rng, 3, 200)
+    inputs = random_inputs(rng, problem.positions, 3, 2)
+    single = explicit(problem, inputs, workers, dtype=np.float32)
+    double = explicit(problem, inputs, workers, dtype=np.float64)
+    theta = rng.normal(size=single.size)
+    a, b = single.evaluate(theta), double.evaluate(theta)
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-5)
+    np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-3, atol=1e-3)
+    found = lbfgs.minimise(single, np.zeros(single.size), Run(1e-6, 500))
+    assert found.reason == CERTIFIED and found.gap <= 1e-6
+    best = solve(double, 1e-11).value
+    assert found.lower <= best <= found.value * (1 + 1e-12)
+
+
+def test_maps_agree_with_their_matrices(rng, workers):
+    """scores and adjoint of both maps against the dense matrix they stand for; subset against rows of it."""
+    inputs = random_inputs(rng, 30, 2, 2, 3)
+    kernel = PolynomialKernel(2, 0.2, 1.0, 1.0)
+    chosen = basis.choose_pivots("greedy", inputs, kernel, 6, rng, workers, np.float64)
+    L = np.linalg.cholesky(gram(kernel, inputs.take(chosen.rows), inputs.take(chosen.rows)))
+    phi = np.linalg.solve(L, gram(kernel, inputs, inputs.take(chosen.rows)).T).T
+    reduced = reduced_map(inputs, kernel, workers, chosen)
+    for feature_map, matrix in ((ExplicitMap.of(inputs, np.float64), oracle.one_hot(inputs)), (reduced, phi)):
+        assert feature_map.size == matrix.shape[1]
+        W, R = rng.normal(size=(matrix.shape[1], 3)), rng.normal(size=(30, 3))
+        out = np.zeros((20, 3))
+        feature_map.add_scores(feature_map.prepare(W, np.dtype(np.float64)), slice(5, 25), out)
+        np.testing.assert_allclose(out, matrix[5:25] @ W, rtol=1e-9, atol=1e-11)
+        partial = feature_map.adjoint_rows(R, slice(0, 30))
+        np.testing.assert_allclose(feature_map.adjoint(partial, R, workers), matrix.T @ R, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(feature_map.column_squares(), (matrix**2).sum(axis=0), rtol=1e-6)
+        part = feature_map.subset(np.array([3, 7, 7]))
+        out = np.zeros((3, 3))
+        part.add_scores(part.prepare(W, np.dtype(np.float64)), slice(0, 3), out)
+        np.testing.assert_allclose(out, matrix[[3, 7, 7]] @ W, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(reduced.residual(workers), kernel.diagonal(inputs) - (phi**2).sum(axis=1), atol=1e-9)
+
+
+def test_outside_estimate_against_its_formula(rng, workers):
+    problem = random_problem(rng, 3, 10)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    kernel = RBFKernel(0.3)
+    chosen = basis.choose_pivots("greedy", inputs, kernel, 4, rng, workers, np.float64)
+    posterior = Posterior(problem, [reduced_map(inputs, kernel, workers, chosen)], [2.0], 1.0, workers)
+    theta = rng.normal(size=posterior.size)
+    expected = 2.0 / 2 * (chosen.residual @ posterior.squared_errors(theta))
+    np.testing.assert_allclose(posterior.outside_estimate(theta), expected, rtol=1e-6)
+
+
+def test_passes_are_a_limit(rng, workers):
+    problem = random_problem(rng, 3, 30)
+    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    found = lbfgs.minimise(posterior, np.zeros(posterior.size), Run(1e-12, 4))
+    assert found.reason == PASSES and found.passes == 4
+    assert found.gap > 1e-12
+
+
+def test_interruption_keeps_the_best_so_far(rng, workers):
+    problem = random_problem(rng, 3, 30)
+    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    seen = []
+    run = Run(1e-12, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 5)
+    found = lbfgs.minimise(posterior, np.zeros(posterior.size), run)
+    assert found.reason == "interrupted"
+    assert found.value == min(seen)

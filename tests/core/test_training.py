@@ -1,0 +1,253 @@
+"""From data to models: what training promises, and what a saved model keeps."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from kcrf_core.archives import StoredBasis, load_basis, save_basis
+from kcrf_core.config_reader import parse_config, with_options
+from kcrf_core.corpus import AttributeRows, Corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import FileFormatError
+from kcrf_core.formats import read_corpus
+from kcrf_core.model import KernelTerm, Model
+from kcrf_core.parallel import Workers
+from kcrf_core.training import Observer, select_bases, train
+
+
+def toy_corpus(rng, sequences=40, labels="abc", longest=7):
+    """The label is a noisy function of the word, a number and the label before."""
+    words, numbers, gold, lengths = [], [], [], []
+    for _ in range(sequences):
+        T = int(rng.integers(1, longest + 1))
+        before = 0
+        for _ in range(T):
+            word, number = int(rng.integers(0, 6)), float(rng.normal())
+            before = (word + before + (number > 0)) % len(labels) if rng.random() < 0.9 else 0
+            words.append(f"w{word}")
+            numbers.append(f"{number:.3f}")
+            gold.append(labels[before])
+        lengths.append(T)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    lines = np.arange(1, len(words) + 1) + np.repeat(np.arange(sequences), lengths)
+    return Corpus("toy", (words, numbers, gold), offsets, lines)
+
+
+def fit(corpus, options=None, raw=None, threads=2, **more):
+    config = parse_config(with_options(raw or {}, options or {}))
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(threads) as workers:
+        return train(encoding, dataset, config, workers=workers, **more)
+
+
+SETTINGS = [
+    {},
+    {"kernel": "poly"},
+    {"kernel": "rbf", "size": 50, "select": "greedy"},
+    {"kernel": "poly", "degree": 3, "map": "full"},
+]
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+@pytest.mark.parametrize("labels", ["ab", "abc"])
+def test_models_are_certified_and_beat_the_majority(rng, options, labels):
+    corpus = toy_corpus(rng, 80, labels)
+    model, report = fit(corpus, {**options, "sigma2": 1.0})
+    assert report.result.reason == "certified" and report.result.gap <= 1e-3
+    assert report.score_columns == (1 if len(labels) == 2 else 3)
+    right = np.mean([a == b for a, b in zip(model.tag_corpus(corpus), corpus.columns[-1], strict=True)])
+    majority = max(map(corpus.columns[-1].count, labels)) / corpus.positions
+    assert right > majority + 0.05
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_saved_models_are_the_same_models(rng, tmp_path, options):
+    corpus = toy_corpus(rng)
+    model, _ = fit(corpus, {**options, "sigma2": 1.0})
+    model.save(tmp_path / "model.npz")
+    again = Model.load(tmp_path / "model.npz")
+    new = toy_corpus(rng)
+    dataset = model.encoding.encode(new)
+    np.testing.assert_array_equal(model.scores(dataset), again.scores(dataset))
+    np.testing.assert_array_equal(model.marginals(dataset), again.marginals(dataset))
+    assert again.tag_corpus(new) == model.tag_corpus(new)
+    assert again.info == model.info
+    again.save(tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "model.npz").read_bytes()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).scores(dataset), model.scores(dataset))
+
+
+@pytest.mark.parametrize("options", SETTINGS[:3])
+def test_same_bytes_for_any_number_of_threads(rng, tmp_path, options):
+    corpus = toy_corpus(rng, 900)
+    for threads in (1, 2):
+        model, _ = fit(corpus, options, threads=threads)
+        model.save(tmp_path / f"{threads}.npz")
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+def test_training_scores_are_the_models_scores(rng):
+    """What training optimised is what the model computes on the same data, kernel by kernel."""
+    corpus = toy_corpus(rng)
+    for options in SETTINGS:
+        model, report = fit(corpus, {**options, "sigma2": 1.0, "precision": "double", "tolerance": 1e-8})
+        dataset = model.encoding.encode(corpus)
+        from kcrf_core import chain
+
+        scores = model.scores(dataset)
+        gold = chain.path_scores(scores, model.edges, dataset.offsets, dataset.labels)
+        likelihood = (gold - chain.marginals(scores, model.edges, dataset.offsets).log_z).sum()
+        edges = sum((part**2).sum() for part in (model.edges.transitions, model.edges.start, model.edges.end))
+        assert -likelihood + edges / 2 < report.result.value
+        assert -likelihood + edges / 2 > 0.3 * report.result.value
+
+
+def test_a_basis_file_gives_the_model_that_choosing_anew_gives(rng, tmp_path):
+    corpus = toy_corpus(rng)
+    raw = {"terms": [{"kernel": "rbf", "map": {"size": 25}}, {"type": "edge"}], "training": {"sigma2": 2.0}}
+    config = parse_config(raw)
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(2) as workers:
+        chosen = select_bases(encoding, dataset, config, workers, Observer())
+        save_basis(tmp_path / "basis.npz", chosen, "digest")
+        stored = load_basis(tmp_path / "basis.npz")
+        assert isinstance(stored, StoredBasis) and stored.config == config
+        fresh, _ = train(encoding, dataset, config, workers=workers)
+        reused, _ = train(stored.encoding, dataset, config, basis=stored, workers=workers)
+    np.testing.assert_array_equal(reused.terms[0].alpha, fresh.terms[0].alpha)
+    np.testing.assert_array_equal(reused.terms[0].lines, fresh.terms[0].lines)
+
+
+def test_several_terms_with_their_own_kernels(rng):
+    """By Lemma 5 two node terms are the sum of their kernels: both ways reach the same objective."""
+    corpus = toy_corpus(rng)
+    terms = [
+        {"name": "words", "features": ["c0"], "kernel": {"type": "linear"}, "map": "full"},
+        {"name": "numbers", "features": ["c1"], "kernel": {"type": "linear"}, "map": "full"},
+        {"type": "edge"},
+    ]
+    training = {"sigma2": 1.5, "precision": "double", "tolerance": 1e-9}
+    apart, report = fit(corpus, raw={"terms": terms, "training": training})
+    together, whole = fit(corpus, raw={"training": training})
+    assert [type(term) for term in apart.terms] == [KernelTerm, KernelTerm]
+    np.testing.assert_allclose(report.result.value, whole.result.value, rtol=1e-7)
+    new = toy_corpus(rng)
+    dataset = apart.encoding.encode(new)
+    np.testing.assert_allclose(apart.marginals(dataset), together.marginals(dataset), atol=1e-3)
+
+
+def test_terms_keep_their_own_sigma2(rng):
+    terms = [{"kernel": "rbf", "map": {"size": 20}, "sigma2": 3.0}, {"type": "edge", "sigma2": 0.5}]
+    _, report = fit(toy_corpus(rng), raw={"terms": terms})
+    assert report.sigma2 == {"node": 3.0, "edge": 0.5} and report.path == ()
+
+
+def test_sigma2_is_chosen_by_the_held_out_sequences(rng):
+    model, report = fit(toy_corpus(rng, 120))
+    assert len(report.path) >= 3
+    on_path = [trial for trial in report.path if trial.term == "all"]
+    best = max(on_path, key=lambda trial: trial.log_probability)
+    assert 0 < best.sigma2 < 1e4
+    assert model.info["training"]["sigma2"] == report.sigma2
+    assert set(report.sigma2) == {"node", "edge"}
+
+
+def test_one_sequence_has_nothing_to_hold_out(rng):
+    notes = []
+
+    class Listener(Observer):
+        def note(self, text):
+            notes.append(text)
+
+    _, report = fit(toy_corpus(rng, 1, longest=7), observer=Listener())
+    assert report.sigma2 == {"node": 1.0, "edge": 1.0}
+    assert any("too few sequences" in note for note in notes)
+
+
+def test_one_label(rng):
+    corpus = toy_corpus(rng, 5, "a")
+    model, report = fit(corpus)
+    assert set(model.tag_corpus(corpus)) == {"a"}
+    assert report.result.reason == "certified"
+
+
+def test_sequence_weights(rng):
+    """A weight of two is the sequence twice; a weight of zero is no sequence."""
+    corpus = toy_corpus(rng, 12)
+    options = {"sigma2": 1.0, "tolerance": 1e-9, "precision": "double"}
+    twice = corpus.subset([0, 0, *range(1, 11)])
+    weights = np.array([2.0] + [1.0] * 10 + [0.0])
+    weighted = Corpus(corpus.source, corpus.columns, corpus.offsets, corpus.lines, weights)
+    raw = {"features": [{"column": "c1", "type": "real", "scale": "none"}]}
+    _, a = fit(twice, options, raw)
+    _, b = fit(weighted, options, raw)
+    np.testing.assert_allclose(a.result.value, b.result.value, rtol=1e-8)
+
+
+def test_attribute_files_train(rng):
+    corpus = toy_corpus(rng)
+    names = [name for t in range(corpus.positions) for name in (f"w={corpus.columns[0][t]}", "bias")]
+    attributes = AttributeRows(np.arange(0, len(names) + 1, 2), names, np.ones(len(names)))
+    bagged = Corpus("toy.crfsuite", (corpus.columns[-1],), corpus.offsets, corpus.lines, None, attributes)
+    linear, _ = fit(bagged, {"sigma2": 1.0})
+    same, _ = fit(bagged, {"sigma2": 1.0, "map": "full", "precision": "double"})
+    np.testing.assert_allclose(
+        linear.marginals(linear.encoding.encode(bagged)), same.marginals(same.encoding.encode(bagged)), atol=2e-2
+    )
+    kernel, _ = fit(bagged, {"sigma2": 1.0, "kernel": "poly"})
+    assert len(kernel.tag_corpus(bagged)) == corpus.positions
+
+
+def test_interruption_gives_a_usable_model(rng):
+    corpus = toy_corpus(rng, 60)
+    calls = []
+
+    def interrupted():
+        calls.append(1)
+        return len(calls) > 12
+
+    model, report = fit(corpus, interrupted=interrupted)
+    assert report.result.reason == "interrupted"
+    assert len(model.tag_corpus(corpus)) == corpus.positions
+
+
+def test_unseen_words_do_not_stop_a_tagger(rng):
+    corpus = toy_corpus(rng)
+    for options in SETTINGS:
+        model, _ = fit(corpus, {**options, "sigma2": 1.0})
+        new = Corpus("new", (["never", "seen"], ["0.5", "100"]), np.array([0, 2]), np.array([1, 2]))
+        assert set(model.tag_corpus(new)) <= set("abc")
+
+
+@pytest.mark.parametrize("name", ["term0.alpha", "term0.codes", "transitions", "labels.ends", "term0.lines"])
+def test_altered_models_are_refused(rng, tmp_path, name):
+    model, _ = fit(toy_corpus(rng), {"kernel": "rbf", "size": 10, "sigma2": 1.0})
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    for change in (lambda a: a[:-1], lambda a: a.astype(np.float32), lambda a: np.full_like(a, 10**6)):
+        altered = change(arrays[name])
+        if np.array_equal(altered, arrays[name]) and altered.dtype == arrays[name].dtype:
+            continue
+        if name in ("term0.alpha", "transitions", "term0.lines") and altered.shape == arrays[name].shape:
+            if altered.dtype == arrays[name].dtype:
+                continue  # other numbers make another model, not a damaged one
+        np.savez(tmp_path / "altered.npz", **{**arrays, name: altered})
+        with pytest.raises(FileFormatError, match="damaged or altered"):
+            Model.load(tmp_path / "altered.npz")
+
+
+def test_sample_data_degrees(sample_data):
+    """Interactions of the sample task need a degree above one, as in the paper's Figure 1."""
+    corpus = read_corpus(sample_data / "pitch_accent.conll")
+    order = np.random.default_rng(0).permutation(corpus.sequences)
+    training, test = corpus.subset(order[100:]), corpus.subset(order[:100])
+    accuracy = {}
+    for degree in (1, 2):
+        model, _ = fit(training, {"kernel": "poly", "degree": degree, "size": 300, "sigma2": 1.0})
+        tagged = model.tag_corpus(test)
+        accuracy[degree] = np.mean([a == b for a, b in zip(tagged, test.columns[-1], strict=True)])
+    assert accuracy[2] > accuracy[1] + 0.01

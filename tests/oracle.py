@@ -1,0 +1,102 @@
+"""Short and slow truths to test the core against: enumeration, naive kernels, textbook formulas."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def labellings(T, Y):
+    return itertools.product(range(Y), repeat=T)
+
+
+def path_score(scores, transitions, start, end, path):
+    """Unnormalised log score of one labelling; transitions [Y, Y] or [T, Y, Y]."""
+    total = start[path[0]] + end[path[-1]] + sum(scores[t, y] for t, y in enumerate(path))
+    for t in range(1, len(path)):
+        edge = transitions if transitions.ndim == 2 else transitions[t]
+        total += edge[path[t - 1], path[t]]
+    return total
+
+
+def enumerate_chain(scores, transitions, start, end):
+    """log Z, node marginals [T, Y], edge marginals [T, Y, Y] and the best labelling, by brute force."""
+    T, Y = scores.shape
+    paths = list(labellings(T, Y))
+    totals = np.array([path_score(scores, transitions, start, end, path) for path in paths])
+    top = totals.max()
+    log_z = top + np.log(np.exp(totals - top).sum())
+    node, edge = np.zeros((T, Y)), np.zeros((T, Y, Y))
+    for path, p in zip(paths, np.exp(totals - log_z), strict=True):
+        for t, y in enumerate(path):
+            node[t, y] += p
+            if t:
+                edge[t, path[t - 1], y] += p
+    return log_z, node, edge, paths[int(np.argmax(totals))]
+
+
+def inner(inputs, i, others, j):
+    """<x, x'> of two rows, value by value."""
+    total = sum(int(a == b) for a, b in zip(inputs.codes[i], others.codes[j], strict=True) if a >= 0)
+    total += float(inputs.real[i] @ others.real[j])
+    if inputs.bag is not None:
+        total += float((inputs.bag[[i]].toarray() @ others.bag[[j]].toarray().T)[0, 0])
+    return total
+
+
+def gram(kernel, inputs, others):
+    """Kernel values by the formulas of the documentation."""
+    K = np.empty((len(inputs), len(others)))
+    for i in range(len(inputs)):
+        for j in range(len(others)):
+            dot = inner(inputs, i, others, j)
+            if kernel.type == "linear":
+                K[i, j] = dot
+            elif kernel.type == "poly":
+                K[i, j] = kernel.scale * (kernel.gamma * dot + kernel.coef0) ** kernel.degree
+            else:
+                distance = inner(inputs, i, inputs, i) + inner(others, j, others, j) - 2 * dot
+                K[i, j] = np.exp(-kernel.gamma * distance)
+    return K
+
+
+def one_hot(inputs):
+    """Features of the linear kernel, [N, D], in the order of the explicit map."""
+    blocks = []
+    for c, size in enumerate(inputs.sizes):
+        block = np.zeros((len(inputs), size))
+        for t, code in enumerate(inputs.codes[:, c]):
+            if code >= 0:
+                block[t, code] = 1
+        blocks.append(block)
+    if inputs.bag is not None:
+        blocks.append(inputs.bag.toarray())
+    return np.hstack([*blocks, inputs.real])
+
+
+def objective(features, W, edges, labels, offsets, sigma2, edge_sigma2, weights=None):
+    """P of a model with one node term, [N, D] features and W [D, Y], by enumeration."""
+    total = (W**2).sum() / (2 * sigma2)
+    total += sum((part**2).sum() for part in edges) / (2 * edge_sigma2)
+    F = features @ W
+    for s in range(len(offsets) - 1):
+        rows = slice(offsets[s], offsets[s + 1])
+        log_z, *_ = enumerate_chain(F[rows], *edges)
+        gold = path_score(F[rows], *edges, labels[rows])
+        total -= (1.0 if weights is None else weights[s]) * (gold - log_z)
+    return total
+
+
+def incomplete_cholesky(K, size):
+    """Greedy pivots one at a time: the order of pivots and the residual diagonal after them."""
+    N = len(K)
+    d, G, pivots = np.diagonal(K).copy(), np.zeros((N, 0)), []
+    for _ in range(size):
+        p = int(np.argmax(d))
+        column = (K[:, p] - G @ G[p]) / np.sqrt(d[p])
+        G = np.column_stack([G, column])
+        d = d - column**2
+        d[p] = 0
+        pivots.append(p)
+    return pivots, np.maximum(d, 0)
