@@ -30,8 +30,12 @@ $(VENV)/linters: pyproject.toml | $(VENV)/installed
 demo: demo/scores.txt
 	@cat $<
 
-demo/data.npz: sample_data/pitch_accent.conll | $(VENV)/installed
+# Every fifth utterance is kept for the test.
+demo/train.conll demo/test.conll: sample_data/pitch_accent.conll
 	mkdir -p demo
+	awk 'BEGIN { RS = ""; ORS = "\n\n" } { print > (NR % 5 ? "demo/train.conll" : "demo/test.conll") }' $<
+
+demo/data.npz: demo/train.conll | $(VENV)/installed
 	$(BIN)/kcrf featurize $< -o $@
 
 demo/basis.npz: demo/data.npz
@@ -40,8 +44,8 @@ demo/basis.npz: demo/data.npz
 demo/model.npz: demo/data.npz demo/basis.npz
 	$(BIN)/kcrf train $< --basis demo/basis.npz -o $@
 
-demo/tagged.conll: demo/model.npz sample_data/pitch_accent.conll
-	$(BIN)/kcrf tag -m $< sample_data/pitch_accent.conll -o $@
+demo/tagged.conll: demo/model.npz demo/test.conll
+	$(BIN)/kcrf tag -m $< demo/test.conll -o $@
 
 demo/scores.txt: demo/tagged.conll
 	$(BIN)/kcrf evaluate $< > $@

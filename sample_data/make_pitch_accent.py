@@ -16,7 +16,7 @@ computed from the values as written. Let long be the deviation of the duration f
 class and length, loud that of energy from the mean of the utterance, rise that of f0 from the mean of the
 neighbouring words, each over its spread; content words are those of the classes N, V, A, R:
 
-    s_t = BIAS[class] + BIGRAM[previous class, class]     (the second noun of a compound loses its accent, ...)
+    s_t = BIAS[class] + BIGRAM[previous class, class]    (the second noun of a compound loses its accent, ...)
           content words:   + 1.8 long + 1.8 loud + 1.4 rise + 3.4 long * loud
                            - 1.6 if the word was said before in the utterance (given, not new)
           function words:  - 1.8 long + 0.8 loud + 0.4 rise + 1.6 long * loud
@@ -52,7 +52,7 @@ VOCABULARY = {
     "D": "the a that this some my all an your our any those no their every these her his",
     "P": "of to in for on with at about from up out like by down off over into through around after",
     "O": "i it you they we he that she them what something me everything somebody him us",
-    "X": "is was do have are don't can would were did had be has could didn't should will can't been am might",
+    "X": "is was do have are don't can would were did had be has could didn't should will can't been am may",
     "C": "and but so because if or when than until while though",
     "F": "uh um well yeah oh mean right okay huh",
 }

@@ -75,7 +75,7 @@ def crossval(
     raw = load_config(config)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
     points = parse_grid(grid)
-    plan = make_plan(read_corpus(data, format_), raw, config or "options", chosen, points, folds, chosen.get("seed", 0))
+    plan = make_plan(read_corpus(data, format_), raw, config or "options", chosen, points, folds)
     total = len(plan.settings) * folds
     with _bar(total, quiet) as bar:
         results = run_plan(plan, jobs, threads, lambda task: bar.update())

@@ -210,7 +210,7 @@ class Encoding:
         if encoding.format not in ("conll", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
-            if not names or len(set(names)) < len(names):
+            if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")
         kinds = {isinstance(feature, AttributeFeature) for feature in features}
         if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):

@@ -1,7 +1,7 @@
 """Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
 
 A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word,
-what kind of file it is, a format number and the version that wrote it. There is no pickle, no path, no
+what kind of file it is, a format number, the version that wrote it and the names of the arrays. There is no pickle, no path, no
 time and no host in it, so equal content gives equal bytes.
 """
 
@@ -107,7 +107,7 @@ def write_container(
     path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
     """Write a container atomically."""
-    full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header}
+    full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()
@@ -147,7 +147,10 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
         )
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
-    return Contents(shown, header, arrays)
+    contents = Contents(shown, header, arrays)
+    if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
+        raise contents.error("there are not the arrays that should be there")
+    return contents
 
 
 def _or(kinds: Sequence[str]) -> str:

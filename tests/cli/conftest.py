@@ -1,0 +1,51 @@
+"""Calling commands inside this process, as a shell would see them."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from kcrf_cli.main import main
+
+
+@dataclass
+class Done:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+
+@pytest.fixture
+def kcrf(capsysbinary, monkeypatch):
+    """`kcrf("tag", "-m", path, stdin=b"...")` gives exit code, stdout and stderr."""
+    sigterm = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments, stdin: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = 0
+        try:
+            main([str(argument) for argument in arguments], prog_name="kcrf")
+        except SystemExit as error:
+            code = error.code or 0
+        captured = capsysbinary.readouterr()
+        return Done(code, captured.out, captured.err.decode())
+
+    yield call
+    signal.signal(signal.SIGTERM, sigterm)
+
+
+@pytest.fixture
+def trained(kcrf, tmp_path, sample_data):
+    """A small linear model of the pitch accent data."""
+    path = tmp_path / "model.npz"
+    done = kcrf("train", sample_data / "pitch_accent.conll", "-o", path, "--sigma2", "1", "-q")
+    assert done == Done(0, b"", "")
+    return path

@@ -1,0 +1,253 @@
+"""The commands together: pipelines, files in place of text, the same result by every way."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+@pytest.fixture
+def accent(sample_data):
+    return sample_data / "pitch_accent.conll"
+
+
+def without_last_column(data: bytes) -> bytes:
+    return b"\n".join(line.rpartition(b"\t")[0] for line in data.split(b"\n"))
+
+
+def test_tagging_repeats_every_line_and_appends_one_column(kcrf, trained, accent):
+    done = kcrf("tag", "-m", trained, accent)
+    assert done.code == 0 and done.err == ""
+    given, tagged = accent.read_bytes().split(b"\n"), done.out.split(b"\n")
+    assert len(given) == len(tagged)
+    for before, after in zip(given, tagged, strict=True):
+        if before:
+            assert after.startswith(before + b"\t") and after[len(before) + 1 :] in (b"0", b"1")
+        else:
+            assert after == b""
+
+
+def test_gold_labels_do_not_change_predictions(kcrf, trained, accent):
+    with_gold = kcrf("tag", "-m", trained, accent)
+    without = kcrf("tag", "-m", trained, stdin=without_last_column(accent.read_bytes()))
+    last = [line.rpartition(b"\t")[2] for line in with_gold.out.split(b"\n")]
+    assert [line.rpartition(b"\t")[2] for line in without.out.split(b"\n")] == last
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_odd_layouts_come_back_byte_for_byte(kcrf, trained, ending):
+    rows = ["", "the\tD\t0.1\t120\t60", "cat\tN\t0.2\t130\t61", "", "", "a\tD\t0.1\t100\t55"]
+    text = ending.join(rows).encode()  # no newline at the end
+    done = kcrf("tag", "-m", trained, stdin=text)
+    assert done.code == 0
+    lines = done.out.split(ending.encode())
+    assert len(lines) == len(rows)
+    for before, after in zip(rows, lines, strict=True):
+        assert after.decode().startswith(before)
+    assert not done.out.endswith(b"\n")
+
+
+def test_gz_files_and_pipes(kcrf, trained, accent, tmp_path):
+    packed = tmp_path / "data.conll.gz"
+    packed.write_bytes(gzip.compress(accent.read_bytes()))
+    plain = kcrf("tag", "-m", trained, accent)
+    assert kcrf("tag", "-m", trained, packed).out == plain.out
+    assert kcrf("tag", "-m", trained, "-", stdin=accent.read_bytes()).out == plain.out
+    assert kcrf("tag", "-m", trained, accent, "-o", tmp_path / "out.gz").out == b""
+    assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == plain.out
+
+
+def test_three_ways_to_evaluate_agree(kcrf, trained, accent, tmp_path):
+    tagged = kcrf("tag", "-m", trained, accent).out
+    piped = json.loads(kcrf("evaluate", "-", "--json", stdin=tagged).out)
+    direct = json.loads(kcrf("evaluate", "-m", trained, accent, "--json").out)
+    encoded = tmp_path / "data.npz"
+    assert kcrf("featurize", accent, "--like", trained, "-o", encoded).code == 0
+    stored = json.loads(kcrf("evaluate", "-m", trained, encoded, "--json").out)
+    assert piped["accuracy"] == direct["accuracy"] == stored["accuracy"] > 0.7
+
+
+def test_evaluate_skips_probability_columns(kcrf):
+    text = b"a B-X B-X:0.9 O:0.1 B-X\nb O B-X:0.25 O:7.5e-1 O\n"
+    figures = json.loads(kcrf("evaluate", "-", "--json", stdin=text).out)
+    assert figures["accuracy"] == 1 and figures["spans"]["f1"] == 1
+
+
+def test_encoded_data_trains_the_same_model(kcrf, accent, tmp_path):
+    options = ["--kernel", "poly", "--size", "60", "--sigma2", "1", "-q"]
+    assert kcrf("train", accent, *options, "-o", tmp_path / "text.npz").code == 0
+    assert kcrf("featurize", accent, "-o", tmp_path / "data.npz", "-q").code == 0
+    assert kcrf("train", tmp_path / "data.npz", *options, "-o", tmp_path / "encoded.npz").code == 0
+    assert (tmp_path / "text.npz").read_bytes() == (tmp_path / "encoded.npz").read_bytes()
+    selecting = ["--kernel", "poly", "--size", "60", "-q"]
+    assert kcrf("select-basis", tmp_path / "data.npz", *selecting, "-o", tmp_path / "basis.npz").code == 0
+    for data in (accent, tmp_path / "data.npz"):
+        done = kcrf("train", data, "--basis", tmp_path / "basis.npz", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz")
+        assert done.code == 0, done.err
+        tagged = kcrf("tag", "-m", tmp_path / "m.npz", accent).out
+        assert tagged == kcrf("tag", "-m", tmp_path / "text.npz", accent).out
+
+
+@pytest.mark.parametrize("options", [(), ("--kernel", "rbf", "--size", "80")])
+def test_same_bytes_with_one_thread_or_two(kcrf, accent, tmp_path, options):
+    for threads in (1, 2):
+        done = kcrf("train", accent, *options, "--threads", threads, "-q", "-o", tmp_path / f"{threads}.npz")
+        assert done.code == 0
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+def test_binary_task_reports_one_score_column(kcrf, accent, tmp_path):
+    done = kcrf("train", accent, "--sigma2", "1", "--json", "-o", tmp_path / "m.npz")
+    figures = json.loads(done.out)
+    assert figures["score_columns"] == 1 and "1 score column" in done.err
+    assert figures["stop"] == "certified" and figures["certified_gap"] <= 1e-3
+    assert figures["lower_bound"] <= figures["objective"]
+
+
+def test_c2_is_another_name_for_sigma2(kcrf, accent, tmp_path):
+    assert kcrf("train", accent, "--c2", "0.25", "-q", "-o", tmp_path / "a.npz").code == 0
+    assert kcrf("train", accent, "--sigma2", "2", "-q", "-o", tmp_path / "b.npz").code == 0
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    both = kcrf("train", accent, "--c2", "1", "--sigma2", "2", "-o", tmp_path / "c.npz")
+    assert both.code == 2 and "--c2" in both.err
+
+
+def test_sample_configuration_with_two_kernels(kcrf, sample_data, accent, tmp_path):
+    done = kcrf(
+        "train", accent, "-c", sample_data / "accent.yaml", "--sigma2", "1", "--max-passes", "30", "-o",
+        tmp_path / "m.npz",
+    )  # fmt: skip
+    assert done.code == 0
+    assert "term lexical: poly" in done.err and "term acoustic: rbf" in done.err
+
+
+def test_max_passes_is_a_warning_and_strict_an_error(kcrf, accent, tmp_path):
+    options = [accent, "--sigma2", "1", "--max-passes", "3", "-o", tmp_path / "m.npz"]
+    done = kcrf("train", *options)
+    assert done.code == 0 and "--max-passes" in done.err
+    done = kcrf("train", *options, "--strict")
+    assert done.code == 5 and (tmp_path / "m.npz").exists()
+
+
+def test_featurize_shows_windows(kcrf, accent):
+    done = kcrf("featurize", accent, "--show", "2", "-q")
+    first, second = done.text.strip().split("\n")
+    assert "c0[-1]=_B-1" in first and "c0[0]=" in first and "c2[0]=" in first
+    assert f"c0[-1]={first.split('c0[0]=')[1].split()[0]}" in second
+
+
+def test_select_basis_json(kcrf, sample_data, tmp_path):
+    done = kcrf("select-basis", sample_data / "digits.conll", "--kernel", "poly", "--degree", "3", "--size", "40",
+                "--method", "greedy", "--json", "-q", "-o", tmp_path / "b.npz")  # fmt: skip
+    [term] = json.loads(done.out)["terms"]
+    assert term["pivots"] == 40 and 0 < term["unexplained"] < 1
+
+
+def test_crossval_by_jobs_and_grid(kcrf, accent, tmp_path):
+    options = [accent, "--folds", "2", "--kernel", "poly", "--size", "40", "--grid", "degree=1,2", "--grid",
+               "training.sigma2=1,10"]  # fmt: skip
+    results = []
+    for jobs in (1, 2):
+        done = kcrf("crossval", *options, "--jobs", jobs, "-o", tmp_path / "r.json")
+        assert done.code == 0, done.err
+        assert "degree=2 training.sigma2=10" in done.text
+        found = json.loads((tmp_path / "r.json").read_text())
+        for setting in found["settings"]:
+            for fold in setting["folds"]:
+                fold.pop("seconds")
+        results.append(found)
+    assert results[0] == results[1]
+    assert len(results[0]["settings"]) == 4
+    assert sum(fold["positions"] for fold in results[0]["settings"][0]["folds"]) == results[0]["positions"]
+
+
+def test_crossval_counts_labels_that_a_fold_lacks(kcrf, tmp_path):
+    data = tmp_path / "d.conll"
+    data.write_text("a X\nb Y\n\na X\nb Y\n\na X\nb RARE\n\na X\nb Y\n")
+    done = kcrf("crossval", data, "--folds", "4", "--sigma2", "1", "--json")
+    [setting] = json.loads(done.out)["settings"]
+    assert sum(fold["unknown_gold"] for fold in setting["folds"]) == 1
+
+
+def test_attribute_files_through_every_command(kcrf, tmp_path):
+    data = tmp_path / "d.crfsuite"
+    data.write_text("@weight:2\nX\tw=a\tn:0.5\nY\tw=b\\:c\n\nX\tw=a\nX\n\nY\tw=b\\:c\tn:2\n")
+    assert kcrf("featurize", data, "-o", tmp_path / "d.npz").code == 0
+    basis = kcrf("select-basis", data, "--kernel", "rbf", "--size", "3", "-o", tmp_path / "b.npz")
+    assert basis.code == 0, basis.err
+    assert kcrf("train", data, "--basis", tmp_path / "b.npz", "--sigma2", "1", "-o", tmp_path / "m.npz").code == 0
+    tagged = kcrf("tag", "-m", tmp_path / "m.npz", data)
+    assert tagged.code == 0 and tagged.out.count(b"\n") == data.read_bytes().count(b"\n")
+    assert [line.split("\t")[0] for line in tagged.text.split("\n")] == ["", "X", "Y", "", "X", "X", "", "Y", ""]
+    assert kcrf("evaluate", "-", stdin=tagged.out).code == 0
+    assert kcrf("crossval", data, "--folds", "3", "--sigma2", "1").code == 0
+
+
+# ----------------------------------------------------------------------------- as processes
+
+
+def process(*arguments, **more):
+    return subprocess.Popen(
+        [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
+    )  # fmt: skip
+
+
+def test_tag_answers_while_its_input_is_still_open(trained):
+    """In a pipe, a sequence is labelled as soon as it is complete."""
+    with process("tag", "-m", trained) as running:
+        for word in (b"the", b"cat"):
+            running.stdin.write(word + b"\tN\t0.1\t120\t60\n\n")
+            running.stdin.flush()
+            assert running.stdout.readline().startswith(word + b"\tN\t0.1\t120\t60\t")
+            assert running.stdout.readline() == b"\n"
+        running.stdin.close()
+        assert running.wait(20) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_closed_pipe_is_141(trained, accent):
+    with process("tag", "-m", trained, accent) as running:
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.wait(20) == 141
+        assert running.stderr.read() == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_no_half_files(trained, tmp_path, number, code):
+    """A tagger that is stopped leaves neither its output nor a temporary file."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with process("tag", "-m", trained, "-o", folder / "tagged") as running:
+        running.stdin.write(b"the\tN\t0.1\t120\t60\n\n")
+        running.stdin.flush()
+        deadline = time.monotonic() + 20
+        while not list(folder.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(number)
+        assert running.wait(20) == code
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_first_interrupt_writes_a_usable_model(kcrf, sample_data, tmp_path):
+    model = tmp_path / "m.npz"
+    with process("train", sample_data / "digits.conll", "--kernel", "rbf", "--size", "400", "--sigma2", "1e4",
+                 "--tolerance", "1e-12", "--max-passes", "100000", "-o", model) as running:  # fmt: skip
+        for line in running.stderr:
+            if b"pivots" in line:
+                break
+        time.sleep(1.5)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+    done = kcrf("evaluate", "-m", model, sample_data / "digits.conll", "--json")
+    assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.5

@@ -1,0 +1,204 @@
+"""Mistakes people make: one clear line, the right exit code, nothing on stdout, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+GOOD = "the D 1.5 X\ncat N 2.5 Y\n\na D 0.5 X\n"
+
+
+def one_line(done, code, *words):
+    assert done.code == code, done.err
+    assert done.out == b""
+    assert done.err.startswith("kcrf: ") and done.err.count("\n") == 1, done.err
+    for word in words:
+        assert word in done.err
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make
+
+
+def train(kcrf, tmp_path, data, *options):
+    return kcrf("train", data, "-o", tmp_path / "model.npz", "--sigma2", "1", *options)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("the D X\ncat N\n", ["data.conll:2:", "2 columns, expected 3"]),
+        ("the\tD\tX\ncat\tN\n", ["data.conll:2:", "tab-separated"]),
+        ("", ["data.conll:", "empty"]),
+        ("\n\n  \n", ["data.conll:", "blank lines"]),
+        ("the D X\n\ncat \xff X\n".encode("latin-1"), ["data.conll:3:", "UTF-8"]),
+        ("only\none\n", ["data.conll:1:", "one column"]),
+        ("w\tX\nv\t\n", ["data.conll:2:", "empty label"]),
+    ],
+)
+def test_bad_data(kcrf, tmp_path, write, content, words):
+    one_line(train(kcrf, tmp_path, write("data.conll", content)), 3, *words)
+    assert not (tmp_path / "model.npz").exists()
+
+
+def test_word_in_a_column_declared_real(kcrf, tmp_path, write):
+    data = write("data.conll", "the 1.5 X\ncat n/a Y\n")
+    config = write("config.yaml", "features:\n  - {column: c1, type: real}\n")
+    one_line(train(kcrf, tmp_path, data, "-c", config), 3, "data.conll:2:", "n/a", "column 2", "categorical")
+
+
+def test_one_word_in_a_column_of_numbers(kcrf, tmp_path, write):
+    rows = [f"w {number} X" for number in range(60)]
+    rows[41] = "w missing X"
+    one_line(train(kcrf, tmp_path, write("data.conll", "\n".join(rows))), 3, "data.conll:42:", "missing")
+
+
+def test_word_in_a_real_column_when_tagging(kcrf, tmp_path, write):
+    assert train(kcrf, tmp_path, write("data.conll", GOOD)).code == 0
+    one_line(kcrf("tag", "-m", tmp_path / "model.npz", stdin=b"the D 1.5\nthe D x\n"), 3, "<stdin>:2:", "'x'")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("featurs: []\n", ["config.yaml:1:", "unknown key 'featurs'", "did you mean 'features'"]),
+        ("features:\n  - {column: c0}\n  - {column: c1, widow: [0]}\n", ["config.yaml:3:", "'widow'", "'window'"]),
+        ("terms:\n  - {kernel: {type: ploy}}\n", ["config.yaml:2:", "'ploy'", "did you mean 'poly'"]),
+        ("features:\n  - {column: nose}\n", ["no column 'nose'", "c0"]),
+        ("columns: [a, b]\n", ["2 columns", "has 4"]),
+        ("training: {tolerance: -1}\n", ["config.yaml:1:", "greater than 0"]),
+        ("features: [unclosed\n", ["config.yaml:", "not valid YAML"]),
+        ("terms:\n  - {features: [nose]}\n", ["no feature is called 'nose'"]),
+    ],
+)
+def test_bad_configuration(kcrf, tmp_path, write, config, words):
+    done = train(kcrf, tmp_path, write("data.conll", GOOD), "-c", write("config.yaml", config))
+    one_line(done, 2, *words)
+
+
+def test_bad_template(kcrf, tmp_path, write):
+    template = write("template", "U00:%x[0,0]\nU01:%y[0,1]\n")
+    one_line(train(kcrf, tmp_path, write("data.conll", GOOD), "-c", template), 2, "template:2:", "%x[-1,0]")
+
+
+def test_missing_files(kcrf, tmp_path, write):
+    one_line(train(kcrf, tmp_path, tmp_path / "nosuch.conll"), 1, "nosuch.conll", "No such file")
+    one_line(kcrf("tag", "-m", tmp_path / "nosuch.npz"), 1, "nosuch.npz")
+    data = write("data.conll", GOOD)
+    one_line(train(kcrf, tmp_path, data, "-c", tmp_path / "nosuch.yaml"), 1, "nosuch.yaml")
+    one_line(train(kcrf, tmp_path, data, "--basis", tmp_path / "nosuch.npz"), 1, "nosuch.npz")
+
+
+def test_models_that_are_none(kcrf, tmp_path, write):
+    junk = write("junk.npz", b"this is not a model")
+    one_line(kcrf("tag", "-m", junk), 4, "junk.npz", "not a kcrf file")
+    one_line(kcrf("tag", "-m", write("empty.npz", b"")), 4, "empty.npz")
+    np.savez(tmp_path / "foreign.npz", weights=np.zeros(3))
+    one_line(kcrf("tag", "-m", tmp_path / "foreign.npz"), 4, "foreign.npz", "not one of kcrf")
+    data = write("data.conll", GOOD)
+    assert train(kcrf, tmp_path, data).code == 0
+    whole = (tmp_path / "model.npz").read_bytes()
+    one_line(kcrf("tag", "-m", write("cut.npz", whole[: len(whole) // 2])), 4, "cut.npz")
+    assert kcrf("featurize", data, "-o", tmp_path / "data.npz", "-q").code == 0
+    one_line(kcrf("tag", "-m", tmp_path / "data.npz"), 4, "a kcrf dataset file, expected a model")
+    one_line(kcrf("train", tmp_path / "model.npz", "-o", tmp_path / "x.npz"), 4, "expected a dataset")
+
+
+def test_wrong_number_of_columns_when_tagging(kcrf, tmp_path, write):
+    assert train(kcrf, tmp_path, write("data.conll", GOOD)).code == 0
+    one_line(kcrf("tag", "-m", tmp_path / "model.npz", stdin=b"the D\n"), 3, "<stdin>:1:", "2 columns, expected 4")
+    mixed = b"the D 1 X\ncat N 2\n"
+    one_line(kcrf("tag", "-m", tmp_path / "model.npz", stdin=mixed), 3, "<stdin>:2:")
+
+
+def test_evaluating_without_gold(kcrf, tmp_path, write):
+    assert train(kcrf, tmp_path, write("data.conll", GOOD)).code == 0
+    one_line(kcrf("evaluate", "-m", tmp_path / "model.npz", "-", stdin=b"the D 1\n"), 3, "gold")
+    one_line(kcrf("evaluate", "-", stdin=b"X\n"), 3, "<stdin>:1:", "-m")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--degree", "2"), ("--size", "5"), ("--kernel", "poly"), ("--window", "-1..1"), ("--min-count", "2")],
+)
+def test_options_that_contradict_a_basis(kcrf, tmp_path, write, options):
+    data = write("data.conll", GOOD)
+    basis = tmp_path / "basis.npz"
+    selected = kcrf("select-basis", data, "--kernel", "rbf", "--size", "2", "-o", basis, "-q")
+    assert selected.code == 0, selected.err
+    done = train(kcrf, tmp_path, data, "--basis", basis, *options)
+    assert done.code == 2 and done.err.count("\n") == 1
+    agreeing = train(kcrf, tmp_path, data, "--basis", basis, "--kernel", "rbf", "--size", "2", "-q")
+    assert agreeing.code == 0, agreeing.err
+
+
+def test_configuration_that_contradicts_a_dataset(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    assert kcrf("featurize", data, "-o", tmp_path / "data.npz", "-q").code == 0
+    config = write("config.yaml", "features: [{column: c0}]\n")
+    one_line(train(kcrf, tmp_path, tmp_path / "data.npz", "-c", config), 2, "contradicts", "features")
+    terms = write("terms.yaml", "terms: [{kernel: rbf, map: {size: 2}}, {type: edge}]\n")
+    assert train(kcrf, tmp_path, tmp_path / "data.npz", "-c", terms, "-q").code == 0
+
+
+def test_label_that_a_basis_does_not_know(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    assert kcrf("select-basis", data, "--kernel", "rbf", "-o", tmp_path / "basis.npz", "-q").code == 0
+    other = write("other.conll", "the D 1.5 X\ncat N 2.5 NEW\n")
+    one_line(train(kcrf, tmp_path, other, "--basis", tmp_path / "basis.npz"), 3, "other.conll:2:", "basis.npz")
+
+
+def test_crossval_refuses_encoded_data_and_too_few_sequences(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    assert kcrf("featurize", data, "-o", tmp_path / "data.npz", "-q").code == 0
+    done = kcrf("crossval", tmp_path / "data.npz")
+    assert done.code == 2 and "give text" in done.err
+    one_line(kcrf("crossval", data, "--folds", "5"), 3, "2 sequences cannot make 5 folds")
+
+
+@pytest.mark.parametrize(
+    "grid", ["degree", "degree=", "=1", "degre=1", "degree=1.5", "kernel=ploy", "terms.x.map=full"]
+)
+def test_bad_grids(kcrf, write, grid):
+    done = kcrf("crossval", write("data.conll", GOOD), "--folds", "2", "--kernel", "poly", "--grid", grid)
+    one_line(done, 2)
+
+
+def test_outputs_that_cannot_be_written_are_refused_first(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    one_line(kcrf("train", data, "-o", tmp_path / "no" / "such" / "m.npz"), 1, "no such directory")
+    assert kcrf("train", data, "-o", tmp_path).code == 2
+    assert kcrf("train", data, "-o", "-").code == 2
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_read_only_directory(kcrf, tmp_path, write):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    one_line(kcrf("train", write("data.conll", GOOD), "-o", folder / "m.npz"), 1, "permission")
+
+
+def test_failure_keeps_the_old_output(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    assert train(kcrf, tmp_path, data, "-q").code == 0
+    out = write("tagged", "precious\n")
+    done = kcrf("tag", "-m", tmp_path / "model.npz", "-o", out, stdin=b"the D 1\n\nragged\n")
+    assert done.code == 3
+    assert out.read_text() == "precious\n"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".kcrf")]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--kernel", "sigmoid"), ("--degree", "0"), ("--sigma2", "x"), ("--window", "a")]
+)
+def test_bad_options(kcrf, tmp_path, write, arguments):
+    done = kcrf("train", write("data.conll", GOOD), "-o", tmp_path / "m.npz", *arguments)
+    assert done.code == 2 and done.out == b"" and arguments[0] in done.err

@@ -1,0 +1,107 @@
+"""Examples that are typed as they stand: those of every --help, and the console sessions of the README."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kcrf_cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
+    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "kcrf"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
+    script.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+    def run(line: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    return run
+
+
+def help_examples(command: click.Command) -> list[str]:
+    """Command lines of a help text's last paragraph, continued lines joined."""
+    example = command.help.split("Example:")[1]
+    joined = re.sub(r"\\\n\s*", " ", example.replace("\b", ""))
+    return [line.strip() for line in joined.strip().split("\n") if line.strip()]
+
+
+@pytest.mark.parametrize("name", ["main", *main.commands])
+def test_help_examples(shell, name):
+    lines = help_examples(main if name == "main" else main.commands[name])
+    assert lines and all(line.startswith("kcrf ") for line in lines)
+    for line in lines:
+        done = shell(line)
+        assert done.returncode == 0, (line, done.stderr)
+
+
+def readme_sessions() -> list[list[tuple[str, str]]]:
+    """Console blocks of the README as lists of (command, output)."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    sessions = []
+    for block in blocks:
+        parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+        sessions.append([tuple(part.partition("\n")[::2]) for part in parts])
+    return sessions
+
+
+def shape(text: str) -> str:
+    """Text without its figures and its spacing: BLAS libraries differ in the last digits."""
+    return re.sub(r"\s+", " ", re.sub(r"[\d.,e-]*\d", "#", text)).strip()
+
+
+def test_readme_session(shell):
+    """The README's session on sample data: every command works and says what the README shows."""
+    session = next(s for s in readme_sessions() if s[0][0].startswith("awk"))
+    assert len(session) >= 5
+    for command, output in session:
+        done = shell(command + " 2>&1")
+        assert done.returncode == 0, (command, done.stdout)
+        # The search for sigma2 may take a step more or less elsewhere.
+        pattern = r"^ *sigma2 (of \w+ )?[\d.]+ .*\n|^.*\*$\n?"
+        found, expected = (re.sub(pattern, "", text, flags=re.MULTILINE) for text in (done.stdout, output))
+        assert shape(found) == shape(expected)
+
+
+def test_readme_configuration_and_templates(shell, tmp_path):
+    """The README's YAML trains, and so do a template and an attribute file typed as it shows."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])
+    done = shell("kcrf train sample_data/pitch_accent.conll -c config.yaml --sigma2 1 -o model.npz")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "template").write_text("U00:%x[0,0]\nU01:%x[-1,1]/%x[0,1]\nB\n")
+    (tmp_path / "train.conll").write_text("the\tD\t0\ncat\tN\t1\n\na\tD\t0\ndog\tN\t1\n")
+    for kind in ("train", "test"):
+        (tmp_path / f"{kind}.crfsuite").write_text("0\tw=the\tlen:3\n1\tw=cat\tlen:3\n\n0\tw=a\tlen:1\n1\tw=dog\n")
+    session = next(s for s in readme_sessions() if "template" in s[0][0])
+    for command, _ in session:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_help_is_quick_to_import():
+    """`kcrf --help` imports neither NumPy nor SciPy: start-up matters in pipelines."""
+    code = (
+        "import sys\nfrom kcrf_cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'yaml', 'tqdm'} & set(sys.modules)\nassert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
