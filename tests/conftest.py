@@ -1,17 +1,12 @@
-"""Small random problems that many tests share."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
 
-sys.path.insert(0, str(Path(__file__).parent))  # for oracle.py
-
-from kcrf_core.dataset import Inputs
 from kcrf_core.parallel import Workers
 
 ROOT = Path(__file__).parent.parent
@@ -31,18 +26,3 @@ def workers():
 @pytest.fixture
 def sample_data():
     return ROOT / "sample_data"
-
-
-def random_inputs(rng, N, categorical=3, real=2, bag=0, values=4):
-    """Inputs of every kind; some codes are missing."""
-    codes = rng.integers(-1, values, (N, categorical)).astype(np.int32)
-    sparse = None
-    if bag:
-        dense = rng.normal(size=(N, bag)) * (rng.random((N, bag)) < 0.4)
-        sparse = scipy.sparse.csr_array(dense)
-    return Inputs(codes, np.full(categorical, values, dtype=np.int64), rng.normal(size=(N, real)), sparse, np.zeros(N))
-
-
-def random_offsets(rng, sequences, longest=5):
-    lengths = rng.integers(1, longest + 1, sequences)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -89,6 +89,8 @@ def featurize(
     if as_json:
         click.echo(render.as_json(figures))
     if not quiet:
+        for remark in encoding.remarks():
+            click.echo(remark, err=True)
         click.echo(
             f"{figures['sequences']:,} sequences, {figures['positions']:,} positions, {figures['labels']:,} labels; "
             f"{figures['categorical_columns']} categorical and {figures['real_columns']} real columns after windows"

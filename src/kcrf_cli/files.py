@@ -111,24 +111,22 @@ def _merge(
     source: str,
 ) -> Config:
     """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
-    from kcrf_core.config_reader import OPTION_PATHS, parse_config, with_options
+    from kcrf_core.config_reader import parse_config, with_options
 
     stored = base.to_dict()
     combined = {**stored, **raw}
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}
     _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
-    for name, value in options.items():
-        alone = parse_config(with_options(combined, {name: value}), source)
-        option = f"--{name.replace('_', '-')} {value}" if name in OPTION_PATHS or name in ENCODING_PARTS else name
-        _refuse_changes(base, alone, fixed, option, origin)
-    return parse_config(with_options(combined, options), source)
+    merged = parse_config(with_options(combined, options), source)
+    _refuse_changes(base, merged, fixed, "an option", origin)
+    return merged
 
 
 def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:
     for part in fixed:
         if getattr(new, part) != getattr(base, part):
-            raise ConfigError(f"{what} contradicts {origin}, which was made with other {part}")
+            raise ConfigError(f"{what} contradicts {origin}, which was made with other {part.replace('_', '-')}")
 
 
 @contextlib.contextmanager

@@ -53,6 +53,8 @@ def select_basis(
     check_writable(output)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
+    for remark in [] if quiet else prepared.encoding.remarks():
+        click.echo(remark, err=True)
     with Workers(threads) as workers, Talk(quiet) as talk:
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))

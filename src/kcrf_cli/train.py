@@ -68,6 +68,8 @@ def train(
     check_writable(output)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
     prepared = prepare(data, format_, config, chosen, basis)
+    for remark in [] if quiet else prepared.encoding.remarks():
+        click.echo(remark, err=True)
     with Workers(threads) as workers, Talk(quiet) as talk, _stop_on_interrupt(talk.note) as interrupted:
         model, report = fit(
             prepared.encoding,

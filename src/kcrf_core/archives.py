@@ -155,7 +155,10 @@ def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
         name, features = term_entry(contents, encoding, entry, at)
         kernel = unpack_kernel(contents, entry, at)
         pivots, lines = unpack_pivots(contents, empty_inputs(encoding, features), at)
-        terms.append(TermBasis(name, features, kernel, pivots, lines, contents.array(f"{at}.curve", "float64", 1)))
+        curve = contents.array(f"{at}.curve", "float64", 1)
+        if len(curve) != len(lines) + 1:
+            raise contents.error(f"'{at}.curve' does not fit its pivots")
+        terms.append(TermBasis(name, features, kernel, pivots, lines, curve))
     if not terms:
         raise contents.error("it has no pivots")
     return StoredBasis(encoding, _stored_config(contents, contents.header.get("config")), tuple(terms))

@@ -12,6 +12,9 @@ from .errors import DataError
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
 
+# What people write where a measurement is missing. It becomes the column's mean, and training says how many there are.
+MISSING = frozenset({"NA", "?", "_"})
+
 _NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
 
 
@@ -33,9 +36,19 @@ class Columns:
         return self._distinct[column]
 
     def numbers(self, column: int) -> np.ndarray | None:
-        """The column as finite numbers [N], or None where it is not one."""
+        """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
         if column not in self._numbers:
-            self._numbers[column] = _finite_numbers(self.corpus.columns[column])
+            values = self.corpus.columns[column]
+            numbers = _finite_numbers(values)
+            if numbers is None:
+                distinct, inverse = self.distinct(column)
+                missing = np.array([value in MISSING for value in distinct])
+                known = _finite_numbers([value for value in distinct if value not in MISSING])
+                if missing.any() and known is not None:
+                    spread = np.full(len(distinct), np.nan)
+                    spread[~missing] = known
+                    numbers = spread[inverse]
+            self._numbers[column] = numbers
         return self._numbers[column]
 
     def real(self, column: int, name: str) -> np.ndarray:
@@ -53,8 +66,9 @@ class Columns:
 
     def looks_real(self, column: int, name: str) -> bool:
         """Whether a column without a declared type holds numbers."""
-        if self.numbers(column) is not None:
-            return True
+        numbers = self.numbers(column)
+        if numbers is not None:
+            return not np.isnan(numbers).all()
         words = sum(1 for _ in self._words(column))
         if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
             self.real(column, name)  # raises, with the line
@@ -62,7 +76,7 @@ class Columns:
 
     def _words(self, column: int) -> Iterator[tuple[int, str]]:
         values, inverse = self.distinct(column)
-        bad = np.array([_finite_numbers([value]) is None for value in values])
+        bad = np.array([value not in MISSING and _finite_numbers([value]) is None for value in values])
         return ((int(t), values[inverse[t]]) for t in np.flatnonzero(bad[inverse]))
 
 

@@ -129,6 +129,14 @@ class Encoding:
             unseen=unseen + dataset.bag_unseen if with_bag else unseen,
         )
 
+    def remarks(self) -> list[str]:
+        """What fitting did that its user should hear of."""
+        return [
+            f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
+            for feature in self.features
+            if isinstance(feature, RealFeature) and feature.missing
+        ]
+
     def empty_dataset(self) -> Dataset:
         """A dataset of no position, for its shapes."""
         source = "no data"

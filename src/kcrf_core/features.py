@@ -264,12 +264,14 @@ class RealFeature:
     mean: np.ndarray  # [r]
     scale: np.ndarray  # [r]
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
+    missing: int = 0  # values that training lacked; not stored, it is for telling only
 
     def block(self, columns: Columns) -> np.ndarray:
         """[N, r * offsets], offset by offset."""
         raw = _raw_real(self.config, self.columns, columns, self.counts)
         with np.errstate(over="ignore"):
             values = (raw - self.mean) / self.scale
+        values[np.isnan(raw)] = 0.0  # missing: the mean
         _refuse_large(values, self.config.name, columns)
         return np.hstack([shifted_real(values, o, columns.corpus.offsets) for o in self.config.window])
 
@@ -307,23 +309,25 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns) ->
         values, inverse = columns.distinct(where[0])
         counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
     raw = _raw_real(config, where, columns, counts)
+    for r in np.flatnonzero(np.isnan(raw).all(axis=0)):
+        raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = raw.mean(axis=0), raw.std(axis=0)
+        mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
     for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
-        line = int(columns.corpus.lines[np.argmax(np.abs(raw[:, r]))])
+        line = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))])
         raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
     if config.scale == "none":
         plain = np.ones(raw.shape[1], dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = ((raw == 0) | (raw == 1)).all(axis=0)
+        plain = ((raw == 0) | (raw == 1) | np.isnan(raw)).all(axis=0)
     else:
         plain = np.zeros(raw.shape[1], dtype=bool)
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
     scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts)
+    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()))
 
 
 @dataclass(frozen=True)

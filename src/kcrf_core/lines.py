@@ -28,8 +28,7 @@ LONE_CARRIAGE_RETURN = re.compile(r"\r(?!\n|\Z)")
 ARCHIVES = (
     (
         b"PK\x03\x04",
-        "looks like a zip archive, as .npz files are, not like text "
-        "(tag and evaluate without -m read text)",
+        "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
     ),
     (
         b"\x1f\x8b",

@@ -46,6 +46,8 @@ class FeatureMap(Protocol):
 
     def column_squares(self) -> np.ndarray: ...
 
+    def mean_diagonal(self) -> float: ...
+
     def residual(self, workers: Workers) -> np.ndarray | None: ...
 
     def subset(self, rows: np.ndarray) -> FeatureMap: ...
@@ -136,6 +138,10 @@ class ExplicitMap:
         squares = self._matrix.multiply(self._matrix).sum(axis=0)
         return np.concatenate([squares, np.square(self._dense, dtype=np.float64).sum(axis=0)])
 
+    def mean_diagonal(self) -> float:
+        """Mean of k(x, x)."""
+        return max(float(self.column_squares().sum()) / max(self._matrix.shape[0], 1), 1e-12)
+
     def subset(self, rows: np.ndarray) -> ExplicitMap:
         return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
 
@@ -219,6 +225,10 @@ class ReducedMap:
             workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
             self._residual = np.maximum(out, 0.0)
         return self._residual
+
+    def mean_diagonal(self) -> float:
+        """Mean of k(x, x)."""
+        return max(float(self._diagonal.mean()), 1e-12)
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]

@@ -208,12 +208,12 @@ class Posterior:
             guess[self.blocks[-1]] = N * variance / Y + 1 / self.sigma2[-1]
         return guess
 
-    def label_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over each sequence of log p(y_t | x), gold labels by their own marginals, weighted: [S]."""
+    def label_log_probability(self, theta: np.ndarray) -> float:
+        """Sum over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
         edges, problem = self.edges_of(theta), self.problem
         prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
 
-        def chunk(bounds: tuple[int, int]) -> np.ndarray:
+        def chunk(bounds: tuple[int, int]) -> float:
             first, last = bounds
             offsets = problem.offsets[first : last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
@@ -221,9 +221,9 @@ class Posterior:
             node = chain.marginals(scores, edges, offsets - offsets[0]).node
             gold = node[np.arange(len(node)), problem.labels[rows]].astype(np.float64)
             logs = np.log(np.maximum(gold, SMALLEST_PROBABILITY))
-            return problem.weights[first:last] * np.add.reduceat(logs, offsets[:-1] - offsets[0])
+            return float(np.repeat(problem.weights[first:last], np.diff(offsets)) @ logs)
 
-        return np.concatenate(list(self.workers.map(chunk, self._chunks)))
+        return sum(self.workers.map(chunk, self._chunks))
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right."""

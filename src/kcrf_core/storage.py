@@ -1,8 +1,8 @@
 """Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
 
 A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word,
-what kind of file it is, a format number, the version that wrote it and the names of the arrays. There is no pickle, no path, no
-time and no host in it, so equal content gives equal bytes.
+what kind of file it is, a format number, the version that wrote it and the names of the arrays. There is
+no pickle, no path, no time and no host in it, so equal content gives equal bytes.
 """
 
 from __future__ import annotations

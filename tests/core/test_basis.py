@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import oracle
-from conftest import random_inputs
 from kcrf_core import basis
 from kcrf_core.errors import ConfigError, NumericError
 from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.parallel import Workers
+from problems import random_inputs
 
 KERNEL = RBFKernel(0.2)
 

@@ -676,3 +676,20 @@ def test_zeros_of_attribute_files_make_no_difference():
     encoding, dataset = fit("X\ta\nX\ta\tb:0\nY\ta\tb\tb:-1\nY\tb\n", "crfsuite")
     rows, group = all_inputs(encoding, dataset).distinct()
     assert len(rows) == 2 and group[0] == group[1] == group[2] != group[3]
+
+
+def test_missing_measurements_become_the_mean():
+    """NA, ? and _ among numbers are missing; they neither move the scaling nor make the column categorical."""
+    encoding, dataset = fit("1 a\nNA a\n3 a\n? a\n5 a\n_ a\n")
+    _, plain = fit("1 a\n3 a\n5 a\n")
+    np.testing.assert_allclose(dataset.real[[0, 2, 4]], plain.real, rtol=1e-12)
+    assert (dataset.real[[1, 3, 5]] == 0).all()
+    assert "3 missing values" in encoding.remarks()[0]
+    assert encoding.encode(corpus_of("NA\n3\n")).real.ravel().tolist() == [0.0, 0.0]
+
+
+def test_a_column_of_gaps_alone_is_no_column_of_numbers():
+    _, dataset = fit("_ a\n_ b\n")
+    assert dataset.real.shape[1] == 0 and dataset.codes.shape[1] == 5
+    with pytest.raises(DataError, match="no numbers"):
+        fit("_ a\n", features=[{"column": "c0", "type": "real"}])

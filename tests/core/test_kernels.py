@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import oracle
-from conftest import random_inputs
 from kcrf_core.config import KernelConfig
 from kcrf_core.kernels import (
     LinearKernel,
@@ -17,6 +16,7 @@ from kcrf_core.kernels import (
     kernel_from_dict,
     kernel_to_dict,
 )
+from problems import random_inputs
 
 KERNELS = [
     LinearKernel(),

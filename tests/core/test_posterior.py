@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import minimize
 
 import oracle
-from conftest import random_inputs, random_offsets
 from kcrf_core import basis
 from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import Posterior, Problem
 from kcrf_core.solvers import CERTIFIED, PASSES, Run, lbfgs
+from problems import random_inputs, random_offsets
 
 
 def random_problem(rng, Y, sequences=8, weighted=False, longest=4):
