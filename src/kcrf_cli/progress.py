@@ -45,7 +45,7 @@ class Talk(Observer):
             self._bar.update(progress.passes - self._bar.n)
 
     def tried(self, trial: Trial) -> None:
-        which = "sigma2" if trial.term == ALL_TERMS else f"sigma2 of {trial.term}"
+        which = "score variance" if trial.term == ALL_TERMS else f"sigma2 of {trial.term}"
         self.note(
             f"  {which} {trial.sigma2:<8g} held-out log p(label) {trial.log_probability:.4f}, "
             f"accuracy {100 * trial.accuracy:.2f} %"

@@ -11,8 +11,9 @@ exactly the objective of two columns, whose rows sum to zero at the optimum (Lem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ CHUNK_VALUES = 1 << 20
 SMALLEST_PROBABILITY = 1e-30
 
 _HALF = np.sqrt(0.5)
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -136,37 +139,28 @@ class Posterior:
         dtype = self.dtype if dtype is None else np.dtype(dtype)
         problem, Y = self.problem, self.problem.label_count
         edges = self.edges_of(theta)
-        prepared = [m.prepare(self.weights_of(theta, j), dtype) for j, m in enumerate(self.maps)]
         residuals = np.empty((problem.positions, self.columns), dtype=dtype)  # [N, C]
         log_likelihood = 0.0
         summed: list[np.ndarray | None] = [None] * len(self.maps)
         transitions, start, end = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
 
-        def chunk(bounds: tuple[int, int]) -> tuple:
-            first, last = bounds
-            offsets = problem.offsets[first : last + 1]
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            scores = self._scores(prepared, rows, dtype)
-            weights = problem.weights[first:last]
-            local = offsets - offsets[0]
-            labels = problem.labels[rows]
-            likely = chain.marginals(scores, edges, local, weights)
-            gold = chain.path_scores(scores, edges, local, labels)
+        def work(part: _Chunk) -> tuple:
+            likely = chain.marginals(part.scores, edges, part.offsets, part.weights)
+            gold = chain.path_scores(part.scores, edges, part.offsets, part.labels)
             error = likely.node  # p - e_y, weighted
-            error[np.arange(len(labels)), labels] -= 1
-            if not (weights == 1).all():
-                error *= np.repeat(weights, np.diff(local)).astype(dtype)[:, None]
-            residuals[rows] = gathered(error, Y)
-            parts = [m.adjoint_rows(residuals[rows], rows) for m in self.maps]
+            error[np.arange(len(error)), part.labels] -= 1
+            if not (part.weights == 1).all():
+                error *= part.position_weights().astype(dtype)[:, None]
+            residuals[part.rows] = gathered(error, Y)
             return (
-                float(weights @ (gold - likely.log_z)),
-                parts,
+                float(part.weights @ (gold - likely.log_z)),
+                [m.adjoint_rows(residuals[part.rows], part.rows) for m in self.maps],
                 likely.edge,
-                error[local[:-1]].sum(axis=0, dtype=np.float64),
-                error[local[1:] - 1].sum(axis=0, dtype=np.float64),
+                error[part.offsets[:-1]].sum(axis=0, dtype=np.float64),
+                error[part.offsets[1:] - 1].sum(axis=0, dtype=np.float64),
             )
 
-        for likelihood, parts, chunk_edges, chunk_start, chunk_end in self.workers.map(chunk, self._chunks):
+        for likelihood, parts, chunk_edges, chunk_start, chunk_end in self._over_chunks(theta, work, dtype):
             log_likelihood += likelihood
             transitions += chunk_edges
             start += chunk_start
@@ -210,54 +204,34 @@ class Posterior:
 
     def label_log_probability(self, theta: np.ndarray) -> float:
         """Sum over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
-        edges, problem = self.edges_of(theta), self.problem
-        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
+        edges = self.edges_of(theta)
 
-        def chunk(bounds: tuple[int, int]) -> float:
-            first, last = bounds
-            offsets = problem.offsets[first : last + 1]
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            scores = self._scores(prepared, rows, self.dtype)
-            node = chain.marginals(scores, edges, offsets - offsets[0]).node
-            gold = node[np.arange(len(node)), problem.labels[rows]].astype(np.float64)
-            logs = np.log(np.maximum(gold, SMALLEST_PROBABILITY))
-            return float(np.repeat(problem.weights[first:last], np.diff(offsets)) @ logs)
+        def work(part: _Chunk) -> float:
+            node = chain.marginals(part.scores, edges, part.offsets).node
+            gold = node[np.arange(len(node)), part.labels].astype(np.float64)
+            return float(part.position_weights() @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
-        return sum(self.workers.map(chunk, self._chunks))
+        return sum(self._over_chunks(theta, work))
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right."""
-        edges, problem = self.edges_of(theta), self.problem
-        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
+        edges = self.edges_of(theta)
 
-        def chunk(bounds: tuple[int, int]) -> int:
-            first, last = bounds
-            offsets = problem.offsets[first : last + 1]
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            scores = self._scores(prepared, rows, self.dtype)
-            best, _ = chain.viterbi(scores, edges, offsets - offsets[0])
-            return int((best == problem.labels[rows]).sum())
+        def work(part: _Chunk) -> int:
+            return int((chain.viterbi(part.scores, edges, part.offsets)[0] == part.labels).sum())
 
-        return sum(self.workers.map(chunk, self._chunks)) / max(problem.positions, 1)
+        return sum(self._over_chunks(theta, work)) / max(self.problem.positions, 1)
 
     def squared_errors(self, theta: np.ndarray) -> np.ndarray:
         """|w (p_t - e_{y_t})|^2 of each position, [N]."""
-        edges, problem = self.edges_of(theta), self.problem
-        prepared = [m.prepare(self.weights_of(theta, j), self.dtype) for j, m in enumerate(self.maps)]
-        out = np.empty(problem.positions)
+        edges = self.edges_of(theta)
 
-        def chunk(bounds: tuple[int, int]) -> None:
-            first, last = bounds
-            offsets = problem.offsets[first : last + 1]
-            rows = slice(int(offsets[0]), int(offsets[-1]))
-            local = offsets - offsets[0]
-            error = chain.marginals(self._scores(prepared, rows, self.dtype), edges, local).node
-            error[np.arange(len(error)), problem.labels[rows]] -= 1
-            squares = np.square(error, dtype=np.float64).sum(axis=1)
-            out[rows] = squares * np.repeat(problem.weights[first:last], np.diff(local)) ** 2
+        def work(part: _Chunk) -> np.ndarray:
+            error = chain.marginals(part.scores, edges, part.offsets).node
+            error[np.arange(len(error)), part.labels] -= 1
+            return np.square(error, dtype=np.float64).sum(axis=1) * part.position_weights() ** 2
 
-        self.workers.run(chunk, self._chunks)
-        return out
+        return np.concatenate(list(self._over_chunks(theta, work)))
 
     def outside_estimate(self, theta: np.ndarray) -> float:
         """Estimate of what P could still lose outside the pivots: sum_j (sigma_j^2/2) sum_t d_t |m_t|^2.
@@ -274,12 +248,39 @@ class Posterior:
             if residual is not None
         )
 
-    def _scores(self, prepared: list[object], rows: slice, dtype: np.dtype) -> np.ndarray:
-        """Node scores [n, Y] of some rows."""
-        columns = np.zeros((rows.stop - rows.start, self.columns), dtype=dtype)
-        for feature_map, ready in zip(self.maps, prepared, strict=True):
-            feature_map.add_scores(ready, rows, columns)
-        return spread(columns, self.problem.label_count)
+    def _over_chunks(
+        self, theta: np.ndarray, work: Callable[[_Chunk], Result], dtype: np.dtype | None = None
+    ) -> Iterator[Result]:
+        """`work` on every chunk of sequences with its scores, on threads; results in the order of chunks."""
+        dtype = self.dtype if dtype is None else dtype
+        problem = self.problem
+        prepared = [m.prepare(self.weights_of(theta, j), dtype) for j, m in enumerate(self.maps)]
+
+        def chunk(bounds: tuple[int, int]) -> Result:
+            first, last = bounds
+            offsets = problem.offsets[first : last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            columns = np.zeros((rows.stop - rows.start, self.columns), dtype=dtype)
+            for feature_map, ready in zip(self.maps, prepared, strict=True):
+                feature_map.add_scores(ready, rows, columns)
+            scores = spread(columns, problem.label_count)
+            return work(_Chunk(rows, offsets - offsets[0], scores, problem.labels[rows], problem.weights[first:last]))
+
+        return self.workers.map(chunk, self._chunks)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A run of whole sequences with their scores."""
+
+    rows: slice  # positions of the problem
+    offsets: np.ndarray  # [s+1], from 0
+    scores: np.ndarray  # [n, Y]
+    labels: np.ndarray  # [n]
+    weights: np.ndarray  # [s]
+
+    def position_weights(self) -> np.ndarray:
+        return np.repeat(self.weights, np.diff(self.offsets))
 
 
 def _observed_edges(problem: Problem) -> np.ndarray:

@@ -75,7 +75,7 @@ def test_readme_session(shell):
         done = shell(command + " 2>&1")
         assert done.returncode == 0, (command, done.stdout)
         # The search for sigma2 may take a step more or less elsewhere.
-        pattern = r"^ *sigma2 (of \w+ )?[\d.]+ .*\n|^.*\*$\n?"
+        pattern = r"^ *(score variance|sigma2 of \w+) [\d.]+ .*\n|^.*\*$\n?"
         found, expected = (re.sub(pattern, "", text, flags=re.MULTILINE) for text in (done.stdout, output))
         assert shape(found) == shape(expected)
 
