@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from kcrf_core.observer import Observer, Trial
+from kcrf_core.prior_search import ALL_TERMS
 from kcrf_core.solvers import Progress
-from kcrf_core.training import ALL_TERMS, Observer, Trial
 
 
 class Talk(Observer):

@@ -18,7 +18,7 @@ ctypedef fused code:
 ctypedef long long int64
 
 # Comparisons that cost as much as one step through a list.
-cdef Py_ssize_t LIST_COST = 16
+cdef Py_ssize_t LIST_COST = 8
 
 
 def add_matches(

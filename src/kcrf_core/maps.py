@@ -52,6 +52,10 @@ class FeatureMap(Protocol):
 
     def subset(self, rows: np.ndarray) -> FeatureMap: ...
 
+    def used_columns(self) -> np.ndarray: ...
+
+    def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+
 
 # ----------------------------------------------------------------------------- explicit
 
@@ -145,6 +149,16 @@ class ExplicitMap:
     def subset(self, rows: np.ndarray) -> ExplicitMap:
         return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
 
+    def used_columns(self) -> np.ndarray:
+        """Columns that are not zero throughout."""
+        return np.flatnonzero(self.column_squares())
+
+    def narrow(self, columns: np.ndarray) -> ExplicitMap:
+        """The same rows with some of the columns, given in ascending order."""
+        split = np.searchsorted(columns, self.sparse_size)
+        sparse, dense = columns[:split], columns[split:] - self.sparse_size
+        return ExplicitMap(self._matrix[:, sparse], self._dense[:, dense], self._dense.dtype)
+
 
 # ----------------------------------------------------------------------------- reduced
 
@@ -233,3 +247,10 @@ class ReducedMap:
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
         return ReducedMap(self._K[rows], self.triangle, self._diagonal[rows], self._curve, residual)
+
+    def used_columns(self) -> np.ndarray:
+        return np.arange(self.size)
+
+    def narrow(self, columns: np.ndarray) -> ReducedMap:
+        """All columns are in use: pivots do not fall away with rows."""
+        return self

@@ -203,7 +203,7 @@ class Posterior:
         return guess
 
     def label_log_probability(self, theta: np.ndarray) -> float:
-        """Sum over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
+        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
         edges = self.edges_of(theta)
 
         def work(part: _Chunk) -> float:
@@ -211,7 +211,8 @@ class Posterior:
             gold = node[np.arange(len(node)), part.labels].astype(np.float64)
             return float(part.position_weights() @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
-        return sum(self._over_chunks(theta, work))
+        total = float(self.problem.weights @ np.diff(self.problem.offsets))
+        return sum(self._over_chunks(theta, work)) / max(total, 1e-300)
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right."""

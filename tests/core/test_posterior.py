@@ -227,6 +227,11 @@ def test_maps_agree_with_their_matrices(rng, workers):
         out = np.zeros((3, 3))
         part.add_scores(part.prepare(W, np.dtype(np.float64)), slice(0, 3), out)
         np.testing.assert_allclose(out, matrix[[3, 7, 7]] @ W, rtol=1e-9, atol=1e-11)
+        used = part.used_columns()
+        few = part.narrow(used)
+        out = np.zeros((3, 3))
+        few.add_scores(few.prepare(W[used], np.dtype(np.float64)), slice(0, 3), out)
+        np.testing.assert_allclose(out, matrix[[3, 7, 7]] @ W, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(reduced.residual(workers), kernel.diagonal(inputs) - (phi**2).sum(axis=1), atol=1e-9)
 
 

@@ -14,8 +14,9 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
 from kcrf_core.formats import read_corpus
 from kcrf_core.model import KernelTerm, Model
+from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
-from kcrf_core.training import Observer, select_bases, train
+from kcrf_core.training import select_bases, train
 
 
 def toy_corpus(rng, sequences=40, labels="abc", longest=7):

@@ -1,0 +1,36 @@
+"""What training tells while it runs, to whoever wants to listen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .solvers import Progress
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting tried in the search for sigma2."""
+
+    term: str  # which term's sigma2, or all
+    sigma2: float
+    log_probability: float  # held-out mean of log p(y_t | x)
+    accuracy: float  # held-out
+
+
+class Observer:
+    """What training tells while it runs; this one listens to nothing."""
+
+    def note(self, text: str) -> None:
+        """A decision, in words."""
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """A new stage of work begins."""
+
+    def pivots(self, done: int, total: int) -> None:
+        """Pivots chosen so far."""
+
+    def passed(self, progress: Progress) -> None:
+        """One more pass over the data."""
+
+    def tried(self, trial: Trial) -> None:
+        """One setting of sigma2, with held-out figures per position."""
