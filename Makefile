@@ -60,7 +60,7 @@ test-debug: $(VENV)/installed
 lint: $(VENV)/linters
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint src
+	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint src  # it calls pycodestyle by name
 
 clean:
 	rm -rf $(VENV) build demo dist .pytest_cache .ruff_cache

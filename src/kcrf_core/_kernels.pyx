@@ -75,20 +75,20 @@ def add_sparse_products(
     Py_ssize_t first,
     real[:, ::1] out,                  # [n, M] added to, row i is row first+i
 ):
-    cdef Py_ssize_t i, k, l
+    cdef Py_ssize_t i, k, p
     cdef double value
     with nogil:
         for i in range(out.shape[0]):
             for k in range(indptr[first + i], indptr[first + i + 1]):
                 value = values[k]
-                for l in range(pivot_indptr[indices[k]], pivot_indptr[indices[k] + 1]):
-                    out[i, pivot_indices[l]] += <real>(value * pivot_values[l])
+                for p in range(pivot_indptr[indices[k]], pivot_indptr[indices[k] + 1]):
+                    out[i, pivot_indices[p]] += <real>(value * pivot_values[p])
 
 
 def polynomial(real[:, ::1] block, double gamma, double coef0, int degree, double scale):
     """block <- scale * (gamma * block + coef0) ** degree, in place."""
     cdef Py_ssize_t i, j, M = block.shape[1]
-    cdef int k
+    cdef int _k
     cdef real a = <real>gamma, b = <real>coef0, s = <real>scale, x, power
     cdef real* row
     if M == 0:
@@ -111,6 +111,6 @@ def polynomial(real[:, ::1] block, double gamma, double coef0, int degree, doubl
                 for j in range(M):
                     x = a * row[j] + b
                     power = s
-                    for k in range(degree):
+                    for _k in range(degree):
                         power *= x
                     row[j] = power
