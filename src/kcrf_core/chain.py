@@ -66,6 +66,48 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
     return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z)
 
 
+def tangent(
+    scores: np.ndarray,
+    edges: Edges,
+    offsets: np.ndarray,
+    d_scores: np.ndarray,
+    d_edges: Edges,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of node marginals [n, Y] and of edge marginals (as `Marginals.edge`) along a direction.
+
+    Long-range correlations included: this is what turns a direction of the weights into an exact product
+    with the Hessian.
+    """
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked, d_stacked = edges.stacked(), d_edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    _check_shapes(d_stacked, d_edges, n, Y)
+    if d_stacked.shape != stacked.shape or d_scores.shape != scores.shape or d_scores.dtype != scores.dtype:
+        raise ValueError("a direction must have the shape and type of the potentials")
+    d_node = np.empty_like(scores)
+    d_edge = np.zeros_like(stacked)
+    bad = _chain.tangent(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        np.ones(len(offsets) - 1) if weights is None else _vector(weights),
+        np.ascontiguousarray(d_scores),
+        d_stacked,
+        _vector(d_edges.start),
+        _vector(d_edges.end),
+        d_node,
+        d_edge,
+        np.empty(_chain.tangent_work_size(_longest(offsets), Y)),
+    )
+    if bad != _chain.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0]
+
+
 def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The best labels [n] int32 and their unnormalised log scores [S]."""
     n, Y = scores.shape

@@ -160,3 +160,82 @@ def test_inconsistent_offsets_never_reach_the_core(offsets):
 def test_labels_out_of_range_never_reach_the_core():
     with pytest.raises(ValueError, match="labels"):
         chain.path_scores(np.zeros((2, 2)), chain.Edges.zeros(2), np.array([0, 2]), np.array([0, 2]))
+
+
+# ----------------------------------------------------------------------------- tangent
+
+
+def marginals_by_enumeration(scores, edges):
+    _, node, edge, _ = oracle.enumerate_chain(scores, edges.transitions, edges.start, edges.end)
+    return node, edge if edges.transitions.ndim == 3 else edge.sum(axis=0)
+
+
+def moved(scores, edges, d_scores, d_edges, step):
+    return scores + step * d_scores, chain.Edges(
+        edges.transitions + step * d_edges.transitions,
+        edges.start + step * d_edges.start,
+        edges.end + step * d_edges.end,
+    )
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("Y", [1, 2, 4])
+@pytest.mark.parametrize("T", [1, 2, 3, 5])
+def test_tangent_agrees_with_differences(rng, T, Y, per_position):
+    for scale in (0.3, 3.0):
+        scores, edges = random_chain(rng, T, Y, scale, per_position)
+        d_scores, d_edges = random_chain(rng, T, Y, 1.0, per_position)
+        d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        step = 1e-5
+        above = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, step))
+        below = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, -step))
+        np.testing.assert_allclose(d_node, (above[0] - below[0]) / (2 * step), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(d_edge, (above[1] - below[1]) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_tangent_in_log_space(rng, per_position):
+    """Where scaling fails, the fallback gives the derivative; forbidden transitions stay at zero."""
+    for _ in range(20):
+        T, Y = 4, 3
+        scores, edges = random_chain(rng, T, Y, 1.0, per_position)
+        scores += rng.choice([-700.0, 700.0], (T, Y))
+        edges.transitions[..., 0, 1] = -np.inf
+        d_scores, d_edges = random_chain(rng, T, Y, 1.0, per_position)
+        d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        step = 1e-5
+        above = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, step))
+        below = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, -step))
+        np.testing.assert_allclose(d_node, (above[0] - below[0]) / (2 * step), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(d_edge, (above[1] - below[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+        assert (d_edge[..., 0, 1] == 0).all()
+
+
+def test_tangent_weights_and_sequences(rng):
+    offsets = np.array([0, 3, 4, 9])
+    scores, edges = random_chain(rng, 9, 3)
+    d_scores, d_edges = random_chain(rng, 9, 3)
+    weights = rng.random(3)
+    d_node, d_edge = chain.tangent(scores, edges, offsets, d_scores, d_edges, weights)
+    total = np.zeros((3, 3))
+    for s in range(3):
+        part = slice(offsets[s], offsets[s + 1])
+        local = np.array([0, offsets[s + 1] - offsets[s]])
+        node, edge = chain.tangent(scores[part], edges, local, d_scores[part], d_edges)
+        np.testing.assert_array_equal(d_node[part], node)
+        total += weights[s] * edge
+    np.testing.assert_allclose(d_edge, total, rtol=1e-12)
+
+
+def test_tangent_of_a_long_sequence(rng):
+    """Derivatives of marginals sum to zero at every one of 100,000 positions: nothing drifts."""
+    T, Y = 100_000, 3
+    scores, edges = random_chain(rng, T, Y)
+    d_scores, d_edges = random_chain(rng, T, Y)
+    d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+    np.testing.assert_allclose(d_node.sum(axis=1), 0, atol=1e-12)
+    assert abs(d_edge.sum()) < 1e-7
+    step = 1e-5
+    above = chain.marginals(*moved(scores, edges, d_scores, d_edges, step), np.array([0, T]))
+    below = chain.marginals(*moved(scores, edges, d_scores, d_edges, -step), np.array([0, T]))
+    np.testing.assert_allclose(d_node, (above.node - below.node) / (2 * step), rtol=1e-5, atol=1e-8)
