@@ -31,7 +31,9 @@ demo: demo/scores.txt
 	@cat $<
 
 # Every fifth utterance is kept for the test.
-demo/train.conll demo/test.conll: sample_data/pitch_accent.conll
+demo/test.conll: demo/train.conll ;
+
+demo/train.conll: sample_data/pitch_accent.conll
 	mkdir -p demo
 	awk 'BEGIN { RS = ""; ORS = "\n\n" } { print > (NR % 5 ? "demo/train.conll" : "demo/test.conll") }' $<
 
@@ -64,5 +66,5 @@ lint: $(VENV)/linters
 
 clean:
 	rm -rf $(VENV) build demo dist .pytest_cache .ruff_cache
-	find src tests -name '*.so' -delete -o -name '__pycache__' -prune -exec rm -rf {} +
-	rm -rf src/*.egg-info
+	rm -rf src/*.egg-info src/*/*.so
+	find src tests -name __pycache__ -exec rm -rf {} +

@@ -67,7 +67,7 @@ def crossval(
 
     options.resolve_c2(values)
     if output not in (None, "-"):
-        check_writable(output)
+        check_writable(output, data, config)
     if is_archive(data):
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"

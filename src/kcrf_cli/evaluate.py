@@ -9,6 +9,8 @@ import click
 from . import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kcrf_core.corpus import Corpus
     from kcrf_core.evaluation import Evaluation
 
@@ -57,6 +59,7 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
     from kcrf_core.formats import read_corpus
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
+    from kcrf_core.schemes import detect_scheme
 
     from .files import is_archive
 
@@ -67,7 +70,9 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
             if not stored.encoding.same_as(fitted.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
             dataset = stored.dataset
-            names = (*fitted.labels, "<unknown>")  # the last for -1: a label the model does not know
+            # -1 is a label the model does not know: it gets a name that fits the scheme and equals no other.
+            scheme = detect_scheme(fitted.labels)
+            names = (*fitted.labels, "<unknown>" if scheme is None else "B-<unknown>")
             gold = None if dataset.labels is None else [names[number] for number in dataset.labels.tolist()]
             predicted = [fitted.labels[number] for number in fitted.tag(dataset).tolist()]
             offsets = dataset.offsets
@@ -83,14 +88,11 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
 
 def _last_columns(corpus: Corpus) -> tuple:
     """Gold and predicted labels: the last column, and the one before it or before `LABEL:p` columns."""
-    import re
-
     from kcrf_core.errors import DataError
 
-    probability = re.compile(r".*:(0|1|[01]?\.\d+|\d(\.\d+)?e-\d+)").fullmatch
     columns = list(corpus.columns)
     predicted = columns.pop() if columns else ()
-    while columns and all(map(probability, columns[-1])):
+    while columns and _probabilities(columns[-1], predicted):
         columns.pop()
     if not columns:
         raise DataError(
@@ -99,3 +101,14 @@ def _last_columns(corpus: Corpus) -> tuple:
             int(corpus.lines[0]),
         )
     return columns[-1], predicted
+
+
+def _probabilities(column: Sequence[str], predicted: Sequence[str]) -> bool:
+    """Whether a column holds `LABEL:p` of one label throughout, or of the predicted ones."""
+    labels, colons, numbers = zip(*(value.rpartition(":") for value in column), strict=True)
+    if "" in colons or (len(set(labels)) > 1 and list(labels) != list(predicted)):
+        return False
+    try:
+        return all(0 <= float(number) <= 1 for number in numbers)
+    except ValueError:
+        return False

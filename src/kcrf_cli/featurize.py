@@ -61,7 +61,7 @@ def featurize(
     if like is not None and (config is not None or chosen):
         raise click.UsageError("--like brings its own configuration: it goes without -c, --window and --min-count")
     if output is not None:
-        check_writable(output)
+        check_writable(output, data, config, like)
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)

@@ -33,8 +33,8 @@ class Prepared:
 
 def is_archive(path: str) -> bool:
     """Whether a path names one of our `.npz` files rather than text."""
-    if path == "-":
-        return False
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return False  # what is read from a pipe is gone: only files may be looked into
     with open(path, "rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
 
@@ -146,13 +146,19 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def check_writable(path: str) -> None:
-    """Refuse an output that cannot be written before the work is done rather than after."""
+def check_writable(path: str, *inputs: str | None) -> None:
+    """Refuse an output that cannot be written, or that is an input, before the work is done rather than after."""
     if path == "-":
         raise click.UsageError("this output cannot go to stdout: give the name of a file")
-    folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise click.UsageError(f"{path} is a directory: give the name of a file")
+    if os.path.exists(path):
+        for given in inputs:
+            if given not in (None, "-") and os.path.exists(given) and os.path.samefile(path, given):
+                raise click.UsageError(f"{path} is also an input and would be overwritten: give another name")
+        if not os.path.isfile(path):  # a device or a pipe, which is written to and not replaced
+            return
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(2, "there is no such directory to write to", os.path.dirname(path) or folder)
     if not os.access(folder, os.W_OK):

@@ -46,10 +46,12 @@ class Talk(Observer):
             self._bar.update(progress.passes - self._bar.n)
 
     def tried(self, trial: Trial) -> None:
-        which = "score variance" if trial.term == ALL_TERMS else f"sigma2 of {trial.term}"
+        if trial.term == ALL_TERMS:
+            setting = f"score variance {trial.score_variance:<8g}"
+        else:
+            setting = f"sigma2 of {trial.term} {trial.sigma2[trial.term]:<8g}"
         self.note(
-            f"  {which} {trial.sigma2:<8g} held-out log p(label) {trial.log_probability:.4f}, "
-            f"accuracy {100 * trial.accuracy:.2f} %"
+            f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
         )
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ def select_basis(
     from .files import check_writable, prepare
     from .progress import Talk
 
-    check_writable(output)
+    check_writable(output, data, config)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
     for remark in [] if quiet else prepared.encoding.remarks():

@@ -40,7 +40,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
     from .files import check_writable, output_stream
 
     if output not in (None, "-"):
-        check_writable(output)
+        check_writable(output, data, model)
     fitted = Model.load(model)
     if format_ is None and data == "-":
         format_ = fitted.encoding.format
@@ -61,12 +61,13 @@ def _append(lines: list[str], parsed, labels: list[str], attributes: bool) -> No
     corpus = parsed.corpus
     places = (corpus.lines - parsed.block.first_line).tolist()
     if attributes:
+        endings = ["\r" if line.endswith("\r") else "" for line in lines]
         # A weight is no position: an empty line in its place keeps the number of lines.
-        for place, line in enumerate(lines):
+        for place, line in enumerate(parsed.block.content()):
             if line.startswith("@weight:"):
-                lines[place] = ""
+                lines[place] = endings[place]
         for place, gold, label in zip(places, corpus.columns[0], labels, strict=True):
-            lines[place] = f"{gold}\t{label}"
+            lines[place] = f"{gold}\t{label}{endings[place]}"
     else:
         for place, label in zip(places, labels, strict=True):
             lines[place] = append_columns(lines[place], parsed.separator, [label])

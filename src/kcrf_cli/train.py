@@ -65,7 +65,7 @@ def train(
 
     began = time.perf_counter()
     options.resolve_c2(values)
-    check_writable(output)
+    check_writable(output, data, config, basis)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
     prepared = prepare(data, format_, config, chosen, basis)
     for remark in [] if quiet else prepared.encoding.remarks():
@@ -99,14 +99,20 @@ def train(
 
 @contextlib.contextmanager
 def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C only asks for an end; the second is the ordinary one."""
-    asked = False
+    """The first Ctrl-C only asks for an end, which is told when it is heard; the second is the ordinary one."""
+    asked = told = False
 
     def handler(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        say("stopping after this step and writing the model; Ctrl-C again to give up")
+
+    def interrupted() -> bool:
+        nonlocal told
+        if asked and not told:
+            told = True
+            say("stopping here and writing the model; Ctrl-C again to give up")
+        return asked
 
     try:
         before = signal.signal(signal.SIGINT, handler)
@@ -114,6 +120,6 @@ def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool
         yield lambda: False
         return
     try:
-        yield lambda: asked
+        yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)

@@ -85,11 +85,11 @@ def add_sparse_products(
                     out[i, pivot_indices[p]] += <real>(value * pivot_values[p])
 
 
-def polynomial(real[:, ::1] block, double gamma, double coef0, int degree, double scale):
-    """block <- scale * (gamma * block + coef0) ** degree, in place."""
+def polynomial(real[:, ::1] block, double gamma, double coef0, int degree):
+    """block <- (gamma * block + coef0) ** degree, in place."""
     cdef Py_ssize_t i, j, M = block.shape[1]
     cdef int _k
-    cdef real a = <real>gamma, b = <real>coef0, s = <real>scale, x, power
+    cdef real a = <real>gamma, b = <real>coef0, x, power
     cdef real* row
     if M == 0:
         return
@@ -98,19 +98,19 @@ def polynomial(real[:, ::1] block, double gamma, double coef0, int degree, doubl
             row = &block[i, 0]
             if degree == 1:
                 for j in range(M):
-                    row[j] = s * (a * row[j] + b)
+                    row[j] = a * row[j] + b
             elif degree == 2:
                 for j in range(M):
                     x = a * row[j] + b
-                    row[j] = s * x * x
+                    row[j] = x * x
             elif degree == 3:
                 for j in range(M):
                     x = a * row[j] + b
-                    row[j] = s * x * x * x
+                    row[j] = x * x * x
             else:
                 for j in range(M):
                     x = a * row[j] + b
-                    power = s
-                    for _k in range(degree):
+                    power = x
+                    for _k in range(degree - 1):
                         power *= x
                     row[j] = power

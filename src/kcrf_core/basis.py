@@ -142,11 +142,25 @@ class _Factorisation:
         """What was chosen, less pivots that are a mixture of others as double precision sees it."""
         rows = np.array(self.chosen, dtype=np.int64)
         part = self.inputs.take(rows)
-        _, order, rank, _ = lapack.dpstrf(gram(self.kernel, part, part), tol=self.floor, lower=1, overwrite_a=1)
-        kept = np.sort(order[:rank] - 1)
+        kept = _independent(gram(self.kernel, part, part), self.floor)
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
         return Basis(rows[kept], self.residual, self.curve[0], curve)
+
+
+def _independent(K: np.ndarray, floor: float) -> np.ndarray:
+    """Rows of a kernel matrix that are no mixture of the rows before them."""
+    triangle, info = lapack.dpotrf(K, lower=1, clean=1)
+    if info == 0 and (np.diagonal(triangle) ** 2 > floor).all():
+        return np.arange(len(K))
+    kept: list[int] = []
+    G = np.zeros_like(K)  # [M, kept]
+    for i in range(len(K)):
+        column = K[:, i] - G[:, : len(kept)] @ G[i, : len(kept)]
+        if column[i] > floor:
+            G[:, len(kept)] = column / np.sqrt(column[i])
+            kept.append(i)
+    return np.array(kept, dtype=np.int64)
 
 
 def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
@@ -178,7 +192,9 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
             residual[best] = 0.0
             taken.append(best)
         if not taken:
-            return
+            if factor.residual.max(initial=0.0) <= factor.floor:
+                return
+            continue
         triangle = np.tril(panel[taken])  # rows of the panel at the pivots are its Cholesky factor
         factor.append(taken, columns[:, [place[row] for row in taken]], triangle)
 
@@ -207,7 +223,9 @@ def _accept(factor: _Factorisation, proposals: np.ndarray, rng: np.random.Genera
     room = factor.size - len(factor.chosen)
     for i in range(len(proposals)):
         now = H[i, i] - L[i, : len(kept)] @ L[i, : len(kept)]
-        if now > factor.floor and chances[i] * drawn[i] < now:
+        if now <= factor.floor:  # rounding had hidden that nothing is left: it must not be drawn again
+            factor.residual[proposals[i]] = 0.0
+        elif chances[i] * drawn[i] < now:
             k = len(kept)
             L[i:, k] = (H[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
             kept.append(i)

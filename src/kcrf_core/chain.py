@@ -55,7 +55,7 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
         _vector(edges.start),
         _vector(edges.end),
         offsets,
-        np.ones(S) if weights is None else _vector(weights),
+        _weights(weights, S),
         node,
         edge,
         log_z,
@@ -94,7 +94,7 @@ def tangent(
         _vector(edges.start),
         _vector(edges.end),
         offsets,
-        np.ones(len(offsets) - 1) if weights is None else _vector(weights),
+        _weights(weights, len(offsets) - 1),
         np.ascontiguousarray(d_scores),
         d_stacked,
         _vector(d_edges.start),
@@ -148,6 +148,14 @@ def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: n
 
 def _vector(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _weights(weights: np.ndarray | None, sequences: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(sequences)
+    if weights.shape != (sequences,):
+        raise ValueError(f"weights must be {sequences} numbers, one for each sequence")
+    return _vector(weights)
 
 
 def _longest(offsets: np.ndarray) -> int:

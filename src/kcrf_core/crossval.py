@@ -80,14 +80,10 @@ def run_task(plan: Plan, task: Task, threads: int | None) -> dict[str, Any]:
     encoding, dataset = fit_encoding(config, training_part)
     with Workers(threads) as workers:
         model, report = train(encoding, dataset, config, workers=workers)
+        tagged = model.tag_corpus(test_part)
+    # By all labels of the corpus: a fold may lack those that show the scheme.
     scheme = detect_scheme(set(plan.corpus.columns[-1]))
-    scores = evaluate(
-        test_part.columns[-1],
-        model.tag_corpus(test_part),
-        test_part.offsets,
-        scheme=scheme,
-        known_labels=model.labels if scheme is None else None,
-    )
+    scores = evaluate(test_part.columns[-1], tagged, test_part.offsets, scheme=scheme)
     known = set(model.labels)
     return {
         "fold": task.fold,

@@ -41,6 +41,10 @@ class Inputs:
             self.unseen[rows],
         )
 
+    def seen(self) -> Inputs:
+        """The same without what training never saw: a kernel is fitted to what has values."""
+        return replace(self, unseen=np.zeros(len(self)))
+
     def squared_norms(self) -> np.ndarray:
         """<x, x> of each row, [N] float64."""
         norms = self.unseen + (self.codes >= 0).sum(axis=1)

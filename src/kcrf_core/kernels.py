@@ -11,7 +11,7 @@ while the block is in cache.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +47,9 @@ class PolynomialKernel:
     type: ClassVar[str] = "poly"
 
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        _kernels.polynomial(block, self.gamma, self.coef0, self.degree, self.scale)
+        # The scale goes inside the power: by itself it may be too small for single precision.
+        root = self.scale ** (1 / self.degree)
+        _kernels.polynomial(block, root * self.gamma, root * self.coef0, self.degree)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return self.scale * (self.gamma * inputs.squared_norms() + self.coef0) ** self.degree
@@ -84,8 +86,13 @@ class Pivots:
 
     def __init__(self, inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64):
         self.inputs, self.kernel, self.dtype = inputs, kernel, np.dtype(dtype)
+        # Distances are differences of large numbers where columns are far from zero: rbf takes real columns from
+        # the middle of the pivots, and double precision where attributes, which cannot be moved, are among them.
+        self._middle = inputs.real.mean(axis=0) if kernel.type == "rbf" and len(inputs) else None
+        self._exact = kernel.type == "rbf" and inputs.bag is not None
+        inputs = self._moved(inputs)
         self.norms = inputs.squared_norms()
-        self._real = np.ascontiguousarray(inputs.real.T, dtype=self.dtype)  # [R, M]
+        self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else self.dtype)  # [R, M]
         # Pivots know few of the values of a column: numbered among themselves they fit 16 bits, and a
         # value that no pivot has is skipped without a comparison.
         M, C = inputs.codes.shape
@@ -112,6 +119,9 @@ class Pivots:
     def __len__(self) -> int:
         return len(self.norms)
 
+    def _moved(self, inputs: Inputs) -> Inputs:
+        return inputs if self._middle is None else replace(inputs, real=inputs.real - self._middle)
+
     def block_rows(self) -> int:
         return max(16, BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1)))
 
@@ -120,15 +130,17 @@ class Pivots:
         n, M = len(rows), len(self)
         if out is None:
             out = np.empty((n, M), dtype=self.dtype)
+        rows = self._moved(rows)
         norms = rows.squared_norms()
         counts = np.empty(M, dtype=self._codes.dtype)
         bag = None if rows.bag is None else _compressed(rows.bag)
         step = self.block_rows()
         for first in range(0, n, step):
             part = slice(first, min(first + step, n))
-            block = out[part]
+            target = out[part]
+            block = np.empty(target.shape) if self._exact and out.dtype != np.float64 else target
             if self._real.shape[0]:
-                np.matmul(rows.real[part].astype(self.dtype, copy=False), self._real, out=block)
+                np.matmul(rows.real[part].astype(block.dtype, copy=False), self._real, out=block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
@@ -148,6 +160,8 @@ class Pivots:
             if self._bag is not None:
                 _kernels.add_sparse_products(*bag, *self._bag, first, block)
             self.kernel.apply(block, norms[part], self.norms)
+            if block is not target:
+                target[:] = block
         return out
 
 
@@ -183,19 +197,21 @@ def fit_kernel(config: KernelConfig, inputs: Inputs, seed: int) -> Kernel:
             )
         return PolynomialKernel(config.degree, gamma, config.coef0, 1.0 / diagonal)
     if config.type == "rbf":
-        gamma = config.gamma if config.gamma is not None else 1.0 / _median_distance(inputs, norms, seed)
+        gamma = config.gamma if config.gamma is not None else 1.0 / _median_distance(inputs, seed)
         return RBFKernel(gamma)
     raise ConfigError(f"unknown kernel '{config.type}'")
 
 
-def _median_distance(inputs: Inputs, norms: np.ndarray, seed: int) -> float:
+def _median_distance(inputs: Inputs, seed: int) -> float:
     rows = np.arange(len(inputs))
     if len(rows) > MEDIAN_SAMPLE:
         rows = np.sort(np.random.default_rng(seed).choice(rows, MEDIAN_SAMPLE, replace=False))
     sample = inputs.take(rows)
-    distances = norms[rows][:, None] + norms[rows][None] - 2 * gram(LinearKernel(), sample, sample)
+    sample = replace(sample, real=sample.real - sample.real.mean(axis=0))  # distances do not change, rounding does
+    norms = sample.squared_norms()
+    distances = norms[:, None] + norms[None] - 2 * gram(LinearKernel(), sample, sample)
     above = distances[np.triu_indices(len(rows), 1)]
-    above = above[above > 1e-9 * max(float(norms.mean()), 1e-300)]  # equal rows say nothing about a scale
+    above = above[above > 1e-12 * above.max(initial=0.0)]  # equal rows say nothing about a scale
     return float(np.median(above)) if len(above) else 1.0
 
 

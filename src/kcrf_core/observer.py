@@ -11,8 +11,9 @@ from .solvers import Progress
 class Trial:
     """One setting tried in the search for sigma2."""
 
-    term: str  # which term's sigma2, or all
-    sigma2: float
+    term: str  # which term was moved, or all
+    score_variance: float  # sigma2 times the mean of k(x, x), of that term
+    sigma2: dict[str, float]  # of all terms whose sigma2 is searched for
     log_probability: float  # held-out mean of log p(y_t | x)
     accuracy: float  # held-out
 

@@ -47,6 +47,11 @@ class Problem:
     def positions(self) -> int:
         return len(self.labels)
 
+    @property
+    def weight(self) -> float:
+        """Weighted number of positions, and not zero."""
+        return max(float(self.weights @ np.diff(self.offsets)), 1e-300)
+
     def subset(self, which: np.ndarray) -> Problem:
         """The sequences numbered `which`."""
         rows = sequence_rows(self.offsets, which)
@@ -152,12 +157,13 @@ class Posterior:
             if not (part.weights == 1).all():
                 error *= part.position_weights().astype(dtype)[:, None]
             residuals[part.rows] = gathered(error, Y)
+            filled = np.diff(part.offsets) > 0
             return (
                 float(part.weights @ (gold - likely.log_z)),
                 [m.adjoint_rows(residuals[part.rows], part.rows) for m in self.maps],
                 likely.edge,
-                error[part.offsets[:-1]].sum(axis=0, dtype=np.float64),
-                error[part.offsets[1:] - 1].sum(axis=0, dtype=np.float64),
+                error[part.offsets[:-1][filled]].sum(axis=0, dtype=np.float64),
+                error[part.offsets[1:][filled] - 1].sum(axis=0, dtype=np.float64),
             )
 
         for likelihood, parts, chunk_edges, chunk_start, chunk_end in self._over_chunks(theta, work, dtype):
@@ -211,17 +217,16 @@ class Posterior:
             gold = node[np.arange(len(node)), part.labels].astype(np.float64)
             return float(part.position_weights() @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
-        total = float(self.problem.weights @ np.diff(self.problem.offsets))
-        return sum(self._over_chunks(theta, work)) / max(total, 1e-300)
+        return sum(self._over_chunks(theta, work)) / self.problem.weight
 
     def accuracy(self, theta: np.ndarray) -> float:
-        """Part of the positions whose most probable labelling is right."""
+        """Part of the positions whose most probable labelling is right, weighted by sequence."""
         edges = self.edges_of(theta)
 
-        def work(part: _Chunk) -> int:
-            return int((chain.viterbi(part.scores, edges, part.offsets)[0] == part.labels).sum())
+        def work(part: _Chunk) -> float:
+            return float(part.position_weights() @ (chain.viterbi(part.scores, edges, part.offsets)[0] == part.labels))
 
-        return sum(self._over_chunks(theta, work)) / max(self.problem.positions, 1)
+        return sum(self._over_chunks(theta, work)) / self.problem.weight
 
     def squared_errors(self, theta: np.ndarray) -> np.ndarray:
         """|w (p_t - e_{y_t})|^2 of each position, [N]."""

@@ -30,6 +30,7 @@ LEAST_GAIN = 0.002
 # Positions that the search looks at: all of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 ENOUGH_HELD_OUT = 200  # sequences
+LEAST_POSITIONS = 10  # of either part
 
 ALL_TERMS = "all"
 
@@ -75,8 +76,8 @@ def choose_prior(
     )
     search.run()
     sigma2 = {name: _rounded(value) for name, value in search.values.items()}
-    for name, value in sigma2.items():
-        if not PATH_LEAST * PATH_FACTOR < value < PATH_MOST / PATH_FACTOR:
+    for name, value in search.values.items():
+        if not PATH_LEAST * PATH_FACTOR < value * scales[name] < PATH_MOST / PATH_FACTOR:
             observer.note(f"sigma2 of {name} is near the end of the range searched: it may want more")
     theta = _widened(posterior(sigma2, problem, maps), search.fitted(sigma2), used, search.theta)
     return Choice(sigma2, theta, tuple(search.tried))
@@ -142,13 +143,12 @@ class _Search:
         used = {name: _rounded(value) for name, value in values.items()}
         if any(not PATH_LEAST <= values[name] * self.scales[name] <= PATH_MOST * 1.01 for name in names):
             return False
-        # Of all terms together the variance of scores is told, of one term its sigma2.
-        shown = _rounded(values[names[0]] * self.scales[names[0]]) if label == ALL_TERMS else used[names[0]]
-        self.observer.stage(f"sigma2 {label} {shown:g}")
+        variance = _rounded(values[names[0]] * self.scales[names[0]])
+        self.observer.stage(f"score variance {variance:g} of {label}")
         run = Run(PATH_TOLERANCE, PATH_PASSES, self.observer.passed, self.interrupted)
         theta = self.solve(self.fitted(used), self.theta, run).theta
         held = self.held(used)
-        trial = Trial(label, shown, held.label_log_probability(theta), held.accuracy(theta))
+        trial = Trial(label, variance, used, held.label_log_probability(theta), held.accuracy(theta))
         self.tried.append(trial)
         self.observer.tried(trial)
         needed = self.log_probability
@@ -161,17 +161,23 @@ class _Search:
 
 
 def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Sequences to fit on and to judge by: a tenth is held out, of a sample where the data is large.
+    """Sequences to fit on and to judge by: a tenth of the positions is held out, of a sample where there are many.
 
-    Of few sequences up to a quarter, since a comparison on a handful of them is mostly chance.
+    Of few sequences up to a quarter, since a comparison on a handful of them is mostly chance. Sequences without
+    weight have no say. None where either part would be too small to tell anything.
     """
-    S = len(problem.offsets) - 1
-    if S < 2:
-        return None, None
-    order = np.random.default_rng([seed, 1]).permutation(S)
+    lengths = np.diff(problem.offsets)
+    order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero((problem.weights > 0) & (lengths > 0)))
     wanted = max(SEARCH_POSITIONS, SEARCH_SHARE * problem.positions)
-    if problem.positions > wanted:
-        reached = np.searchsorted(np.cumsum(np.diff(problem.offsets)[order]), wanted) + 1
-        order = order[: max(int(reached), 2)]
-    held = max(1, len(order) // 10, min(len(order) // 4, ENOUGH_HELD_OUT))
-    return np.sort(order[held:]), np.sort(order[:held])
+    order = order[: int(np.searchsorted(np.cumsum(lengths[order]), wanted)) + 1]
+    total = int(lengths[order].sum())
+    share = min(max(ENOUGH_HELD_OUT / max(len(order), 1), 0.1), 0.25)
+    held, reached = [], 0
+    for sequence in order.tolist():
+        # One that is too long for the share is fitted on, whatever the order.
+        if reached < share * total and reached + lengths[sequence] <= total / 2:
+            held.append(sequence)
+            reached += int(lengths[sequence])
+    if min(reached, total - reached) < LEAST_POSITIONS:
+        return None, None
+    return np.sort(np.setdiff1d(order, held)), np.sort(np.array(held, dtype=np.int64))

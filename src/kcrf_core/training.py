@@ -7,7 +7,7 @@ minimise P until its certified relative gap is within the tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,11 @@ from .posterior import Posterior, Problem
 from .prior_search import choose_prior
 from .solvers import DEFAULT_SOLVER, SOLVERS, Run, SolverResult
 
-# Of a single sequence nothing can be held out.
-FALLBACK_SIGMA2 = 1.0
+# The variance of scores where too little can be held out to choose one.
+FALLBACK_VARIANCE = 1.0
+
+# Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
+SINGLE_TOLERANCE = 1e-5
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -83,7 +86,7 @@ def select_bases(
             observer.note(f"term {term.name}: linear kernel, explicit map; it needs no pivots")
             continue
         features = tuple(encoding.term_features(term))
-        inputs = encoding.inputs(dataset, features)
+        inputs = encoding.inputs(dataset, features).seen()
         found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
@@ -146,6 +149,10 @@ def train(
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
     training = config.training
+    if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
+        observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
+        training = replace(training, precision="double")
+        config = replace(config, training=training)
     dtype = DTYPES[training.precision]
     problem = _problem(encoding, dataset)
     fitted = _fit_terms(encoding, dataset, config, basis, workers, observer)
@@ -164,14 +171,14 @@ def train(
     # A term's own sigma2, else the one of the training section; None is to be chosen.
     ordered = [term.config for term in fitted] + ([config.edge_term] if config.edge_term else [])
     given = {term.name: term.sigma2 or training.sigma2 for term in ordered}
-    sigma2 = {name: value or FALLBACK_SIGMA2 for name, value in given.items()}
+    scales = dict.fromkeys(given, 1.0) | {term.config.name: term.map.mean_diagonal() for term in fitted}
+    sigma2 = {name: value or float(f"{FALLBACK_VARIANCE / scales[name]:.3g}") for name, value in given.items()}
     theta, path = np.zeros(posterior(sigma2).size), ()
     if None in given.values():
-        scales = dict.fromkeys(given, 1.0) | {term.config.name: term.map.mean_diagonal() for term in fitted}
         free = {name: scales[name] for name, value in given.items() if value is None}
         chosen = choose_prior(problem, maps, free, posterior, solve, training.seed, observer, interrupted)
         if chosen is None:
-            observer.note(f"sigma2 = {FALLBACK_SIGMA2:g}: there are too few sequences to hold some out")
+            observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         else:
             sigma2 |= chosen.sigma2
             theta, path = chosen.theta, chosen.tried
@@ -215,7 +222,7 @@ def _fit_terms(
     fitted = []
     for term in config.node_terms:
         features = tuple(encoding.term_features(term))
-        inputs = encoding.inputs(dataset, features)
+        inputs = encoding.inputs(dataset, features).seen()
         if _map_type(term) == "explicit":
             explicit = ExplicitMap.of(inputs, dtype)
             observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")

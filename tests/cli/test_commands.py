@@ -78,6 +78,10 @@ def test_evaluate_skips_probability_columns(kcrf):
     text = b"a B-X B-X:0.9 O:0.1 B-X\nb O B-X:0.25 O:7.5e-1 O\n"
     figures = json.loads(kcrf("evaluate", "-", "--json", stdin=text).out)
     assert figures["accuracy"] == 1 and figures["spans"]["f1"] == 1
+    best = b"a X X:0.9 X\nb Y Y:0.8 Y\n"
+    assert json.loads(kcrf("evaluate", "-", "--json", stdin=best).out)["accuracy"] == 1
+    labels_with_colons = b"X a:1 a:1\nX b:0 a:1\n"
+    assert json.loads(kcrf("evaluate", "-", "--json", stdin=labels_with_colons).out)["accuracy"] == 0.5
 
 
 def test_encoded_data_trains_the_same_model(kcrf, accent, tmp_path):
@@ -190,7 +194,33 @@ def test_attribute_files_through_every_command(kcrf, tmp_path):
     assert kcrf("crossval", data, "--folds", "3", "--sigma2", "1").code == 0
 
 
+def test_unknown_gold_labels_count_the_same_as_text_and_encoded(kcrf, tmp_path):
+    data, new = tmp_path / "d.conll", tmp_path / "new.conll"
+    data.write_text("a B-X\nb O\n\na B-X\nb I-X\n")
+    new.write_text("a B-X\nb O\n\na B-NEW\nb O\n")
+    assert kcrf("train", data, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    assert kcrf("featurize", new, "--like", tmp_path / "m.npz", "-q", "-o", tmp_path / "new.npz").code == 0
+    text, encoded = (
+        json.loads(kcrf("evaluate", "-m", tmp_path / "m.npz", path, "--json").out)
+        for path in (new, tmp_path / "new.npz")
+    )
+    assert text["unknown_gold"] == encoded["unknown_gold"] == 1
+    assert text["accuracy"] == encoded["accuracy"] and text["spans"]["f1"] == encoded["spans"]["f1"]
+
+
 # ----------------------------------------------------------------------------- as processes
+
+
+@pytest.mark.skipif(os.name == "nt", reason="named pipes")
+def test_data_from_a_named_pipe_is_read_whole(kcrf, trained, accent, tmp_path):
+    pipe = tmp_path / "pipe.conll"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", f"open({str(pipe)!r}, 'wb').write(open({str(accent)!r}, 'rb').read())"]
+    )
+    piped = kcrf("evaluate", "-m", trained, pipe, "--json")
+    writer.wait(20)
+    assert piped.out == kcrf("evaluate", "-m", trained, accent, "--json").out
 
 
 def process(*arguments, **more):

@@ -202,3 +202,28 @@ def test_failure_keeps_the_old_output(kcrf, tmp_path, write):
 def test_bad_options(kcrf, tmp_path, write, arguments):
     done = kcrf("train", write("data.conll", GOOD), "-o", tmp_path / "m.npz", *arguments)
     assert done.code == 2 and done.out == b"" and arguments[0] in done.err
+
+
+def test_inputs_are_never_overwritten(kcrf, tmp_path, write):
+    data, config = write("data.conll", GOOD), write("config.yaml", "min_count: 1\n")
+    assert train(kcrf, tmp_path, data, "-q").code == 0
+    model = tmp_path / "model.npz"
+    before = {path: path.read_bytes() for path in (data, config, model)}
+    for arguments in (
+        ("train", data, "-o", data),
+        ("train", data, "-c", config, "-o", config),
+        ("featurize", data, "-o", data),
+        ("featurize", data, "--like", model, "-o", model),
+        ("select-basis", data, "--kernel", "poly", "-o", data),
+        ("tag", "-m", model, data, "-o", model),
+        ("tag", "-m", model, data, "-o", data),
+        ("crossval", data, "-o", data),
+    ):
+        done = kcrf(*arguments)
+        assert done.code == 2 and "also an input" in done.err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_devices_can_be_written_to(kcrf, tmp_path, write):
+    assert train(kcrf, tmp_path, write("data.conll", GOOD), "-q").code == 0
+    assert kcrf("tag", "-m", tmp_path / "model.npz", "-o", os.devnull, stdin=b"the D 1\n").code == 0

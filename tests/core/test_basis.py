@@ -27,8 +27,9 @@ def true_residual(kernel, inputs, rows):
 
 def test_greedy_takes_the_largest_residual(rng, workers):
     inputs = random_inputs(rng, 200, 3, 3)
-    found = choose("greedy", inputs, KERNEL, 90, workers)
-    pivots, residual = oracle.incomplete_cholesky(gram(KERNEL, inputs, inputs), 90)
+    kernel = PolynomialKernel(3, 0.2, 1.0, 1.0)  # no two positions have the same k(x, x)
+    found = choose("greedy", inputs, kernel, 90, workers)
+    pivots, residual = oracle.incomplete_cholesky(gram(kernel, inputs, inputs), 90)
     assert found.rows.tolist() == pivots
     np.testing.assert_allclose(found.residual, residual, rtol=1e-8, atol=1e-10)
 
@@ -119,3 +120,22 @@ def test_a_kernel_of_zeros_is_an_error(rng, workers):
 def test_unknown_method(rng, workers):
     with pytest.raises(ConfigError, match="greedy"):
         choose("best", random_inputs(rng, 5), KERNEL, 2, workers)
+
+
+def test_dependent_pivots_go_and_the_curve_stays_true(rng, workers):
+    """Nearly equal rows: what is kept is independent, in the order chosen, and its curve is what it explains."""
+    inputs = random_inputs(rng, 60, 0, 2)
+    twins = type(inputs)(
+        np.vstack([inputs.codes] * 2),
+        inputs.sizes,
+        np.vstack([inputs.real, inputs.real + 1e-5]),
+        None,
+        np.zeros(120),
+    )
+    for method in ("greedy", "random"):
+        found = choose(method, twins, KERNEL, 120, workers, dtype=np.float32)
+        np.linalg.cholesky(gram(KERNEL, twins.take(found.rows), twins.take(found.rows)))
+        np.testing.assert_allclose(found.curve[-1], found.residual.sum(), atol=1e-2)
+        for m in (1, 3, 8):
+            left = true_residual(KERNEL, twins, found.rows[:m]).sum()
+            np.testing.assert_allclose(found.curve[m], left, rtol=1e-3, atol=1e-2)

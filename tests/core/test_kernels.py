@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse
 
 import oracle
 from kcrf_core.config import KernelConfig
@@ -119,3 +122,28 @@ def test_kernels_survive_a_header(kernel):
 def test_altered_kernels_are_refused(values):
     with pytest.raises(ValueError):
         kernel_from_dict(values)
+
+
+@pytest.mark.parametrize("mixture", [(0, 4, 0), (2, 3, 0), (0, 0, 4)])
+def test_rbf_far_from_zero(rng, mixture):
+    """Distances between rows far from zero keep their digits, in single precision too."""
+    inputs = random_inputs(rng, 40, *mixture)
+    kernel = RBFKernel(0.2)
+    expected = gram(kernel, inputs, inputs)
+    if inputs.bag is None:
+        moved = replace(inputs, real=inputs.real + 1e5)
+    else:
+        dense = inputs.bag.toarray()
+        expected = gram(kernel, replace(inputs, bag=None, real=dense), replace(inputs, bag=None, real=dense))
+        moved = replace(inputs, bag=scipy.sparse.csr_array(dense + 1e4))
+    np.testing.assert_allclose(gram(kernel, moved, moved, np.float32), expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(
+        fit_kernel(KernelConfig("rbf"), moved, 0).gamma, fit_kernel(KernelConfig("rbf"), inputs, 0).gamma, rtol=1e-4
+    )
+
+
+def test_poly_of_large_values_in_single_precision(rng):
+    inputs = random_inputs(rng, 10, 0, 3)
+    large = replace(inputs, real=1e5 * inputs.real)
+    kernel = fit_kernel(KernelConfig("poly", 4, 1.0), large, 0)
+    np.testing.assert_allclose(np.diagonal(gram(kernel, large, large, np.float32)), kernel.diagonal(large), rtol=1e-4)

@@ -262,3 +262,14 @@ def test_interruption_keeps_the_best_so_far(rng, workers):
     found = lbfgs.minimise(posterior, np.zeros(posterior.size), run)
     assert found.reason == "interrupted"
     assert found.value == min(seen)
+
+
+def test_empty_sequences_change_nothing(rng, workers):
+    problem = random_problem(rng, 3, 6)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    offsets = np.sort(np.concatenate([[0, problem.positions], problem.offsets, problem.offsets[2:3]]))
+    padded = Problem(problem.labels, offsets, np.ones(len(offsets) - 1), 3)
+    a, b = (explicit(p, inputs, workers) for p in (problem, padded))
+    theta = rng.normal(size=a.size)
+    np.testing.assert_allclose(b.evaluate(theta).gradient, a.evaluate(theta).gradient, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(b.evaluate(theta).value, a.evaluate(theta).value, rtol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core.archives import StoredBasis, load_basis, save_basis
 from kcrf_core.config_reader import parse_config, with_options
-from kcrf_core.corpus import AttributeRows, Corpus
+from kcrf_core.corpus import AttributeRows, Corpus, concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
 from kcrf_core.formats import read_corpus
@@ -151,7 +151,7 @@ def test_sigma2_is_chosen_by_the_held_out_sequences(rng):
     assert len(report.path) >= 3
     on_path = [trial for trial in report.path if trial.term == "all"]
     best = max(on_path, key=lambda trial: trial.log_probability)
-    assert 0 < best.sigma2 < 1e4
+    assert 0 < best.score_variance < 1e4
     assert model.info["training"]["sigma2"] == report.sigma2
     assert set(report.sigma2) == {"node", "edge"}
 
@@ -164,8 +164,8 @@ def test_one_sequence_has_nothing_to_hold_out(rng):
             notes.append(text)
 
     _, report = fit(toy_corpus(rng, 1, longest=7), observer=Listener())
-    assert report.sigma2 == {"node": 1.0, "edge": 1.0}
-    assert any("too few sequences" in note for note in notes)
+    assert report.path == () and report.sigma2["edge"] == 1.0
+    assert any("too little data" in note for note in notes)
 
 
 def test_one_label(rng):
@@ -250,3 +250,37 @@ def test_sample_data_degrees(sample_data):
         tagged = model.tag_corpus(test)
         accuracy[degree] = np.mean([a == b for a, b in zip(tagged, test.columns[-1], strict=True)])
     assert accuracy[2] > accuracy[1] + 0.01
+
+
+def test_data_with_unseen_values_can_choose_pivots(rng, tmp_path):
+    """Encoded like other data, half of its words are unknown: selection ends, and saving loses nothing."""
+    first, second = toy_corpus(rng), toy_corpus(rng)
+    words = [word if t % 2 else f"new{t}" for t, word in enumerate(second.columns[0])]
+    second = Corpus("second", (words, *second.columns[1:]), second.offsets, second.lines)
+    config = parse_config({"terms": [{"kernel": "rbf", "map": {"size": 200}}, {"type": "edge"}]})
+    encoding, _ = fit_encoding(config, first)
+    dataset = encoding.encode(second)
+    with Workers(1) as workers:
+        model, _ = train(encoding, dataset, config, workers=workers)
+    model.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(Model.load(tmp_path / "m.npz").scores(dataset), model.scores(dataset))
+
+
+def test_sigma2_search_with_awkward_sequences(rng):
+    """One giant sequence among short ones, and sequences without weight: neither decides alone."""
+    corpus = toy_corpus(rng, 30)
+    weights = np.zeros(30)
+    weights[3] = 1.0
+    weighted = Corpus(corpus.source, corpus.columns, corpus.offsets, corpus.lines, weights)
+    _, report = fit(weighted)
+    assert report.path == ()
+    long = toy_corpus(rng, 1, longest=400)
+    giant = concatenate([long, *(toy_corpus(rng, 1, longest=1) for _ in range(5))])
+    _, report = fit(giant)
+    assert long.positions > 20 and report.path == ()
+
+
+def test_tiny_tolerances_are_taken_in_double_precision(rng):
+    model, report = fit(toy_corpus(rng), {"kernel": "rbf", "size": 30, "sigma2": 1.0, "tolerance": 1e-8})
+    assert report.result.gap <= 1e-8
+    assert model.info["config"]["training"]["precision"] == "double"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 
 from ..posterior import Evaluation, Posterior
-from .run import Run, SolverResult, Stop
+from .run import Restart, Run, SolverResult, Stop
 
 HISTORY = 12
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
@@ -22,33 +23,42 @@ MOST_TRIALS = 20
 def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
     """From `theta` to a certified optimum, or to whatever else makes the run stop."""
     try:
-        now = run.evaluate(posterior, theta)
-        scale = posterior.curvature_guess()
-        pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=HISTORY)
+        now = None
         while True:
-            direction = _two_loops(now.gradient, pairs, scale)
-            slope = float(direction @ now.gradient)
-            if slope >= 0:  # rounding has made the history useless
-                pairs.clear()
-                direction = -now.gradient / scale
-                slope = float(direction @ now.gradient)
-            first_step = 1.0 if pairs else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
-            found = _line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, first_step)
-            if found is None:
-                if pairs:
-                    pairs.clear()
-                    continue
-                run.raise_precision(posterior)
-                now = run.evaluate(posterior, theta)
-                continue
-            point, then = found
-            step, change = point - theta, then.gradient - now.gradient
-            curvature = float(step @ change)
-            if curvature > 0:
-                pairs.append((step, change, 1.0 / curvature))
-            theta, now = point, then
+            try:
+                _descend(posterior, theta, now, run)
+            except Restart as restart:
+                theta, now = restart.theta, restart.evaluation
     except Stop as stop:
         return stop.result
+
+
+def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+    """Step after step, until the run raises `Stop` or `Restart`."""
+    if now is None:
+        now = run.evaluate(posterior, theta)
+    scale = posterior.curvature_guess()
+    pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=HISTORY)
+    while True:
+        direction = _two_loops(now.gradient, pairs, scale)
+        slope = float(direction @ now.gradient)
+        if slope >= 0:  # rounding has made the history useless
+            pairs.clear()
+            direction = -now.gradient / scale
+            slope = float(direction @ now.gradient)
+        first_step = 1.0 if pairs else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
+        found = _line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, first_step)
+        if found is None:
+            if not pairs:
+                run.raise_precision(posterior)
+            pairs.clear()
+            continue
+        point, then = found
+        step, change = point - theta, then.gradient - now.gradient
+        curvature = float(step @ change)
+        if curvature > 0:
+            pairs.append((step, change, 1.0 / curvature))
+        theta, now = point, then
 
 
 def _two_loops(gradient: np.ndarray, pairs: deque, scale: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -54,6 +55,13 @@ class Stop(Exception):
         self.result = result
 
 
+class Restart(Exception):
+    """Raised out of an evaluation when the precision rises: go on from here, and forget all values before."""
+
+    def __init__(self, theta: np.ndarray, evaluation: Evaluation):
+        self.theta, self.evaluation = theta, evaluation
+
+
 class Run:
     """The budget and the books of one minimisation."""
 
@@ -80,19 +88,21 @@ class Run:
         if self._gap() <= self.tolerance:
             if self._in_double(posterior):
                 self._stop(posterior, CERTIFIED)
-            found = self._confirm(posterior)
+            self._confirm(posterior)
         if self.passes >= self.max_passes:
             self._stop(posterior, PASSES)
         if self._interrupted is not None and self._interrupted():
             self._stop(posterior, INTERRUPTED)
         return found
 
-    def raise_precision(self, posterior: Posterior) -> None:
-        """Called when a solver can make no more progress: go on in double precision, or give up."""
+    def raise_precision(self, posterior: Posterior) -> NoReturn:
+        """Called when a solver can make no more progress: it restarts in double precision, or ends."""
         if self._in_double(posterior):
             self._stop(posterior, PRECISION)
+        best = self._best[1]
         self._double = True
         self._forget()
+        raise Restart(best, self._pass(posterior, best))
 
     def _in_double(self, posterior: Posterior) -> bool:
         return self._double or posterior.dtype == np.float64
@@ -115,8 +125,8 @@ class Run:
             self._observe(Progress(self.passes, found.value, self._gap()))
         return found
 
-    def _confirm(self, posterior: Posterior) -> Evaluation:
-        """Certify the best point in double precision; where that fails, the run goes on in it from there."""
+    def _confirm(self, posterior: Posterior) -> NoReturn:
+        """Certify the best point in double precision; where that fails, the solver restarts from it."""
         best, lowest = self._best[1], self._lower[1]
         self._double = True
         self._forget()
@@ -125,9 +135,9 @@ class Run:
             self._pass(posterior, lowest)
         if self._gap() <= self.tolerance:
             self._stop(posterior, CERTIFIED)
-        return found
+        raise Restart(best, found)
 
-    def _stop(self, posterior: Posterior, reason: str) -> None:
+    def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
         if not self._in_double(posterior):
             best = self._best[1]
             self._double = True
