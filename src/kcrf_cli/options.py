@@ -152,7 +152,9 @@ training = group(
         metavar="C",
         help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
     ),
-    click.option("--solver", type=click.Choice(["auto", "lbfgs"]), help="Solver. Default: auto, which is lbfgs."),
+    click.option(
+        "--solver", type=click.Choice(["auto", "lbfgs", "newton"]), help="Solver. Default: auto, which is lbfgs."
+    ),
     click.option(
         "--tolerance",
         type=click.FloatRange(min=0, min_open=True),

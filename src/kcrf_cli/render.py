@@ -92,10 +92,14 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         lines.append(f"  gain still possible outside the pivots (estimate): {report.outside:.4g}")
     columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
     lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
+    work = [f"{result.passes} passes"]
+    if result.products:
+        work.append(f"{result.products} Hessian products")
+    work.append(f"{seconds:.1f} s")
     memory = peak_memory()
-    lines.append(
-        f"  {result.passes} passes, {seconds:.1f} s" + (f", peak memory {memory / 2**20:.0f} MiB" if memory else "")
-    )
+    if memory is not None:
+        work.append(f"peak memory {memory / 2**20:.0f} MiB")
+    lines.append("  " + ", ".join(work))
     return lines
 
 

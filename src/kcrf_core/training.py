@@ -56,6 +56,7 @@ class Report:
             "certified_gap": result.gap if np.isfinite(result.gap) else None,
             "outside_estimate": self.outside,
             "passes": result.passes,
+            "hessian_products": result.products,
             "sigma2": self.sigma2,
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,

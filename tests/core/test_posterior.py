@@ -12,7 +12,7 @@ from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import Posterior, Problem
-from kcrf_core.solvers import CERTIFIED, PASSES, Run, lbfgs
+from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run, lbfgs
 from problems import random_inputs, random_offsets
 
 
@@ -273,3 +273,46 @@ def test_empty_sequences_change_nothing(rng, workers):
     theta = rng.normal(size=a.size)
     np.testing.assert_allclose(b.evaluate(theta).gradient, a.evaluate(theta).gradient, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(b.evaluate(theta).value, a.evaluate(theta).value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("Y", [2, 3])
+def test_hessian_products(rng, workers, Y):
+    """Against differences of the gradient, symmetric, and positive: the prior alone gives 1/sigma2."""
+    problem = random_problem(rng, Y, 10, weighted=True)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    maps = [ExplicitMap.of(inputs, np.float64), reduced_map(inputs, RBFKernel(0.3), workers)]
+    posterior = Posterior(problem, maps, [0.7, 1.9], 3.0, workers)
+    theta = 0.5 * rng.normal(size=posterior.size)
+    for _ in range(5):
+        a, b = rng.normal(size=(2, posterior.size))
+        Ha, Hb = posterior.hessian_product(theta, a), posterior.hessian_product(theta, b)
+        step = 1e-5
+        above, below = posterior.evaluate(theta + step * a), posterior.evaluate(theta - step * a)
+        np.testing.assert_allclose(Ha, (above.gradient - below.gradient) / (2 * step), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(a @ Hb, b @ Ha, rtol=1e-10)
+        assert a @ Ha >= (a @ a) / 3.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("Y", [2, 4])
+def test_all_solvers_reach_the_same_optimum(rng, workers, Y, dtype):
+    """P is strictly convex: there is one optimum, and every solver certifies it."""
+    problem = random_problem(rng, Y, 60, weighted=True)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    maps = [ExplicitMap.of(inputs, dtype), reduced_map(inputs, RBFKernel(0.3), workers, dtype=dtype)]
+    posterior = Posterior(problem, maps, [5.0, 2.0], 10.0, workers, dtype)
+    found = {name: solver(posterior, np.zeros(posterior.size), Run(1e-6, 3000)) for name, solver in SOLVERS.items()}
+    for result in found.values():
+        assert result.reason == CERTIFIED and result.gap <= 1e-6
+        assert all(result.lower <= other.value * (1 + 1e-12) for other in found.values())
+    values = [result.value for result in found.values()]
+    np.testing.assert_allclose(values, values[0], rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_every_solver_keeps_to_its_budget(rng, workers, name):
+    problem = random_problem(rng, 3, 30)
+    posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
+    found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-14, 7))
+    assert found.reason == PASSES
+    assert 7 <= found.passes + found.products <= 8  # a product is followed by the pass that makes use of it

@@ -5,10 +5,10 @@ minimise(posterior, theta, run) -> SolverResult
 
 from __future__ import annotations
 
-from . import lbfgs
+from . import lbfgs, newton
 from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult
 
-SOLVERS = {"lbfgs": lbfgs.minimise}
+SOLVERS = {"lbfgs": lbfgs.minimise, "newton": newton.minimise}
 DEFAULT_SOLVER = "lbfgs"
 
 __all__ = [

@@ -25,6 +25,7 @@ class SolverResult:
     value: float  # P there, in double precision
     lower: float  # the best lower bound on min P
     passes: int  # evaluations of P and its gradient over all data
+    products: int  # products with the Hessian
     reason: str  # why it stopped: one of the constants above
 
     @property
@@ -74,7 +75,7 @@ class Run:
     ):
         self.tolerance, self.max_passes = tolerance, max_passes
         self._observe, self._interrupted = observe, interrupted
-        self.passes = 0
+        self.passes = self.products = 0
         self._double = False
         self._forget()
 
@@ -89,11 +90,20 @@ class Run:
             if self._in_double(posterior):
                 self._stop(posterior, CERTIFIED)
             self._confirm(posterior)
-        if self.passes >= self.max_passes:
+        self._check_budget(posterior)
+        return found
+
+    def product(self, posterior: Posterior, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        """The Hessian times a vector; it counts as a pass, and may be the last one."""
+        self._check_budget(posterior)
+        self.products += 1
+        return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
+
+    def _check_budget(self, posterior: Posterior) -> None:
+        if self.passes + self.products >= self.max_passes:
             self._stop(posterior, PASSES)
         if self._interrupted is not None and self._interrupted():
             self._stop(posterior, INTERRUPTED)
-        return found
 
     def raise_precision(self, posterior: Posterior) -> NoReturn:
         """Called when a solver can make no more progress: it restarts in double precision, or ends."""
@@ -144,4 +154,21 @@ class Run:
             self._forget()
             self._pass(posterior, best)
         value, theta = self._best
-        raise Stop(SolverResult(theta, value, min(self._lower[0], value), self.passes, reason))
+        raise Stop(SolverResult(theta, value, min(self._lower[0], value), self.passes, self.products, reason))
+
+
+def until_stopped(
+    descend: Callable[[Posterior, np.ndarray, Evaluation | None, Run], NoReturn],
+    posterior: Posterior,
+    theta: np.ndarray,
+    run: Run,
+) -> SolverResult:
+    """Call `descend`, again from where a rise of precision left it, until the run stops it."""
+    now = None
+    while True:
+        try:
+            descend(posterior, theta, now, run)
+        except Restart as restart:
+            theta, now = restart.theta, restart.evaluation
+        except Stop as stop:
+            return stop.result

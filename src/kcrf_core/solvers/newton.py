@@ -1,0 +1,68 @@
+"""Truncated Newton: conjugate gradients on exact Hessian-vector products.
+
+The tangent of forward-backward gives H v, long-range correlations included, at about the cost of two passes. The
+Newton system is solved only as far as it pays: loosely far from the optimum, ever more exactly near it. H is positive
+definite, so every truncated solution is a descent direction.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from ..posterior import Evaluation, Posterior
+from .line_search import line_search
+from .run import Run, SolverResult, until_stopped
+
+LOOSEST, TIGHTEST = 0.5, 1e-3
+MOST_STEPS = 200
+
+
+def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
+    """From `theta` to a certified optimum, or to whatever else makes the run stop."""
+    return until_stopped(_descend, posterior, theta, run)
+
+
+def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+    """Step after step, until the run raises `Stop` or `Restart`."""
+    if now is None:
+        now = run.evaluate(posterior, theta)
+    scale = posterior.curvature_guess()
+    first_norm = norm = _norm(now.gradient, scale)
+    while True:
+        forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / max(first_norm, 1e-300))))
+        direction = _solve(posterior, theta, now.gradient, scale, forcing, run)
+        slope = float(direction @ now.gradient)
+        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        if found is None:
+            run.raise_precision(posterior)
+        theta, now = found
+        norm = _norm(now.gradient, scale)
+
+
+def _norm(gradient: np.ndarray, scale: np.ndarray) -> float:
+    return float(np.sqrt(gradient @ (gradient / scale)))
+
+
+def _solve(
+    posterior: Posterior, theta: np.ndarray, gradient: np.ndarray, scale: np.ndarray, forcing: float, run: Run
+) -> np.ndarray:
+    """Preconditioned conjugate gradients for H d = -gradient, to a residual of `forcing` times the gradient."""
+    solution = np.zeros_like(gradient)
+    residual = -gradient
+    scaled = residual / scale
+    search = scaled.copy()
+    size = float(residual @ scaled)
+    enough = forcing**2 * size
+    for _ in range(MOST_STEPS):
+        product = run.product(posterior, theta, search)
+        step = size / float(search @ product)
+        solution += step * search
+        residual -= step * product
+        scaled = residual / scale
+        before, size = size, float(residual @ scaled)
+        if size <= enough:
+            break
+        search = scaled + (size / before) * search
+    return solution
