@@ -89,7 +89,8 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}",
     ]
     if report.outside > 0:
-        lines.append(f"  gain still possible outside the pivots (estimate): {report.outside:.4g}")
+        kind = "at most" if report.certify == "exact" else "estimate"
+        lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
     lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
     work = [f"{result.passes} passes"]

@@ -28,6 +28,13 @@ from . import options
 )
 @options.encoding
 @options.training
+@click.option(
+    "--certify",
+    type=click.Choice(["estimate", "exact"]),
+    default="estimate",
+    help="What could still be gained outside the pivots: an estimate, or a bound that takes all pairs of positions. "
+    "Default: estimate.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.json
@@ -38,6 +45,7 @@ def train(
     config: str | None,
     format_: str | None,
     basis: str | None,
+    certify: str,
     strict: bool,
     threads: int | None,
     as_json: bool,
@@ -79,6 +87,7 @@ def train(
             workers=workers,
             observer=talk,
             interrupted=interrupted,
+            certify=certify,
         )
         talk.close()
         model.save(output)

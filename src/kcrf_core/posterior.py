@@ -274,31 +274,16 @@ class Posterior:
 
         return sum(self._over_chunks(theta, work)) / self.problem.weight
 
-    def squared_errors(self, theta: np.ndarray) -> np.ndarray:
-        """|w (p_t - e_{y_t})|^2 of each position, [N]."""
+    def errors(self, theta: np.ndarray) -> np.ndarray:
+        """w (p_t - e_{y_t}) of each position in score columns, [N, C]: what P's gradient is made of."""
         edges = self.edges_of(theta)
 
         def work(part: _Chunk) -> np.ndarray:
             error = chain.marginals(part.scores, edges, part.offsets).node
             error[np.arange(len(error)), part.labels] -= 1
-            return np.square(error, dtype=np.float64).sum(axis=1) * part.position_weights() ** 2
+            return gathered(error, self.problem.label_count) * part.position_weights()[:, None]
 
         return np.concatenate(list(self._over_chunks(theta, work)))
-
-    def outside_estimate(self, theta: np.ndarray) -> float:
-        """Estimate of what P could still lose outside the pivots: sum_j (sigma_j^2/2) sum_t d_t |m_t|^2.
-
-        It takes (Corollary 10) only the diagonal of the residual kernel, so it is no bound.
-        """
-        residuals = [feature_map.residual(self.workers) for feature_map in self.maps]
-        if all(residual is None for residual in residuals):
-            return 0.0
-        squares = self.squared_errors(theta)
-        return sum(
-            float(variance / 2 * (residual @ squares))
-            for variance, residual in zip(self.sigma2, residuals, strict=False)
-            if residual is not None
-        )
 
     def _over_chunks(
         self, theta: np.ndarray, work: Callable[[_Chunk], Result], dtype: np.dtype | None = None

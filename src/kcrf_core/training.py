@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import basis as pivot_selection
+from . import certificates
 from .archives import StoredBasis, TermBasis, digest
 from .config import Config, TermConfig
 from .dataset import Dataset, Inputs
@@ -43,7 +44,8 @@ class Report:
     result: SolverResult
     sigma2: dict[str, float]  # of each term, chosen or given
     path: tuple[Trial, ...]  # what was tried to choose it
-    outside: float  # estimated gain left outside the basis
+    outside: float  # gain that may be left outside the pivots: a bound, or an estimate of it
+    certify: str  # which of the two
     score_columns: int
     parameters: int
 
@@ -54,7 +56,7 @@ class Report:
             "objective": result.value,
             "lower_bound": result.lower,
             "certified_gap": result.gap if np.isfinite(result.gap) else None,
-            "outside_estimate": self.outside,
+            f"outside_{'bound' if self.certify == 'exact' else 'estimate'}": self.outside,
             "passes": result.passes,
             "hessian_products": result.products,
             "sigma2": self.sigma2,
@@ -145,8 +147,13 @@ def train(
     workers: Workers,
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
+    certify: str = "estimate",
 ) -> tuple[Model, Report]:
-    """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back."""
+    """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
+
+    `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
+    positions, "estimate" next to nothing.
+    """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
     training = config.training
@@ -191,7 +198,8 @@ def train(
         result=result,
         sigma2=sigma2,
         path=path,
-        outside=final.outside_estimate(result.theta),
+        outside=_outside(encoding, dataset, fitted, final, result.theta, certify),
+        certify=certify,
         score_columns=final.columns,
         parameters=final.size,
     )
@@ -240,6 +248,31 @@ def _fit_terms(
         reduced = ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, residual)
         fitted.append(_FittedTerm(term, features, reduced, chosen))
     return fitted
+
+
+def _outside(
+    encoding: Encoding,
+    dataset: Dataset,
+    fitted: Sequence[_FittedTerm],
+    posterior: Posterior,
+    theta: np.ndarray,
+    certify: str,
+) -> float:
+    """What leaving the span of the pivots could still gain, summed over reduced terms."""
+    if all(term.basis is None for term in fitted):
+        return 0.0
+    errors = posterior.errors(theta)
+    total = 0.0
+    for term, sigma2 in zip(fitted, posterior.sigma2, strict=False):
+        if term.basis is None:
+            continue
+        if certify == "exact":
+            inputs = encoding.inputs(dataset, term.features).seen()
+            kernel = term.basis.kernel
+            total += certificates.bound(errors, term.map, inputs, kernel, float(sigma2), posterior.workers)
+        else:
+            total += certificates.estimate(errors, term.map, float(sigma2), posterior.workers)
+    return total
 
 
 def _model_term(term: _FittedTerm, weights: np.ndarray) -> Term:
