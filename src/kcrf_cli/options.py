@@ -153,7 +153,9 @@ training = group(
         help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
     ),
     click.option(
-        "--solver", type=click.Choice(["auto", "lbfgs", "newton"]), help="Solver. Default: auto, which is lbfgs."
+        "--solver",
+        type=click.Choice(["auto", "lbfgs", "newton", "block-jacobi"]),
+        help="Solver. Default: auto, which is lbfgs.",
     ),
     click.option(
         "--tolerance",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from . import chain
 from .corpus import sequence_rows
@@ -202,6 +203,54 @@ class Posterior:
             product[block] += vector[block] / variance
         return product
 
+    def blocks_at(self, theta: np.ndarray) -> Blocks:
+        """The Hessian's blocks of (30) at theta: each term by itself, positions independent."""
+        edges, Y = self.edges_of(theta), self.problem.label_count
+
+        def work(part: _Chunk) -> tuple[np.ndarray, np.ndarray | None]:
+            if not self.has_edge:
+                return chain.marginals(part.scores, edges, part.offsets).node, None
+            # Edges handed over per position give the marginals of every pair.
+            repeated = np.broadcast_to(edges.transitions, (len(part.labels), Y, Y))
+            found = chain.marginals(part.scores, chain.Edges(repeated, edges.start, edges.end), part.offsets)
+            inner = np.ones(len(part.labels), dtype=bool)
+            inner[part.offsets[:-1][np.diff(part.offsets) > 0]] = False
+            pairs = found.edge.reshape(len(inner), Y * Y)[inner]
+            return found.node, _covariance(pairs, part.position_weights()[inner])
+
+        node, pairs = zip(*self._over_chunks(theta, work), strict=True)
+        p = np.concatenate(node)
+        edge = None
+        if self.has_edge:
+            filled = np.diff(self.problem.offsets) > 0
+            ends = (self.problem.offsets[:-1][filled], self.problem.offsets[1:][filled] - 1)
+            weights = self.problem.weights[filled]
+            corners = [_covariance(p[rows].astype(np.float64), weights) for rows in ends]
+            edge = block_diag(sum(pairs), *corners)
+            edge[np.diag_indices_from(edge)] += 1 / self.sigma2[-1]
+        return Blocks(p, edge)
+
+    def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
+        """A node term's block of (30) times a vector: Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2."""
+        Y, feature_map = self.problem.label_count, self.maps[term]
+        ready = feature_map.prepare(vector.reshape(feature_map.size, self.columns), self.dtype)
+        weights = np.repeat(self.problem.weights, np.diff(self.problem.offsets)).astype(self.dtype)
+        residuals = np.empty((self.problem.positions, self.columns), dtype=self.dtype)
+
+        def work(bounds: tuple[int, int]) -> np.ndarray | None:
+            rows = slice(int(self.problem.offsets[bounds[0]]), int(self.problem.offsets[bounds[1]]))
+            columns = np.zeros((rows.stop - rows.start, self.columns), dtype=self.dtype)
+            feature_map.add_scores(ready, rows, columns)
+            p, change = blocks.node[rows], spread(columns, Y)
+            change = p * (change - np.einsum("ny,ny->n", p, change)[:, None])
+            residuals[rows] = gathered(change, Y) * weights[rows][:, None]
+            return feature_map.adjoint_rows(residuals[rows], rows)
+
+        parts = [part for part in self.workers.map(work, self._chunks) if part is not None]
+        summed = sum(part.astype(np.float64) for part in parts) if parts else None
+        product = feature_map.adjoint(summed, residuals, self.workers).ravel()
+        return product + vector / self.sigma2[term]
+
     def _adjoint_parts(self, part: _Chunk, error: np.ndarray, residuals: np.ndarray) -> tuple:
         """What a chunk's [n, Y] errors give to a gradient: parts of maps, first and last positions."""
         if not (part.weights == 1).all():
@@ -304,6 +353,22 @@ class Posterior:
             return work(_Chunk(rows, offsets - offsets[0], scores, problem.labels[rows], problem.weights[first:last]))
 
         return self.workers.map(chunk, self._chunks)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What the blocks of (30) are made of."""
+
+    node: np.ndarray  # [N, Y] p(y_t | x)
+    edge: np.ndarray | None  # [Y^2 + 2 Y, Y^2 + 2 Y] of transitions, first and last labels, the prior included
+
+
+def _covariance(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """sum_t w_t (diag p_t - p_t p_t^T) of rows p [n, K]."""
+    weighted = p * weights[:, None]
+    out = -(weighted.T @ p)
+    out[np.diag_indices_from(out)] += weighted.sum(axis=0)
+    return out
 
 
 @dataclass(frozen=True)

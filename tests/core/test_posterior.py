@@ -338,3 +338,39 @@ def test_every_solver_keeps_to_its_budget(rng, workers, name):
     found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-14, 7))
     assert found.reason == PASSES
     assert 7 <= found.passes + found.products <= 8  # a product is followed by the pass that makes use of it
+
+
+@pytest.mark.parametrize("Y", [2, 3])
+def test_blocks_against_the_dense_hessian(rng, workers, Y):
+    """Sequences of length one have independent positions: there the blocks are those of the exact Hessian."""
+    N = 12
+    labels = rng.integers(0, Y, N).astype(np.int32)
+    problem = Problem(labels, np.arange(N + 1), rng.random(N) + 0.5, Y)
+    inputs = random_inputs(rng, N, 2, 2)
+    posterior = explicit(problem, inputs, workers)
+    theta = rng.normal(size=posterior.size)
+    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
+    blocks = posterior.blocks_at(theta)
+    node, edge = posterior.blocks
+    for _ in range(3):
+        v = rng.normal(size=node.stop)
+        np.testing.assert_allclose(posterior.block_product(blocks, 0, v), dense[node, node] @ v, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.edge, dense[edge, edge], rtol=1e-9, atol=1e-11)
+
+
+def test_edge_block_against_enumeration(rng, workers):
+    """(30): the covariance of each pair of labels by itself, summed over positions."""
+    problem = random_problem(rng, 3, 5, weighted=True)
+    posterior = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
+    theta = rng.normal(size=posterior.size)
+    edges = posterior.edges_of(theta)
+    prepared = posterior.maps[0].prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
+    scores = np.zeros((problem.positions, 3))
+    posterior.maps[0].add_scores(prepared, slice(0, problem.positions), scores)
+    expected = np.eye(9) / 3.0
+    for s in range(5):
+        rows = slice(problem.offsets[s], problem.offsets[s + 1])
+        _, _, pairs, _ = oracle.enumerate_chain(scores[rows], edges.transitions, edges.start, edges.end)
+        for pair in pairs[1:].reshape(-1, 9):
+            expected += problem.weights[s] * (np.diag(pair) - np.outer(pair, pair))
+    np.testing.assert_allclose(posterior.blocks_at(theta).edge[:9, :9], expected, rtol=1e-9, atol=1e-12)

@@ -5,10 +5,10 @@ minimise(posterior, theta, run) -> SolverResult
 
 from __future__ import annotations
 
-from . import lbfgs, newton
+from . import block_jacobi, lbfgs, newton
 from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult
 
-SOLVERS = {"lbfgs": lbfgs.minimise, "newton": newton.minimise}
+SOLVERS = {"lbfgs": lbfgs.minimise, "newton": newton.minimise, "block-jacobi": block_jacobi.minimise}
 DEFAULT_SOLVER = "lbfgs"
 
 __all__ = [

@@ -12,11 +12,11 @@ from typing import NoReturn
 import numpy as np
 
 from ..posterior import Evaluation, Posterior
+from .conjugate_gradients import conjugate_gradients
 from .line_search import line_search
 from .run import Run, SolverResult, until_stopped
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
-MOST_STEPS = 200
 
 
 def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
@@ -32,7 +32,9 @@ def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, ru
     first_norm = norm = _norm(now.gradient, scale)
     while True:
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / max(first_norm, 1e-300))))
-        direction = _solve(posterior, theta, now.gradient, scale, forcing, run)
+        direction = conjugate_gradients(
+            lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, scale, forcing
+        )
         slope = float(direction @ now.gradient)
         found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
         if found is None:
@@ -43,26 +45,3 @@ def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, ru
 
 def _norm(gradient: np.ndarray, scale: np.ndarray) -> float:
     return float(np.sqrt(gradient @ (gradient / scale)))
-
-
-def _solve(
-    posterior: Posterior, theta: np.ndarray, gradient: np.ndarray, scale: np.ndarray, forcing: float, run: Run
-) -> np.ndarray:
-    """Preconditioned conjugate gradients for H d = -gradient, to a residual of `forcing` times the gradient."""
-    solution = np.zeros_like(gradient)
-    residual = -gradient
-    scaled = residual / scale
-    search = scaled.copy()
-    size = float(residual @ scaled)
-    enough = forcing**2 * size
-    for _ in range(MOST_STEPS):
-        product = run.product(posterior, theta, search)
-        step = size / float(search @ product)
-        solution += step * search
-        residual -= step * product
-        scaled = residual / scale
-        before, size = size, float(residual @ scaled)
-        if size <= enough:
-            break
-        search = scaled + (size / before) * search
-    return solution

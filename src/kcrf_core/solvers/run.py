@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import NumericError
-from ..posterior import Evaluation, Posterior
+from ..posterior import Blocks, Evaluation, Posterior
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 
@@ -25,7 +25,7 @@ class SolverResult:
     value: float  # P there, in double precision
     lower: float  # the best lower bound on min P
     passes: int  # evaluations of P and its gradient over all data
-    products: int  # products with the Hessian
+    products: int  # products with the Hessian or a block of it
     reason: str  # why it stopped: one of the constants above
 
     @property
@@ -98,6 +98,12 @@ class Run:
         self._check_budget(posterior)
         self.products += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
+
+    def block_product(self, posterior: Posterior, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
+        """A block of the Hessian times a vector; counted like a product with the whole of it."""
+        self._check_budget(posterior)
+        self.products += 1
+        return posterior.block_product(blocks, term, vector)
 
     def _check_budget(self, posterior: Posterior) -> None:
         if self.passes + self.products >= self.max_passes:

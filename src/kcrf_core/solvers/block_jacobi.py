@@ -1,0 +1,57 @@
+"""The paper's estimator: Newton steps with the blocks of (30), one block per term, all terms at once.
+
+A node term's block is Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2 with positions independent and labels coupled: an
+operator of two products with the map and no forward-backward, solved by conjugate gradients. The edge term's block is a
+small matrix, solved by Cholesky. The blocks can underestimate the curvature, since they leave out what positions and
+terms have to do with each other, so every step is searched along.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..posterior import Blocks, Evaluation, Posterior
+from .conjugate_gradients import conjugate_gradients
+from .line_search import line_search
+from .run import Run, SolverResult, until_stopped
+
+FORCING = 0.05
+
+
+def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
+    """From `theta` to a certified optimum, or to whatever else makes the run stop."""
+    return until_stopped(_descend, posterior, theta, run)
+
+
+def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+    """Step after step, until the run raises `Stop` or `Restart`."""
+    if now is None:
+        now = run.evaluate(posterior, theta)
+    scale = posterior.curvature_guess()
+    while True:
+        direction = _step(posterior, posterior.blocks_at(theta), now.gradient, scale, run)
+        slope = float(direction @ now.gradient)
+        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        if found is None:
+            run.raise_precision(posterior)
+        theta, now = found
+
+
+def _step(posterior: Posterior, blocks: Blocks, gradient: np.ndarray, scale: np.ndarray, run: Run) -> np.ndarray:
+    """Newton steps of all blocks, side by side."""
+    direction = np.empty_like(gradient)
+    for term in range(len(posterior.maps)):
+        part = posterior.blocks[term]
+        direction[part] = conjugate_gradients(
+            lambda vector, term=term: run.block_product(posterior, blocks, term, vector),
+            -gradient[part],
+            scale[part],
+            FORCING,
+        )
+    if blocks.edge is not None:
+        part = posterior.blocks[-1]
+        direction[part] = cho_solve(cho_factor(blocks.edge), -gradient[part])
+    return direction
