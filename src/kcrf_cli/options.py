@@ -154,7 +154,7 @@ training = group(
     ),
     click.option(
         "--solver",
-        type=click.Choice(["auto", "lbfgs", "newton", "block-jacobi"]),
+        type=click.Choice(["auto", "lbfgs", "newton", "block-jacobi", "subspace"]),
         help="Solver. Default: auto, which is lbfgs.",
     ),
     click.option(

@@ -19,7 +19,7 @@ TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 KERNELS = ("linear", "poly", "rbf")
 MAPS = ("auto", "explicit", "reduced", "full")
 SELECTIONS = ("random", "greedy")
-SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi")
+SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
 PRECISIONS = ("single", "double")
 SCALES = ("auto", "standard", "none")
 

@@ -5,10 +5,15 @@ minimise(posterior, theta, run) -> SolverResult
 
 from __future__ import annotations
 
-from . import block_jacobi, lbfgs, newton
+from . import block_jacobi, lbfgs, newton, subspace
 from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult
 
-SOLVERS = {"lbfgs": lbfgs.minimise, "newton": newton.minimise, "block-jacobi": block_jacobi.minimise}
+SOLVERS = {
+    "lbfgs": lbfgs.minimise,
+    "newton": newton.minimise,
+    "block-jacobi": block_jacobi.minimise,
+    "subspace": subspace.minimise,
+}
 DEFAULT_SOLVER = "lbfgs"
 
 __all__ = [

@@ -8,6 +8,7 @@ terms have to do with each other, so every step is searched along.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 import numpy as np
@@ -32,7 +33,8 @@ def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, ru
         now = run.evaluate(posterior, theta)
     scale = posterior.curvature_guess()
     while True:
-        direction = _step(posterior, posterior.blocks_at(theta), now.gradient, scale, run)
+        every = range(len(posterior.blocks))
+        direction = newton_steps(posterior, posterior.blocks_at(theta), now.gradient, scale, every, run)
         slope = float(direction @ now.gradient)
         found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
         if found is None:
@@ -40,18 +42,25 @@ def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, ru
         theta, now = found
 
 
-def _step(posterior: Posterior, blocks: Blocks, gradient: np.ndarray, scale: np.ndarray, run: Run) -> np.ndarray:
-    """Newton steps of all blocks, side by side."""
-    direction = np.empty_like(gradient)
-    for term in range(len(posterior.maps)):
-        part = posterior.blocks[term]
-        direction[part] = conjugate_gradients(
-            lambda vector, term=term: run.block_product(posterior, blocks, term, vector),
-            -gradient[part],
-            scale[part],
-            FORCING,
-        )
-    if blocks.edge is not None:
-        part = posterior.blocks[-1]
-        direction[part] = cho_solve(cho_factor(blocks.edge), -gradient[part])
+def newton_steps(
+    posterior: Posterior,
+    blocks: Blocks,
+    gradient: np.ndarray,
+    scale: np.ndarray,
+    which: Iterable[int],
+    run: Run,
+) -> np.ndarray:
+    """Newton steps of the blocks numbered `which`, side by side; the other parameters stay."""
+    direction = np.zeros_like(gradient)
+    for number in which:
+        part = posterior.blocks[number]
+        if number < len(posterior.maps):
+            direction[part] = conjugate_gradients(
+                lambda vector, term=number: run.block_product(posterior, blocks, term, vector),
+                -gradient[part],
+                scale[part],
+                FORCING,
+            )
+        else:
+            direction[part] = cho_solve(cho_factor(blocks.edge), -gradient[part])
     return direction

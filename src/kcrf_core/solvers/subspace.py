@@ -1,0 +1,40 @@
+"""One term at a time (Section 5.1), the one that promises most next.
+
+With the other terms held, term j can lower P by at most (sigma_j^2 / 2) |grad_j P|^2 (Corollary 10). The term with the
+largest such bound gets a Newton step with its block of (30), searched along; then the bounds are taken anew.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from ..posterior import Evaluation, Posterior
+from .block_jacobi import newton_steps
+from .line_search import line_search
+from .run import Run, SolverResult, until_stopped
+
+
+def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
+    """From `theta` to a certified optimum, or to whatever else makes the run stop."""
+    return until_stopped(_descend, posterior, theta, run)
+
+
+def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+    """Step after step, until the run raises `Stop` or `Restart`."""
+    if now is None:
+        now = run.evaluate(posterior, theta)
+    scale = posterior.curvature_guess()
+    while True:
+        bounds = [
+            variance / 2 * float(now.gradient[part] @ now.gradient[part])
+            for part, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
+        ]
+        best = int(np.argmax(bounds))
+        direction = newton_steps(posterior, posterior.blocks_at(theta), now.gradient, scale, [best], run)
+        slope = float(direction @ now.gradient)
+        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        if found is None:
+            run.raise_precision(posterior)
+        theta, now = found
