@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from .config import Config
 from .config_reader import parse_config
@@ -20,7 +19,7 @@ from .encoding import Encoding
 from .errors import ConfigError
 from .kernels import Kernel, kernel_to_dict
 from .model import empty_inputs, pack_pivots, term_entry, unpack_kernel, unpack_pivots
-from .storage import Contents, read_container, write_container
+from .storage import Contents, pack_sparse, read_container, write_container
 
 
 def digest(dataset: Dataset) -> str:
@@ -30,7 +29,7 @@ def digest(dataset: Dataset) -> str:
     arrays += [] if dataset.labels is None else [dataset.labels]
     arrays += [] if dataset.weights is None else [dataset.weights]
     if dataset.bag is not None:
-        arrays += [dataset.bag.indptr.astype(np.int64), dataset.bag.indices.astype(np.int32), dataset.bag.data]
+        arrays += pack_sparse(dataset.bag, "bag").values()
     for array in arrays:
         total.update(repr((array.dtype.str, array.shape)).encode())
         total.update(np.ascontiguousarray(array).tobytes())
@@ -61,9 +60,7 @@ def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Data
     if dataset.weights is not None:
         arrays["weights"] = dataset.weights
     if dataset.bag is not None:
-        arrays["bag.indptr"] = dataset.bag.indptr.astype(np.int64)
-        arrays["bag.indices"] = dataset.bag.indices.astype(np.int32)
-        arrays["bag.values"] = dataset.bag.data
+        arrays |= pack_sparse(dataset.bag, "bag")
     header |= {"config": config.to_dict(), "digest": digest(dataset)}
     write_container(path, "dataset", header, arrays)
 
@@ -96,19 +93,9 @@ def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
     bag_unseen = contents.array("bag_unseen", "float64", 1)
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
-    bag = None if like.bag is None else _unpack_bag(contents, N, like.bag.shape[1])
+    bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
     dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen)
     return StoredDataset(encoding, dataset, _stored_config(contents, contents.header.get("config")))
-
-
-def _unpack_bag(contents: Contents, N: int, width: int) -> scipy.sparse.csr_array:
-    indptr = contents.array("bag.indptr", "int64", 1)
-    indices = contents.array("bag.indices", "int32", 1)
-    values = contents.array("bag.values", "float64", 1)
-    fits = len(indptr) == N + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
-    if not fits or np.any(np.diff(indptr) < 0) or (len(indices) and not 0 <= indices.min() <= indices.max() < width):
-        raise contents.error("its attributes do not fit")
-    return scipy.sparse.csr_array((values, indices, indptr), shape=(N, width))
 
 
 # ----------------------------------------------------------------------------- bases

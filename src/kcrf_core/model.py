@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from . import _sparse, chain
 from .corpus import Corpus
@@ -22,7 +21,7 @@ from .encoding import Encoding
 from .kernels import Kernel, Pivots, kernel_from_dict, kernel_to_dict
 from .maps import sparse_block
 from .posterior import score_columns, spread
-from .storage import Contents, read_container, write_container
+from .storage import Contents, pack_sparse, read_container, write_container
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
 ROWS_AT_ONCE = 4096
@@ -205,11 +204,7 @@ def unpack_kernel(contents: Contents, entry: dict[str, Any], at: str) -> Kernel:
 def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndarray]:
     arrays = {f"{at}.codes": pivots.codes, f"{at}.real": pivots.real, f"{at}.lines": lines}
     if pivots.bag is not None:
-        arrays |= {
-            f"{at}.bag.indptr": pivots.bag.indptr.astype(np.int64),
-            f"{at}.bag.indices": pivots.bag.indices.astype(np.int32),
-            f"{at}.bag.values": pivots.bag.data,
-        }
+        arrays |= pack_sparse(pivots.bag, f"{at}.bag")
     return arrays
 
 
@@ -225,18 +220,5 @@ def unpack_pivots(contents: Contents, like: Inputs, at: str) -> tuple[Inputs, np
         raise contents.error(f"the pivots of '{at}' hold codes out of range")
     bag = None
     if like.bag is not None:
-        indptr = contents.array(f"{at}.bag.indptr", "int64", 1)
-        indices = contents.array(f"{at}.bag.indices", "int32", 1)
-        values = contents.array(f"{at}.bag.values", "float64", 1)
-        width = like.bag.shape[1]
-        if (
-            len(indptr) != M + 1
-            or indptr[0] != 0
-            or indptr[-1] != len(indices)
-            or np.any(np.diff(indptr) < 0)
-            or len(values) != len(indices)
-            or (len(indices) and not 0 <= indices.min() <= indices.max() < width)
-        ):
-            raise contents.error(f"the attributes of the pivots of '{at}' do not fit")
-        bag = scipy.sparse.csr_array((values, indices, indptr), shape=(M, width))
+        bag = contents.sparse(f"{at}.bag", M, like.bag.shape[1])
     return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines

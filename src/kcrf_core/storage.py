@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
+import scipy.sparse
 
 from ._version import __version__
 from .errors import FileFormatError
@@ -64,6 +65,15 @@ def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
     return {f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}.ends": ends}
 
 
+def pack_sparse(matrix: scipy.sparse.csr_array, name: str) -> dict[str, np.ndarray]:
+    """Compressed rows under `name.indptr`, `name.indices` and `name.values`."""
+    return {
+        f"{name}.indptr": matrix.indptr.astype(np.int64),
+        f"{name}.indices": matrix.indices.astype(np.int32),
+        f"{name}.values": matrix.data,
+    }
+
+
 class Contents:
     """What was read from a container; every access checks what it hands out."""
 
@@ -94,6 +104,16 @@ class Contents:
             return [text[a:b].decode("utf-8") for a, b in pairwise(bounds)]
         except UnicodeDecodeError:
             raise self.error(f"'{name}' is not UTF-8") from None
+
+    def sparse(self, name: str, rows: int, width: int) -> scipy.sparse.csr_array:
+        """Compressed rows of the given shape."""
+        indptr = self.array(f"{name}.indptr", "int64", 1)
+        indices = self.array(f"{name}.indices", "int32", 1)
+        values = self.array(f"{name}.values", "float64", 1)
+        fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
+        if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= width)):
+            raise self.error(f"'{name}' does not fit")
+        return scipy.sparse.csr_array((values, indices, indptr), shape=(rows, width))
 
     def get(self, key: str, kind: type | tuple[type, ...]) -> Any:
         """A value of the header, of the given type."""

@@ -12,7 +12,7 @@ from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import Posterior, Problem
-from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run, lbfgs
+from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
 
@@ -34,7 +34,7 @@ def reduced_map(inputs, kernel, workers, chosen=None, dtype=np.float64):
 
 
 def solve(posterior, tolerance=1e-10):
-    return lbfgs.minimise(posterior, np.zeros(posterior.size), Run(tolerance, 5000))
+    return SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance, 5000))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -128,7 +128,7 @@ def test_rows_of_weights_sum_to_zero_at_every_iterate(rng, workers):
     inputs = random_inputs(rng, problem.positions, 2, 2)
     posterior = explicit(problem, inputs, workers)
     for passes in (2, 5, 10):
-        theta = lbfgs.minimise(posterior, np.zeros(posterior.size), Run(1e-12, passes)).theta
+        theta = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-12, passes)).theta
         np.testing.assert_allclose(posterior.weights_of(theta, 0).sum(axis=1), 0, atol=1e-12)
 
 
@@ -198,7 +198,7 @@ def test_single_precision_is_close_and_the_last_word_is_double(rng, workers):
     a, b = single.evaluate(theta), double.evaluate(theta)
     np.testing.assert_allclose(a.value, b.value, rtol=1e-5)
     np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-3, atol=1e-3)
-    found = lbfgs.minimise(single, np.zeros(single.size), Run(1e-6, 500))
+    found = SOLVERS["lbfgs"](single, np.zeros(single.size), Run(1e-6, 500))
     assert found.reason == CERTIFIED and found.gap <= 1e-6
     best = solve(double, 1e-11).value
     assert found.lower <= best <= found.value * (1 + 1e-12)
@@ -271,7 +271,7 @@ def test_outside_bound_covers_what_more_pivots_bring(rng, workers, Y, monkeypatc
 def test_passes_are_a_limit(rng, workers):
     problem = random_problem(rng, 3, 30)
     posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
-    found = lbfgs.minimise(posterior, np.zeros(posterior.size), Run(1e-12, 4))
+    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-12, 4))
     assert found.reason == PASSES and found.passes == 4
     assert found.gap > 1e-12
 
@@ -281,7 +281,7 @@ def test_interruption_keeps_the_best_so_far(rng, workers):
     posterior = explicit(problem, random_inputs(rng, problem.positions, 3, 2), workers)
     seen = []
     run = Run(1e-12, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 5)
-    found = lbfgs.minimise(posterior, np.zeros(posterior.size), run)
+    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), run)
     assert found.reason == "interrupted"
     assert found.value == min(seen)
 

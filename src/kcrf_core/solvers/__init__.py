@@ -1,18 +1,22 @@
 """Solvers: one file each, one signature, one table of names.
 
-minimise(posterior, theta, run) -> SolverResult
+    SOLVERS[name](posterior, theta, run) -> SolverResult
+
+Each file has a `descend` that steps downhill from theta until its run stops it.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from . import block_jacobi, lbfgs, newton, subspace
-from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult
+from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
 
 SOLVERS = {
-    "lbfgs": lbfgs.minimise,
-    "newton": newton.minimise,
-    "block-jacobi": block_jacobi.minimise,
-    "subspace": subspace.minimise,
+    "lbfgs": partial(until_stopped, lbfgs.descend),
+    "newton": partial(until_stopped, newton.descend),
+    "block-jacobi": partial(until_stopped, block_jacobi.descend),
+    "subspace": partial(until_stopped, subspace.descend),
 }
 DEFAULT_SOLVER = "lbfgs"
 

@@ -14,17 +14,12 @@ import numpy as np
 from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
 from .line_search import line_search
-from .run import Run, SolverResult, until_stopped
+from .run import Run
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
 
 
-def minimise(posterior: Posterior, theta: np.ndarray, run: Run) -> SolverResult:
-    """From `theta` to a certified optimum, or to whatever else makes the run stop."""
-    return until_stopped(_descend, posterior, theta, run)
-
-
-def _descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
