@@ -271,13 +271,13 @@ def test_signals_leave_no_half_files(trained, tmp_path, number, code):
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_first_interrupt_writes_a_usable_model(kcrf, sample_data, tmp_path):
     model = tmp_path / "m.npz"
-    with process("train", sample_data / "digits.conll", "--kernel", "rbf", "--size", "400", "--sigma2", "1e4",
-                 "--tolerance", "1e-12", "--max-passes", "100000", "-o", model) as running:  # fmt: skip
-        for line in running.stderr:
-            if b"pivots" in line:
+    with process("train", sample_data / "digits.conll", "--kernel", "rbf", "--size", "1500", "-o", model) as running:
+        for line in running.stderr:  # the search for sigma2 that now begins takes seconds
+            if b"choosing sigma2" in line:
                 break
-        time.sleep(1.5)
+        time.sleep(0.3)
         running.send_signal(signal.SIGINT)
+        running.stderr.read()
         assert running.wait(60) == 130
     done = kcrf("evaluate", "-m", model, sample_data / "digits.conll", "--json")
-    assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.5
+    assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.2

@@ -9,6 +9,7 @@ from collections import deque
 from typing import NoReturn
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 from ..posterior import Evaluation, Posterior
 from .line_search import line_search
@@ -52,11 +53,11 @@ def _two_loops(gradient: np.ndarray, pairs: deque, scale: np.ndarray) -> np.ndar
     for step, change, rho in reversed(pairs):
         share = rho * float(step @ direction)
         shares.append(share)
-        direction -= share * change
+        daxpy(change, direction, a=-share)  # in place, without a temporary
     direction /= scale
     if pairs:
         step, change, rho = pairs[-1]
         direction *= 1.0 / (rho * float(change @ (change / scale)))
     for (step, change, rho), share in zip(pairs, reversed(shares), strict=True):
-        direction += (share - rho * float(change @ direction)) * step
+        daxpy(step, direction, a=share - rho * float(change @ direction))
     return direction
