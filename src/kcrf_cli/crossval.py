@@ -63,7 +63,7 @@ def crossval(
     from kcrf_core.formats import read_corpus
 
     from . import render
-    from .files import check_writable, is_archive, load_config, output_stream
+    from .files import check_writable, is_archive, load_config, output_stream, write_out
 
     options.resolve_c2(values)
     if output not in (None, "-"):
@@ -83,13 +83,14 @@ def crossval(
     if output not in (None, "-"):
         with output_stream(output) as stream:
             stream.write((text + "\n").encode())
-    click.echo(text if as_json or output == "-" else _table(results, list(points)))
+    write_out(text if as_json or output == "-" else _table(results, list(points)))
 
 
 def _bar(total: int, quiet: bool) -> Any:
     from tqdm import tqdm
 
-    return tqdm(total=total, desc="folds", file=sys.stderr, leave=False, disable=quiet or not sys.stderr.isatty())
+    unseen = quiet or sys.stderr is None or not sys.stderr.isatty()
+    return tqdm(total=total, desc="folds", file=sys.stderr, leave=False, disable=unseen)
 
 
 def _table(results: dict[str, Any], keys: list[str]) -> str:

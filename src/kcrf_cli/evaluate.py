@@ -38,18 +38,24 @@ def evaluate(data: str, model: str | None, format_: str | None, as_json: bool) -
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
     """
+    from kcrf_core.errors import DataError
     from kcrf_core.evaluation import evaluate as score
     from kcrf_core.formats import read_corpus
 
     from . import render
+    from .files import write_out
 
     if model is not None:
         scores = _with_model(data, model, format_)
     else:
         corpus = read_corpus(data, format_ or "conll")
         gold, predicted = _last_columns(corpus)
+        if not set(gold) & set(predicted):
+            raise DataError(
+                "the last two columns have no value in common; is the file tagged? (or give a model with -m)", data
+            )
         scores = score(gold, predicted, corpus.offsets)
-    click.echo(render.as_json(scores.to_dict()) if as_json else render.evaluation_text(scores))
+    write_out(render.as_json(scores.to_dict()) if as_json else render.evaluation_text(scores))
 
 
 def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
@@ -77,7 +83,7 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
             predicted = [fitted.labels[number] for number in fitted.tag(dataset).tolist()]
             offsets = dataset.offsets
         else:
-            corpus = read_corpus(data, format_ or (fitted.encoding.format if data == "-" else None))
+            corpus = read_corpus(data, format_ or fitted.encoding.format)
             labelled = fitted.encoding.with_labels(corpus)
             gold, offsets = (corpus.columns[-1] if labelled else None), corpus.offsets
             predicted = fitted.tag_corpus(corpus)

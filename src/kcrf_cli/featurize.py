@@ -51,7 +51,7 @@ def featurize(
     from kcrf_core.formats import read_corpus
 
     from . import render
-    from .files import check_writable, load_config
+    from .files import check_writable, load_config, say, write_out
 
     if as_json and show is not None:
         raise click.UsageError("--show and --json both write to stdout: give one of them")
@@ -74,7 +74,7 @@ def featurize(
     if show is not None:
         for t in range(min(show, dataset.positions)):
             gold = [] if dataset.labels is None else [corpus.columns[-1][t]]
-            click.echo("\t".join([*gold, *encoding.describe(dataset, t)]))
+            write_out("\t".join([*gold, *encoding.describe(dataset, t)]))
     if output is not None:
         save_dataset(output, encoding, dataset, settings)
     figures = {
@@ -87,13 +87,12 @@ def featurize(
         "attributes": 0 if dataset.bag is None else dataset.bag.shape[1],
     }
     if as_json:
-        click.echo(render.as_json(figures))
+        write_out(render.as_json(figures))
     if not quiet:
-        for remark in encoding.remarks():
-            click.echo(remark, err=True)
-        click.echo(
+        for remark in encoding.remarks(dataset)[1:]:
+            say(remark)
+        say(
             f"{figures['sequences']:,} sequences, {figures['positions']:,} positions, {figures['labels']:,} labels; "
             f"{figures['categorical_columns']} categorical and {figures['real_columns']} real columns after windows"
-            + (f", {figures['attributes']:,} attributes" if figures["attributes"] else ""),
-            err=True,
+            + (f", {figures['attributes']:,} attributes" if figures["attributes"] else "")
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -129,14 +131,49 @@ def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str
             raise ConfigError(f"{what} contradicts {origin}, which was made with other {part.replace('_', '-')}")
 
 
+def say(text: str) -> None:
+    """A line on stderr. A stderr that cannot be written to must not cost the work."""
+    if sys.stderr is None:
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: IO[str] | None) -> None:
+    """Send what a broken stream still holds nowhere: Python would fail again when it flushes at exit."""
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def write_out(text: str) -> None:
+    """Data as text on stdout, all of it or an error."""
+    with output_stream(None) as stream:
+        stream.write((text + "\n").encode())
+
+
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""
     from kcrf_core.storage import replacing
 
     if path is None or path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "standard output is closed")
+        sys.stdout.flush()
+        stream = sys.stdout.buffer
+        # With PYTHONUNBUFFERED it is a raw file, which may write a part and leave the rest to its caller.
+        raw = isinstance(stream, io.RawIOBase)
+        whole = io.BufferedWriter(stream) if raw else stream
+        try:
+            yield whole
+            whole.flush()
+        finally:
+            if raw:
+                with contextlib.suppress(OSError):
+                    whole.detach()
         return
     with replacing(path) as stream:
         if path.endswith(".gz"):

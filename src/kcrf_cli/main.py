@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 from types import FrameType
@@ -21,6 +20,7 @@ from kcrf_core._version import __version__
 from .crossval import crossval
 from .evaluate import evaluate
 from .featurize import featurize
+from .files import discard, say
 from .select_basis import select_basis
 from .tag import tag
 from .train import train
@@ -51,19 +51,20 @@ class _Group(click.Group):
             signal.signal(signal.SIGTERM, _on_sigterm)
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return result
         except KeyboardInterrupt:
             _leave("interrupted", INTERRUPTED)
         except Terminated:
             _leave("terminated", TERMINATED)
         except BrokenPipeError:
-            # The reader has gone; Python would complain again when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard(sys.stdout)
             sys.exit(CLOSED_PIPE)
         except errors.KcrfError as error:
             _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
         except OSError as error:
+            discard(sys.stdout)  # it may be what failed; what it still holds is of no use to anyone
             where = f"{error.filename}: " if error.filename else ""
             _leave(f"{where}{error.strerror or error}", 1)
         except MemoryError:
@@ -71,8 +72,7 @@ class _Group(click.Group):
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):
-        print(f"kcrf: {message}", file=sys.stderr)
+    say(f"kcrf: {message}")
     sys.exit(code)
 
 

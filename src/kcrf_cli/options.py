@@ -87,7 +87,8 @@ format = click.option(
     "--format",
     "format_",
     type=click.Choice(["conll", "crfsuite"]),
-    help="Format of text data. Default: crfsuite for names ending in .crfsuite, the model's for stdin, else conll.",
+    help="Format of text data. Default: the model's if there is one, else crfsuite for names ending in .crfsuite, "
+    "else conll.",
 )
 
 encoding = group(

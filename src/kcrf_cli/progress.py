@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import click
-
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.prior_search import ALL_TERMS
 from kcrf_core.solvers import Progress
+
+from .files import say
 
 
 class Talk(Observer):
@@ -17,14 +17,14 @@ class Talk(Observer):
 
     def __init__(self, quiet: bool):
         self._quiet = quiet
-        self._watched = not quiet and sys.stderr.isatty()
+        self._watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar: Any = None
         self._name = ""
 
     def note(self, text: str) -> None:
         self.close()
         if not self._quiet:
-            click.echo(text, err=True)
+            say(text)
 
     def stage(self, name: str, total: int | None = None) -> None:
         self.close()

@@ -47,19 +47,19 @@ def select_basis(
     from kcrf_core.training import select_bases
 
     from . import render
-    from .files import check_writable, prepare
+    from .files import check_writable, prepare, say, write_out
     from .progress import Talk
 
     check_writable(output, data, config)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
-    for remark in [] if quiet else prepared.encoding.remarks():
-        click.echo(remark, err=True)
+    for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
+        say(remark)
     with Workers(threads) as workers, Talk(quiet) as talk:
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
     if as_json:
-        click.echo(
+        write_out(
             render.as_json(
                 {
                     "schema": 1,

@@ -32,7 +32,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
       kcrf train sample_data/digits.conll -o model.npz
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
     """
-    from kcrf_core.formats import guess_format, stream_corpus
+    from kcrf_core.formats import stream_corpus
     from kcrf_core.lines import encode_lines
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
@@ -42,9 +42,8 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
     if output not in (None, "-"):
         check_writable(output, data, model)
     fitted = Model.load(model)
-    if format_ is None and data == "-":
-        format_ = fitted.encoding.format
-    attributes = (format_ or guess_format(data)) == "crfsuite"
+    format_ = format_ or fitted.encoding.format
+    attributes = format_ == "crfsuite"
     with Workers(1), output_stream(output) as stream:
         for parsed in stream_corpus(data, format_):
             corpus, lines = parsed.corpus, list(parsed.block.lines)

@@ -68,7 +68,7 @@ def train(
     from kcrf_core.training import train as fit
 
     from . import render
-    from .files import check_writable, prepare
+    from .files import check_writable, prepare, say, write_out
     from .progress import Talk
 
     began = time.perf_counter()
@@ -76,8 +76,8 @@ def train(
     check_writable(output, data, config, basis)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
     prepared = prepare(data, format_, config, chosen, basis)
-    for remark in [] if quiet else prepared.encoding.remarks():
-        click.echo(remark, err=True)
+    for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
+        say(remark)
     with Workers(threads) as workers, Talk(quiet) as talk, _stop_on_interrupt(talk.note) as interrupted:
         model, report = fit(
             prepared.encoding,
@@ -94,10 +94,10 @@ def train(
     seconds = time.perf_counter() - began
     if as_json:
         figures = {"schema": 1, **report.to_dict(), "seconds": seconds, "peak_memory": render.peak_memory()}
-        click.echo(render.as_json(figures))
+        write_out(render.as_json(figures))
     if not quiet:
         for line in render.report_lines(report, prepared.config.training.tolerance, seconds):
-            click.echo(line, err=True)
+            say(line)
     if report.result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     if strict and report.result.reason != CERTIFIED:

@@ -35,6 +35,8 @@ from .storage import Contents, pack_strings
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
 
+MANY_LABELS = 200
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -129,13 +131,24 @@ class Encoding:
             unseen=unseen + dataset.bag_unseen if with_bag else unseen,
         )
 
-    def remarks(self) -> list[str]:
-        """What fitting did that its user should hear of."""
-        return [
+    def remarks(self, dataset: Dataset) -> list[str]:
+        """What a user should hear of training data before work begins: its size, and what looks like a slip."""
+        few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+        out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
+        if dataset.sequences == 1 and dataset.positions > 100:
+            out.append("warning: all is one sequence; are the blank lines between sequences missing?")
+        if len(self.labels) > MANY_LABELS:
+            out.append(
+                f"warning: {len(self.labels):,} labels: is the last column the label? Time grows by their square"
+            )
+        if any(" " in label for label in self.labels):
+            out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        out += [
             f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
             for feature in self.features
             if isinstance(feature, RealFeature) and feature.missing
         ]
+        return out
 
     def empty_dataset(self) -> Dataset:
         """A dataset of no position, for its shapes."""
@@ -256,6 +269,8 @@ def _column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
             int(corpus.lines[0]),
         )
     if config.columns is not None:
+        if "label" in config.columns[:-1]:
+            raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
         if len(config.columns) != corpus.width:
             raise ConfigError(
                 f"'columns' names {len(config.columns)} columns ({', '.join(config.columns)}), "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 
@@ -30,7 +29,7 @@ def stream_corpus(path: str | os.PathLike[str], format: str | None = None) -> It
         raise ConfigError(f"unknown format {format!r} (there are {', '.join(FORMATS)})")
     name = display_name(path)
     stream = open_input(path)
-    with nullcontext() if stream is sys.stdin.buffer else stream:
+    with nullcontext() if os.fspath(path) == "-" else stream:
         yield from PARSERS[format](blocks(stream, name), name)
 
 

@@ -7,6 +7,7 @@ output repeats them byte for byte.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -75,6 +76,8 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` is decompressed."""
     path = os.fspath(path)
     if path == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
         return sys.stdin.buffer
     return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
 

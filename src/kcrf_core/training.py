@@ -166,6 +166,8 @@ def train(
     fitted = _fit_terms(encoding, dataset, config, basis, workers, observer)
     maps = [term.map for term in fitted]
     solve = SOLVERS[DEFAULT_SOLVER if training.solver == "auto" else training.solver]
+    if config.edge_term is None:
+        observer.note("no edge term: labels are taken as independent of each other")
     if problem.label_count == 1:
         observer.note(f"all labels are '{encoding.labels[0]}': the model will say nothing else")
     elif problem.label_count == 2:

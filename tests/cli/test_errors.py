@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -227,3 +229,54 @@ def test_inputs_are_never_overwritten(kcrf, tmp_path, write):
 def test_devices_can_be_written_to(kcrf, tmp_path, write):
     assert train(kcrf, tmp_path, write("data.conll", GOOD), "-q").code == 0
     assert kcrf("tag", "-m", tmp_path / "model.npz", "-o", os.devnull, stdin=b"the D 1\n").code == 0
+
+
+def test_evaluating_a_file_that_is_not_tagged(kcrf, sample_data):
+    one_line(kcrf("evaluate", sample_data / "pitch_accent.conll"), 3, "no value in common", "-m")
+
+
+def test_a_label_column_that_is_not_the_last(kcrf, tmp_path, write):
+    config = write("config.yaml", "columns: [label, pos, number, word]\n")
+    one_line(train(kcrf, tmp_path, write("data.conll", GOOD), "-c", config), 2, "label", "not the last")
+
+
+def test_training_tells_what_it_read_and_what_looks_like_a_slip(kcrf, tmp_path, write):
+    rows = "\n".join(f"X\tword{number} here" for number in range(300))
+    done = train(kcrf, tmp_path, write("data.conll", rows), "--max-passes", "2")
+    assert done.code == 0
+    assert "1 sequences, 300 positions, 300 labels" in done.err
+    assert done.err.count("warning:") == 3
+
+
+def in_a_shell(line, **more):
+    command = line.replace("kcrf ", f"{sys.executable} -m kcrf_cli ")
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, **more)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_never_success(kcrf, tmp_path, write, unbuffered):
+    data = write("data.conll", GOOD)
+    assert train(kcrf, tmp_path, data, "-q").code == 0
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    for line in (f"kcrf tag -m {tmp_path}/model.npz {data} > /dev/full",
+                 f"kcrf evaluate -m {tmp_path}/model.npz {data} --json > /dev/full",
+                 f"kcrf featurize {data} --show 2 > /dev/full"):  # fmt: skip
+        done = in_a_shell(line, env=environment)
+        assert done.returncode == 1 and "No space left" in done.stderr, (line, done)
+        assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    # A log that cannot be written must not cost the model.
+    done = in_a_shell(f"kcrf train {data} --sigma2 1 -o {tmp_path}/again.npz 2> /dev/full", env=environment)
+    assert done.returncode == 0 and (tmp_path / "again.npz").read_bytes() == (tmp_path / "model.npz").read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX shell")
+def test_closed_streams(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    assert train(kcrf, tmp_path, data, "-q").code == 0
+    for line in (f"kcrf tag -m {tmp_path}/model.npz <&-", f"kcrf tag -m {tmp_path}/model.npz {data} >&-",
+                 f"kcrf evaluate -m {tmp_path}/model.npz {data} >&-"):  # fmt: skip
+        done = in_a_shell(line)
+        assert done.returncode == 1 and "closed" in done.stderr and "Traceback" not in done.stderr, (line, done)
+    done = in_a_shell(f"kcrf train {data} --sigma2 1 -o {tmp_path}/again.npz 2>&-")
+    assert done.returncode == 0 and (tmp_path / "again.npz").exists()

@@ -684,7 +684,7 @@ def test_missing_measurements_become_the_mean():
     _, plain = fit("1 a\n3 a\n5 a\n")
     np.testing.assert_allclose(dataset.real[[0, 2, 4]], plain.real, rtol=1e-12)
     assert (dataset.real[[1, 3, 5]] == 0).all()
-    assert "3 missing values" in encoding.remarks()[0]
+    assert "3 missing values" in encoding.remarks(dataset)[-1]
     assert encoding.encode(corpus_of("NA\n3\n")).real.ravel().tolist() == [0.0, 0.0]
 
 
