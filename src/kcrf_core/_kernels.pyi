@@ -1,8 +1,8 @@
 from numpy import ndarray
 
 def add_matches(
-    rows: ndarray, pivots: ndarray, first_list: ndarray, list_ends: ndarray, listed: ndarray,
-    counts: ndarray, overwrite: bool, out: ndarray,
+    rows: ndarray, numbers: ndarray, first_number: ndarray, pivots: ndarray,
+    first_list: ndarray, list_ends: ndarray, listed: ndarray, counts: ndarray, overwrite: bool, out: ndarray,
 ) -> None: ...  # fmt: skip
 def add_sparse_products(
     indptr: ndarray, indices: ndarray, values: ndarray,

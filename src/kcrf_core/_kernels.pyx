@@ -22,8 +22,10 @@ cdef Py_ssize_t LIST_COST = 8
 
 
 def add_matches(
-    const code[:, ::1] rows,           # [n, C] values numbered among those of the pivots, column by column
-    const code[:, ::1] pivots,         # [C, M] likewise
+    const int[:, ::1] rows,            # [n, C] codes
+    const code[::1] numbers,           # numbers of codes among the pivots, column after column; -1 for none
+    const int64[::1] first_number,     # [C] where the numbers of column c begin
+    const code[:, ::1] pivots,         # [C, M] numbered values
     const int64[::1] first_list,       # [C] number of the list of column c and value 0
     const int64[::1] list_ends,        # [lists+1] the pivots that have a value in a column ...
     const int[::1] listed,             # [C * M] ... one list after the other
@@ -44,7 +46,9 @@ def add_matches(
         for i in range(rows.shape[0]):
             memset(count, 0, M * sizeof(code))
             for c in range(C):
-                wanted = rows[i, c]
+                if rows[i, c] < 0:
+                    continue
+                wanted = numbers[first_number[c] + rows[i, c]]
                 if wanted < 0:
                     continue
                 begin = list_ends[first_list[c] + wanted]

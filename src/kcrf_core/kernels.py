@@ -98,15 +98,15 @@ class Pivots:
         M, C = inputs.codes.shape
         width = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
         self._codes = np.full((C, M), -1, dtype=width)
-        self._recode: list[np.ndarray] = []
+        tables: list[np.ndarray] = []
         listed, sizes, first_list = [], [], []
         for c in range(C):
             column = inputs.codes[:, c]
-            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves code -1
+            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves a pivot's code -1
             values = np.unique(column[column >= 0])
             table[values] = np.arange(len(values), dtype=width)
             self._codes[c] = table[column]
-            self._recode.append(table)
+            tables.append(table)
             having = np.argsort(self._codes[c], kind="stable")
             listed.append(having[np.count_nonzero(column < 0) :])
             first_list.append(sum(map(len, sizes)))
@@ -114,6 +114,8 @@ class Pivots:
         self._listed = np.concatenate([*listed, []]).astype(np.int32)
         self._list_ends = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, []]))]).astype(np.int64)
         self._first_list = np.array(first_list, dtype=np.int64)
+        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=width)])
+        self._first_number = np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64)
         self._bag = None if inputs.bag is None else _compressed(inputs.bag.T.tocsr())
 
     def __len__(self) -> int:
@@ -132,6 +134,10 @@ class Pivots:
             out = np.empty((n, M), dtype=self.dtype)
         rows = self._moved(rows)
         norms = rows.squared_norms()
+        codes = np.ascontiguousarray(rows.codes, dtype=np.int32)
+        # The core indexes without bounds checks, so nothing out of range may reach it.
+        if codes.shape[1] != len(self._codes) or (codes.size and (codes.max(axis=0) >= self.inputs.sizes).any()):
+            raise ValueError("rows do not have the columns of the pivots")
         counts = np.empty(M, dtype=self._codes.dtype)
         bag = None if rows.bag is None else _compressed(rows.bag)
         step = self.block_rows()
@@ -144,11 +150,10 @@ class Pivots:
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
-                recoded = np.empty((len(block), len(self._codes)), dtype=self._codes.dtype)
-                for c, table in enumerate(self._recode):
-                    recoded[:, c] = table[rows.codes[part, c]]
                 _kernels.add_matches(
-                    recoded,
+                    codes[part],
+                    self._numbers,
+                    self._first_number,
                     self._codes,
                     self._first_list,
                     self._list_ends,
