@@ -46,7 +46,8 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll --show 2
     """
     from kcrf_core.archives import load_encoding, save_dataset
-    from kcrf_core.config_reader import parse_config, with_options
+    from kcrf_core.config_options import with_options
+    from kcrf_core.config_reader import parse_config
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 

@@ -68,7 +68,8 @@ def prepare(
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
     """
     from kcrf_core.archives import load_basis, load_dataset
-    from kcrf_core.config_reader import parse_config, with_options
+    from kcrf_core.config_options import with_options
+    from kcrf_core.config_reader import parse_config
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 
@@ -113,7 +114,8 @@ def _merge(
     source: str,
 ) -> Config:
     """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
-    from kcrf_core.config_reader import parse_config, with_options
+    from kcrf_core.config_options import with_options
+    from kcrf_core.config_reader import parse_config
 
     stored = base.to_dict()
     combined = {**stored, **raw}

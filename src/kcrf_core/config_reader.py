@@ -1,18 +1,18 @@
-"""Configurations from text and options.
+"""Configurations from text.
 
-A configuration comes from YAML, from a CRF++ template (`templates`), from options of the command line
+A configuration comes from YAML, from a CRF++ template (`templates`), from options (`config_options`)
 or from all of them: each is a plain dictionary in the layout of the YAML file until `parse_config` checks
 it. Unknown keys are errors with a suggestion, at the line where they stand.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 
+from . import config_values as values
 from .config import (
     AUTO,
     KERNELS,
@@ -31,14 +31,13 @@ from .config import (
     TermConfig,
     TrainingConfig,
     suggestion,
-    term_dict,
 )
 from .errors import ConfigError
 
 # ----------------------------------------------------------------------------- from text
 
 
-class _LocatedMapping(dict):
+class LocatedMapping(dict):
     """A mapping that remembers the line of each key."""
 
     lines: dict[str, int]
@@ -48,8 +47,8 @@ class _Loader(yaml.SafeLoader):
     pass
 
 
-def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> _LocatedMapping:
-    mapping = _LocatedMapping()
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMapping:
+    mapping = LocatedMapping()
     mapping.lines = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
@@ -83,127 +82,8 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
-        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {_kind(loaded)}")
+        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {values.kind(loaded)}")
     return loaded
-
-
-# ----------------------------------------------------------------------------- overriding
-
-
-def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """`raw` with options of the command line put in their places (see `OPTION_PATHS`)."""
-    out = _unshared(raw)
-    paths = {name: OPTION_PATHS.get(name, name) for name in options}
-    # A section before what stands in it, and the type of a kernel before its parameters.
-    for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
-        if name in OPTION_PATHS and paths[name].startswith("terms."):
-            _only_node_term(out.get("terms"))
-        set_path(out, paths[name], options[name])
-    return out
-
-
-def _unshared(value: Any) -> Any:
-    """A copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
-    if isinstance(value, dict):
-        copied = type(value)((key, _unshared(item)) for key, item in value.items())
-        if isinstance(value, _LocatedMapping):
-            copied.lines = dict(value.lines)
-        return copied
-    return [_unshared(item) for item in value] if isinstance(value, list) else value
-
-
-# Options that are short names for a place in the configuration. `node` stands for the only node term.
-OPTION_PATHS = {
-    "kernel": "terms.node.kernel.type",
-    "degree": "terms.node.kernel.degree",
-    "gamma": "terms.node.kernel.gamma",
-    "coef0": "terms.node.kernel.coef0",
-    "map": "terms.node.map.type",
-    "size": "terms.node.map.size",
-    "select": "terms.node.map.select",
-    "sigma2": "training.sigma2",
-    "solver": "training.solver",
-    "tolerance": "training.tolerance",
-    "max_passes": "training.max_passes",
-    "seed": "training.seed",
-    "precision": "training.precision",
-}
-
-
-def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
-    """Set a dotted path such as `training.sigma2` or `terms.acoustic.kernel.gamma` in a raw configuration.
-
-    Lists are entered by number or by the name of an entry, given or default. Another type of kernel starts
-    from its own defaults.
-    """
-    keys = path.split(".")
-    if keys[0] == "terms" and raw.get("terms") is None:
-        raw["terms"] = [term_dict(term) for term in Config().terms]
-    place: Any = raw
-    depth = 0
-    while depth < len(keys) - 1:
-        key = keys[depth]
-        if isinstance(place, list):
-            place, steps = _list_entry(place, keys[0], keys[depth:-1])
-            depth += steps
-            continue
-        if not isinstance(place, dict):
-            raise ConfigError(f"'{path}': there is nothing below '{'.'.join(keys[:depth])}'")
-        if isinstance(place.get(key), str) and key in ("kernel", "map"):
-            place[key] = {"type": place[key]}
-        if place.get(key) is None:
-            place[key] = {}
-        place = place[key]
-        depth += 1
-    if not isinstance(place, dict):
-        raise ConfigError(f"'{path}' does not name a value of the configuration")
-    if keys[-2:] == ["kernel", "type"] and place.get("type") != value:
-        place.clear()
-    place[keys[-1]] = value
-    getattr(place, "lines", {}).pop(keys[-1], None)  # the line in the file says something else
-
-
-def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[Any, int]:
-    """The entry that the first of `keys` name, and how many of them: names such as word.suffix3 have dots."""
-    if keys[0].isdecimal():
-        if int(keys[0]) >= len(entries):
-            shown = f"{section}.{keys[0]}"
-            raise ConfigError(f"'{shown}': there are only {len(entries)} entries (they count from 0)")
-        return entries[int(keys[0])], 1
-    names = [_entry_name(section, entry) for entry in entries]
-    for steps in range(len(keys), 0, -1):
-        name = ".".join(keys[:steps])
-        if name in names:
-            return entries[names.index(name)], steps
-    if section == "terms" and keys[0] == "node" and (only := _only_node_term(entries)) is not None:
-        return only, 1
-    known = [name for name in names if name is not None]
-    raise ConfigError(f"'{section}.{keys[0]}': no entry is called '{keys[0]}'{suggestion(keys[0], known)}")
-
-
-def _only_node_term(terms: Any) -> dict[str, Any] | None:
-    """The node term that an option means; an error where there are several."""
-    entries = terms if isinstance(terms, list) else []
-    nodes = [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
-    if len(nodes) > 1:
-        names = [_entry_name("terms", entry) for entry in nodes]
-        raise ConfigError(
-            f"there are {len(nodes)} node terms ({', '.join(map(str, names))}): set the option in the "
-            f"configuration file, or by a path such as terms.{names[0]}.kernel.degree"
-        )
-    return nodes[0] if nodes else None
-
-
-def _entry_name(section: str, entry: Any) -> str | None:
-    """What a raw feature or term is called, or would be by default; None where it cannot be told."""
-    if not isinstance(entry, dict):
-        return None
-    if entry.get("name") is not None:
-        return str(entry["name"])
-    try:
-        return (_parse_term if section == "terms" else _parse_feature)(_Section(entry, section, section)).name
-    except ConfigError:
-        return None
 
 
 # ----------------------------------------------------------------------------- checking
@@ -215,7 +95,7 @@ class _Section:
     def __init__(self, raw: Any, what: str, source: str, line: int | None = None):
         if not isinstance(raw, dict):
             where = source if line is None else f"{source}:{line}"
-            raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {_kind(raw)}")
+            raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {values.kind(raw)}")
         self.raw, self.what, self.source = raw, what, source
         self.begin = min(getattr(raw, "lines", {}).values(), default=line)
         self._known: list[str] = []
@@ -252,7 +132,7 @@ class _Section:
             return None
         value = self.raw[key]
         if not isinstance(value, list):
-            raise self.error(key, f"'{key}' must be a list, not {_kind(value)}")
+            raise self.error(key, f"'{key}' must be a list, not {values.kind(value)}")
         return [_Section(entry, f"{what} {number}", self.source, self.line(key)) for number, entry in enumerate(value)]
 
     def finish(self) -> None:
@@ -264,12 +144,12 @@ class _Section:
 def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
     """Check a raw configuration and return it as values."""
     section = _Section(raw, "the configuration", source)
-    columns = section.get("columns", _names)
+    columns = section.get("columns", values.names)
     if columns is not None and len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise section.error("columns", f"'columns' has '{twice}' twice")
-    window = section.get("window", _window)
-    min_count = section.get("min_count", _integer(1), 1)
+    window = section.get("window", values.window)
+    min_count = section.get("min_count", values.integer(1), 1)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -296,16 +176,16 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:
-    column = section.get("column", _text)
-    columns = section.get("columns", _names)
-    conjunction = section.get("conjunction", _names)
-    kind = section.get("type", _choice("auto", "categorical", "real", "attributes", "conjunction"), AUTO)
-    transform = section.get("transform", _choice(*TRANSFORMS), "identity")
-    length = section.get("length", _integer(1))
-    window = section.get("window", _window)
-    scale = section.get("scale", _choice(*SCALES), AUTO)
-    min_count = section.get("min_count", _integer(1))
-    name = section.get("name", _text)
+    column = section.get("column", values.text)
+    columns = section.get("columns", values.names)
+    conjunction = section.get("conjunction", values.names)
+    kind = section.get("type", values.choice("auto", "categorical", "real", "attributes", "conjunction"), AUTO)
+    transform = section.get("transform", values.choice(*TRANSFORMS), "identity")
+    length = section.get("length", values.integer(1))
+    window = section.get("window", values.window)
+    scale = section.get("scale", values.choice(*SCALES), AUTO)
+    min_count = section.get("min_count", values.integer(1))
+    name = section.get("name", values.text)
     section.finish()
 
     given = [key for key in ("column", "columns", "conjunction") if section.raw.get(key) is not None]
@@ -374,12 +254,12 @@ def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
 
 
 def _parse_term(section: _Section) -> TermConfig:
-    kind = section.get("type", _choice("node", "edge"), "node")
-    name = section.get("name", _text, kind)
-    patterns = section.get("features", _names)
+    kind = section.get("type", values.choice("node", "edge"), "node")
+    name = section.get("name", values.text, kind)
+    patterns = section.get("features", values.names)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
-    sigma2 = section.get("sigma2", _automatic(_positive))
+    sigma2 = section.get("sigma2", values.automatic(values.positive))
     section.finish()
     if kind == "edge":
         for key in ("features", "kernel", "map"):
@@ -394,10 +274,10 @@ def _parse_term(section: _Section) -> TermConfig:
 
 
 def _parse_kernel(section: _Section) -> KernelConfig:
-    kind = section.get("type", _choice(*KERNELS), "linear")
-    degree = section.get("degree", _integer(1, 10))
-    gamma = section.get("gamma", _automatic(_positive))
-    coef0 = section.get("coef0", _not_negative)
+    kind = section.get("type", values.choice(*KERNELS), "linear")
+    degree = section.get("degree", values.integer(1, 10))
+    gamma = section.get("gamma", values.automatic(values.positive))
+    coef0 = section.get("coef0", values.not_negative)
     section.finish()
     belongs = {"degree": ("poly",), "coef0": ("poly",), "gamma": ("poly", "rbf")}
     for key, kinds in belongs.items():
@@ -410,9 +290,9 @@ def _parse_kernel(section: _Section) -> KernelConfig:
 
 
 def _parse_map(section: _Section) -> MapConfig:
-    kind = section.get("type", _choice(*MAPS), AUTO)
-    size = section.get("size", _automatic(_integer(1)))
-    select = section.get("select", _choice(*SELECTIONS), MapConfig().select)
+    kind = section.get("type", values.choice(*MAPS), AUTO)
+    size = section.get("size", values.automatic(values.integer(1)))
+    select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
     section.finish()
     if size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
@@ -422,12 +302,12 @@ def _parse_map(section: _Section) -> MapConfig:
 def _parse_training(section: _Section) -> TrainingConfig:
     default = TrainingConfig()
     training = TrainingConfig(
-        sigma2=section.get("sigma2", _automatic(_positive)),
-        solver=section.get("solver", _choice(*SOLVERS), default.solver),
-        tolerance=section.get("tolerance", _positive, default.tolerance),
-        max_passes=section.get("max_passes", _integer(1), default.max_passes),
-        seed=section.get("seed", _integer(0), default.seed),
-        precision=section.get("precision", _choice(*PRECISIONS), default.precision),
+        sigma2=section.get("sigma2", values.automatic(values.positive)),
+        solver=section.get("solver", values.choice(*SOLVERS), default.solver),
+        tolerance=section.get("tolerance", values.positive, default.tolerance),
+        max_passes=section.get("max_passes", values.integer(1), default.max_passes),
+        seed=section.get("seed", values.integer(0), default.seed),
+        precision=section.get("precision", values.choice(*PRECISIONS), default.precision),
     )
     section.finish()
     return training
@@ -439,109 +319,13 @@ def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
             raise section.error(key, f"two {key} are called '{name}': give one of them another 'name'")
 
 
-# ----------------------------------------------------------------------------- values
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str) or not value:
-        raise ConfigError(f"must be a word, not {_kind(value)}")
-    return value
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, (list, tuple)) or not value:
-        raise ConfigError(f"must be a list of names, not {_kind(value)}")
-    return tuple(_text(item) for item in value)
-
-
-def _number(value: Any) -> float:
-    # YAML 1.1 reads 1e-3 (no dot) as a string: take it for the number that is meant.
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            raise ConfigError(f"must be a number, not '{value}'") from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(f"must be a number, not {_kind(value)}")
+def entry_name(section: str, entry: Any) -> str | None:
+    """What a raw feature or term is called, or would be by default; None where it cannot be told."""
+    if not isinstance(entry, dict):
+        return None
+    if entry.get("name") is not None:
+        return str(entry["name"])
     try:
-        number = float(value)
-    except OverflowError:
-        raise ConfigError("is too large a number") from None
-    if not math.isfinite(number):
-        raise ConfigError(f"must be a finite number, not {value}")
-    return number
-
-
-def _positive(value: Any) -> float:
-    number = _number(value)
-    if number <= 0:
-        raise ConfigError(f"must be greater than 0, not {value}")
-    return number
-
-
-def _not_negative(value: Any) -> float:
-    number = _number(value)
-    if number < 0:
-        raise ConfigError(f"must be at least 0, not {value}")
-    return number
-
-
-def _integer(least: int, most: int | None = None) -> Callable[[Any], int]:
-    def convert(value: Any) -> int:
-        number = _number(value)
-        if number != int(number):
-            raise ConfigError(f"must be a whole number, not {value}")
-        if number < least or (most is not None and number > most):
-            limits = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise ConfigError(f"must be {limits}, not {value}")
-        return value if isinstance(value, int) else int(number)  # not every integer is a float
-
-    return convert
-
-
-def _automatic(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None or value == AUTO else convert(value)
-
-
-def _choice(*choices: str) -> Callable[[Any], str]:
-    def convert(value: Any) -> str:
-        if value not in choices:
-            shown = value if isinstance(value, str) else repr(value)
-            raise ConfigError(f"must be one of {', '.join(choices)}, not '{shown}'{suggestion(shown, choices)}")
-        return value
-
-    return convert
-
-
-def _window(value: Any) -> tuple[int, ...]:
-    """`[-1, 0, 1]` or `-1..1`."""
-    if isinstance(value, str) and ".." in value:
-        first, _, last = value.partition("..")
-        try:
-            ends = [int(first), int(last)]
-        except ValueError:
-            raise ConfigError(f"must be like -2..2, not '{value}'") from None
-        if ends[0] > ends[1]:
-            raise ConfigError(f"must run from the smaller to the larger offset, not '{value}'")
-        least, most = (_integer(-WIDEST_WINDOW, WIDEST_WINDOW)(end) for end in ends)
-        value = list(range(least, most + 1))
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        value = [value]
-    if not isinstance(value, (list, tuple)) or not value:
-        raise ConfigError("must be a list of offsets such as [-1, 0, 1], or a range such as -2..2")
-    offsets = tuple(sorted(_integer(-WIDEST_WINDOW, WIDEST_WINDOW)(item) for item in value))
-    if len(set(offsets)) < len(offsets):
-        raise ConfigError("names an offset twice")
-    return offsets
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    return "nothing" if value is None else f"'{value}'" if isinstance(value, str) else repr(value)
+        return (_parse_term if section == "terms" else _parse_feature)(_Section(entry, section, section)).name
+    except ConfigError:
+        return None

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .config_reader import parse_config, with_options
+from .config_options import with_options
+from .config_reader import parse_config
 from .corpus import Corpus
 from .encoding import fit_encoding
 from .errors import ConfigError, DataError, KcrfError

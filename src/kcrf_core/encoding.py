@@ -18,6 +18,7 @@ from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
 from .corpus import AttributeRows, Corpus
 from .dataset import NOTHING, UNSEEN, Dataset, Inputs
 from .errors import ConfigError, DataError
+from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
     CategoricalFeature,
@@ -27,8 +28,6 @@ from .features import (
     fit_categorical,
     fit_conjunction,
     fit_real,
-    pack_feature,
-    unpack_feature,
 )
 from .storage import Contents, pack_strings
 

@@ -1,4 +1,4 @@
-"""Feature maps: operators Phi [N, D] with Phi Phi^T = K, or nearly (DESIGN: where kernels live).
+"""Feature maps: operators Phi [N, D] with Phi Phi^T = K, or nearly.
 
 A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
 

@@ -125,10 +125,6 @@ class Posterior:
         self._chunks = sequence_chunks(problem.offsets, per_chunk)
         self._observed = _observed_edges(problem) if self.has_edge else None
 
-    def with_sigma2(self, sigma2: Sequence[float], edge_sigma2: float | None) -> Posterior:
-        """The same problem under another prior."""
-        return Posterior(self.problem, self.maps, sigma2, edge_sigma2, self.workers, self.dtype)
-
     def weights_of(self, theta: np.ndarray, term: int) -> np.ndarray:
         """W [D, C] of a node term."""
         return theta[self.blocks[term]].reshape(self.maps[term].size, self.columns)

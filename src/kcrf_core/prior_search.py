@@ -66,10 +66,11 @@ def choose_prior(
         f"choosing sigma2 on {len(held_part):,} held-out sequences, fits on {len(fit_part):,} "
         f"of {len(problem.offsets) - 1:,}"
     )
+    fit_problem, held_problem = problem.subset(fit_part), problem.subset(held_part)
     search = _Search(
         scales,
-        lambda values: posterior(values, problem.subset(fit_part), narrowed),
-        lambda values: posterior(values, problem.subset(held_part), held),
+        lambda values: posterior(values, fit_problem, narrowed),
+        lambda values: posterior(values, held_problem, held),
         solve,
         observer,
         interrupted,

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from kcrf_core.config import Config, FeatureConfig, KernelConfig, MapConfig, TermConfig, matching_features
-from kcrf_core.config_reader import OPTION_PATHS, load_yaml, parse_config, set_path, with_options
+from kcrf_core.config_options import OPTION_PATHS, set_path, with_options
+from kcrf_core.config_reader import load_yaml, parse_config
 from kcrf_core.errors import ConfigError
 
 FULL = """\
@@ -43,7 +44,7 @@ def error_of(text, **options):
 # What is written is what is meant
 
 
-def test_example_of_the_design():
+def test_example_with_several_terms():
     config = parse(FULL)
     assert config.columns == ("word", "pos", "f0", "energy", "label")
     assert [feature.name for feature in config.features] == [

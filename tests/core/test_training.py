@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.archives import StoredBasis, load_basis, save_basis
-from kcrf_core.config_reader import parse_config, with_options
+from kcrf_core.config_options import with_options
+from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus, concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
