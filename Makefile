@@ -9,7 +9,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard src/kcrf_core/*.pyx) setup.py pyproject.toml
+SOURCES := $(wildcard src/kcrf_core/*.pyx src/kcrf_core/*.pxd) setup.py pyproject.toml
 
 .PHONY: demo test test-debug lint clean
 .DELETE_ON_ERROR:

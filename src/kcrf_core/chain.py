@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _chain
+from . import _chain, _tangent
 from .errors import NumericError
 
 
@@ -88,7 +88,7 @@ def tangent(
         raise ValueError("a direction must have the shape and type of the potentials")
     d_node = np.empty_like(scores)
     d_edge = np.zeros_like(stacked)
-    bad = _chain.tangent(
+    bad = _tangent.tangent(
         scores,
         stacked,
         _vector(edges.start),
@@ -101,9 +101,9 @@ def tangent(
         _vector(d_edges.end),
         d_node,
         d_edge,
-        np.empty(_chain.tangent_work_size(_longest(offsets), Y)),
+        np.empty(_tangent.work_size(_longest(offsets), Y)),
     )
-    if bad != _chain.STATUS_OK:
+    if bad != _tangent.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))
     return d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0]
 

@@ -1,0 +1,47 @@
+# What the scaled recursions of _chain.pyx and _tangent.pyx share, inlined into both.
+
+from libc.math cimport exp, INFINITY, isfinite
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef long long int64
+
+
+cdef inline bint trusted(double scale) noexcept nogil:
+    """Whether what underflowed beside this scale cannot be seen: terms lost are below 1e-308. NaN is not trusted."""
+    return scale >= 1e-100
+
+
+cdef inline double exponentials(const real* values, Py_ssize_t Y, double* out) noexcept nogil:
+    """exp(values - shift); returns the shift, which is the largest value. Without a finite one, out is untouched."""
+    cdef Py_ssize_t j
+    cdef double shift = -INFINITY
+    for j in range(Y):
+        if values[j] > shift:
+            shift = values[j]
+    if isfinite(shift):
+        for j in range(Y):
+            out[j] = exp(<double>values[j] - shift)
+    return shift
+
+
+cdef inline double exponentiate(const double* edges, Py_ssize_t Y, double* out, double* transposed) noexcept nogil:
+    """exp(edges - shift) and its transpose; returns the shift, which is the largest entry."""
+    cdef Py_ssize_t i, j
+    cdef double shift = exponentials(edges, Y * Y, out)
+    if not isfinite(shift):
+        shift = 0.0
+        for i in range(Y * Y):
+            out[i] = exp(edges[i])
+    for i in range(Y):
+        for j in range(Y):
+            transposed[j * Y + i] = out[i * Y + j]
+    return shift
+
+
+cdef inline void add_scaled(double* target, const double* source, double factor, Py_ssize_t Y) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(Y):
+        target[j] += factor * source[j]
