@@ -11,20 +11,22 @@ def labellings(T, Y):
     return itertools.product(range(Y), repeat=T)
 
 
-def path_score(scores, transitions, start, end, path):
-    """Unnormalised log score of one labelling; transitions [Y, Y] or [T, Y, Y]."""
+def path_score(scores, transitions, start, end, path, triples=None):
+    """Unnormalised log score of one labelling; transitions [Y, Y] or [T, Y, Y], triples [Y, Y, Y]."""
     total = start[path[0]] + end[path[-1]] + sum(scores[t, y] for t, y in enumerate(path))
     for t in range(1, len(path)):
         edge = transitions if transitions.ndim == 2 else transitions[t]
         total += edge[path[t - 1], path[t]]
+    if triples is not None:
+        total += sum(triples[path[t - 2], path[t - 1], path[t]] for t in range(2, len(path)))
     return total
 
 
-def enumerate_chain(scores, transitions, start, end):
+def enumerate_chain(scores, transitions, start, end, triples=None):
     """log Z, node marginals [T, Y], edge marginals [T, Y, Y] and the best labelling, by brute force."""
     T, Y = scores.shape
     paths = list(labellings(T, Y))
-    totals = np.array([path_score(scores, transitions, start, end, path) for path in paths])
+    totals = np.array([path_score(scores, transitions, start, end, path, triples) for path in paths])
     top = totals.max()
     log_z = top + np.log(np.exp(totals - top).sum())
     node, edge = np.zeros((T, Y)), np.zeros((T, Y, Y))
@@ -34,6 +36,18 @@ def enumerate_chain(scores, transitions, start, end):
             if t:
                 edge[t, path[t - 1], y] += p
     return log_z, node, edge, paths[int(np.argmax(totals))]
+
+
+def triple_marginals(scores, transitions, start, end, triples):
+    """Marginals of three labels in a row, summed over positions, [Y, Y, Y], by brute force."""
+    T, Y = scores.shape
+    log_z = enumerate_chain(scores, transitions, start, end, triples)[0]
+    out = np.zeros((Y, Y, Y))
+    for path in labellings(T, Y):
+        p = np.exp(path_score(scores, transitions, start, end, path, triples) - log_z)
+        for t in range(2, T):
+            out[path[t - 2], path[t - 1], path[t]] += p
+    return out
 
 
 def inner(inputs, i, others, j):

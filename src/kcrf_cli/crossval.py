@@ -32,6 +32,7 @@ from . import options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Folds trained at a time. Default: 1.")
 @options.kernel
 @options.encoding
+@options.chain
 @options.training
 @options.threads
 @options.json
@@ -73,7 +74,9 @@ def crossval(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )
     raw = load_config(config)
-    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
+    chosen = options.given(
+        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+    )
     points = parse_grid(grid)
     plan = make_plan(read_corpus(data, format_), raw, config or "options", chosen, points, folds)
     total = len(plan.settings) * folds

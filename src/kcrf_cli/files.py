@@ -96,7 +96,7 @@ def prepare(
         line = int(dataset.lines[(dataset.labels < 0).argmax()])
         raise DataError(f"a label that {origin} does not know", data, line)
     if basis is not None:
-        config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "terms"), origin, source)
+        config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
         config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
     return Prepared(encoding, dataset, config, basis)
@@ -130,7 +130,8 @@ def _merge(
 def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:
     for part in fixed:
         if getattr(new, part) != getattr(base, part):
-            raise ConfigError(f"{what} contradicts {origin}, which was made with other {part.replace('_', '-')}")
+            shown = {"mapped_terms": "terms"}.get(part, part).replace("_", "-")
+            raise ConfigError(f"{what} contradicts {origin}, which was made with other {shown}")
 
 
 def say(text: str) -> None:

@@ -18,6 +18,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
 KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select")
+CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
 
@@ -172,6 +173,26 @@ training = group(
     ),
     precision,
     seed,
+)
+
+chain = group(
+    click.option(
+        "--order",
+        type=click.IntRange(1, 2),
+        metavar="N",
+        help="Labels that a label depends on directly: the one before, or the two before. Default: 1.",
+    ),
+    click.option(
+        "--scheme",
+        type=click.Choice(["iob1", "iob2", "iobes", "bilou"]),
+        help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+    ),
+    click.option(
+        "--observed-transitions",
+        is_flag=True,
+        default=None,
+        help="Give probability zero to pairs of labels that do not follow each other in DATA.",
+    ),
 )
 
 threads = click.option(

@@ -43,8 +43,8 @@ def select_basis(
       kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
     """
     from kcrf_core.archives import digest, save_basis
+    from kcrf_core.fitted_terms import select_bases
     from kcrf_core.parallel import Workers
-    from kcrf_core.training import select_bases
 
     from . import render
     from .files import check_writable, prepare, say, write_out

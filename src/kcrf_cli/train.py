@@ -27,6 +27,7 @@ from . import options
     help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
 )
 @options.encoding
+@options.chain
 @options.training
 @click.option(
     "--certify",
@@ -74,7 +75,9 @@ def train(
     began = time.perf_counter()
     options.resolve_c2(values)
     check_writable(output, data, config, basis)
-    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.TRAINING_OPTIONS)
+    chosen = options.given(
+        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+    )
     prepared = prepare(data, format_, config, chosen, basis)
     for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
         say(remark)

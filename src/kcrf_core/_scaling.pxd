@@ -1,4 +1,4 @@
-# What the scaled recursions of _chain.pyx and _tangent.pyx share, inlined into both.
+# What the scaled recursions of _chain.pyx, _tangent.pyx and _second_order.pyx share, inlined into each.
 
 from libc.math cimport exp, INFINITY, isfinite
 
@@ -45,3 +45,22 @@ cdef inline void add_scaled(double* target, const double* source, double factor,
     cdef Py_ssize_t j
     for j in range(Y):
         target[j] += factor * source[j]
+
+
+cdef inline void add_rows(
+    double* target, const double* rows, const double* factors, Py_ssize_t count, Py_ssize_t width
+) noexcept nogil:
+    """target += factors @ rows [count, width]; four rows at a time, so that target is loaded a quarter as often."""
+    cdef Py_ssize_t i = 0, j
+    cdef const double* row
+    while i + 4 <= count:
+        row = rows + i * width
+        for j in range(width):
+            target[j] += (
+                factors[i] * row[j] + factors[i + 1] * row[width + j]
+                + factors[i + 2] * row[2 * width + j] + factors[i + 3] * row[3 * width + j]
+            )
+        i += 4
+    while i < count:
+        add_scaled(target, rows + i * width, factors[i], width)
+        i += 1

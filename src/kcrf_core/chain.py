@@ -1,7 +1,7 @@
-"""Inference on chains: log Z, node and edge marginals, the best labelling, scores of given labellings.
+"""Inference on chains: log Z, marginals and their derivatives, the best labelling, scores of given labellings.
 
 All functions take scores [n, Y] of several sequences laid end to end, `offsets` [S+1] that say where each
-begins, and the potentials between labels.
+begins, and the potentials between labels; chains of second order are those whose edges have triples.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _chain, _tangent
+from . import _chain, _tangent, second_order
 from .errors import NumericError
 
 
@@ -21,10 +21,23 @@ class Edges:
     transitions: np.ndarray  # [Y, Y] T, or [n, Y, Y] with row t leading from t-1 to t
     start: np.ndarray  # [Y] s
     end: np.ndarray  # [Y] e
+    triples: np.ndarray | None = None  # [Y, Y, Y] U: the chain is of second order
 
     @classmethod
     def zeros(cls, labels: int) -> Edges:
         return cls(np.zeros((labels, labels)), np.zeros(labels), np.zeros(labels))
+
+    def with_triples(self, triples: np.ndarray) -> Edges:
+        return Edges(self.transitions, self.start, self.end, triples)
+
+    def plus(self, other: Edges) -> Edges:
+        """Transitions, first and last labels of both, triples of this."""
+        transitions = self.transitions + other.transitions
+        return Edges(transitions, self.start + other.start, self.end + other.end, self.triples)
+
+    def plus_pairs(self, pairs: np.ndarray) -> Edges:
+        """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
+        return Edges(self.transitions + pairs, self.start, self.end, self.triples)
 
     def stacked(self) -> np.ndarray:
         """Transitions as [1, Y, Y] or [n, Y, Y]."""
@@ -37,15 +50,31 @@ class Marginals:
     node: np.ndarray  # [n, Y] p(y_t | x)
     edge: np.ndarray  # [Y, Y] weighted sum over positions, or [n, Y, Y] for potentials per position
     log_z: np.ndarray  # [S]
+    triple: np.ndarray | None = None  # [Y, Y, Y] weighted sum over positions, of a second-order chain
+
+
+@dataclass(frozen=True)
+class Change:
+    """The derivative of marginals along a direction of the potentials, shaped like them."""
+
+    node: np.ndarray  # [n, Y]
+    edge: np.ndarray  # [Y, Y] or [n, Y, Y]
+    triple: np.ndarray | None = None  # [Y, Y, Y]
 
 
 def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None) -> Marginals:
-    """Forward-backward. `weights` [S] only concern the sum that is shared edge marginals."""
+    """Forward-backward. `weights` [S] only concern sums: shared edge marginals and triples."""
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)
     S = len(offsets) - 1
     stacked = edges.stacked()
     _check_shapes(stacked, edges, n, Y)
+    if edges.triples is not None:
+        node, edge, triple, log_z = second_order.marginals(
+            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets, _weights(weights, S)
+        )
+        _check_finite(log_z, scores, offsets)
+        return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z, triple)
     node = np.empty_like(scores)
     edge = np.zeros_like(stacked)
     log_z = np.empty(S)
@@ -73,8 +102,8 @@ def tangent(
     d_scores: np.ndarray,
     d_edges: Edges,
     weights: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of node marginals [n, Y] and of edge marginals (as `Marginals.edge`) along a direction.
+) -> Change:
+    """Derivatives of all marginals along a direction.
 
     Long-range correlations included: this is what turns a direction of the weights into an exact product
     with the Hessian.
@@ -86,6 +115,23 @@ def tangent(
     _check_shapes(d_stacked, d_edges, n, Y)
     if d_stacked.shape != stacked.shape or d_scores.shape != scores.shape or d_scores.dtype != scores.dtype:
         raise ValueError("a direction must have the shape and type of the potentials")
+    if edges.triples is not None:
+        d_node, d_edge, d_triple, log_z = second_order.tangent(
+            scores,
+            stacked,
+            _vector(edges.start),
+            _vector(edges.end),
+            edges.triples,
+            offsets,
+            _weights(weights, len(offsets) - 1),
+            np.ascontiguousarray(d_scores),
+            d_stacked,
+            _vector(d_edges.start),
+            _vector(d_edges.end),
+            np.zeros_like(edges.triples) if d_edges.triples is None else d_edges.triples,
+        )
+        _check_finite(log_z, scores, offsets)
+        return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0], d_triple)
     d_node = np.empty_like(scores)
     d_edge = np.zeros_like(stacked)
     bad = _tangent.tangent(
@@ -105,7 +151,7 @@ def tangent(
     )
     if bad != _tangent.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))
-    return d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0]
+    return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0])
 
 
 def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,6 +160,12 @@ def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.n
     offsets = _checked_offsets(offsets, n)
     stacked = edges.stacked()
     _check_shapes(stacked, edges, n, Y)
+    if edges.triples is not None:
+        path, best = second_order.viterbi(
+            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets
+        )
+        _check_finite(best, scores, offsets)
+        return path, best
     path = np.empty(n, dtype=np.int32)
     best = np.empty(len(offsets) - 1)
     bad = _chain.viterbi(
@@ -143,6 +195,8 @@ def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: n
         raise ValueError(f"labels must be {n} numbers in 0..{Y - 1}")
     out = np.empty(len(offsets) - 1)
     _chain.path_scores(scores, stacked, _vector(edges.start), _vector(edges.end), offsets, labels, out)
+    if edges.triples is not None:
+        out += second_order.path_scores(edges.triples, offsets, labels)
     return out
 
 
@@ -173,6 +227,14 @@ def _checked_offsets(offsets: np.ndarray, n: int) -> np.ndarray:
 def _check_shapes(stacked: np.ndarray, edges: Edges, n: int, Y: int) -> None:
     if stacked.shape not in ((1, Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
         raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
+    if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
+        raise ValueError(f"potentials of triples do not fit {Y} labels")
+
+
+def _check_finite(log_z: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(log_z))
+    if len(bad):
+        raise NumericError(_no_path(scores, offsets, int(bad[0])))
 
 
 def _no_path(scores: np.ndarray, offsets: np.ndarray, sequence: int) -> str:

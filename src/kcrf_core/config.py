@@ -19,7 +19,10 @@ TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 KERNELS = ("linear", "poly", "rbf")
 MAPS = ("auto", "explicit", "reduced", "full")
 SELECTIONS = ("random", "greedy")
+TERMS = ("node", "edge-x", "edge", "edge2")
+MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
 SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
+SCHEMES = ("iob1", "iob2", "iobes", "bilou")
 PRECISIONS = ("single", "double")
 SCALES = ("auto", "standard", "none")
 
@@ -60,7 +63,7 @@ class MapConfig:
 @dataclass(frozen=True)
 class TermConfig:
     name: str
-    type: str = "node"  # node or edge
+    type: str = "node"  # one of TERMS
     features: tuple[str, ...] = ("*",)
     kernel: KernelConfig = KernelConfig()
     map: MapConfig = MapConfig()
@@ -75,6 +78,8 @@ class TrainingConfig:
     max_passes: int = 1000
     seed: int = 0
     precision: str = "single"
+    scheme: str | None = None  # of labels: what it forbids has probability zero
+    observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,17 @@ class Config:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     @property
-    def node_terms(self) -> tuple[TermConfig, ...]:
-        return tuple(term for term in self.terms if term.type == "node")
+    def mapped_terms(self) -> tuple[TermConfig, ...]:
+        """Terms that look at the input."""
+        return tuple(term for term in self.terms if term.type in MAPPED_TERMS)
 
     @property
     def edge_term(self) -> TermConfig | None:
         return next((term for term in self.terms if term.type == "edge"), None)
+
+    @property
+    def edge2_term(self) -> TermConfig | None:
+        return next((term for term in self.terms if term.type == "edge2"), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The layout of the YAML file; `parse_config` of it gives an equal configuration."""
@@ -105,7 +115,8 @@ class Config:
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
-        out["training"] = {**asdict(self.training), "sigma2": self.training.sigma2 or AUTO}
+        training = {**asdict(self.training), "sigma2": self.training.sigma2 or AUTO}
+        out["training"] = {key: value for key, value in training.items() if value is not None}
         return out
 
 
@@ -148,7 +159,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
 
 def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
-    if term.type == "node":
+    if term.type in MAPPED_TERMS:
         out["features"] = list(term.features)
         kernel: dict[str, Any] = {"type": term.kernel.type}
         if term.kernel.type == "poly":

@@ -13,7 +13,9 @@ from .errors import ConfigError
 def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """`raw` with options of the command line put in their places (see `OPTION_PATHS`)."""
     out = _unshared(raw)
-    paths = {name: OPTION_PATHS.get(name, name) for name in options}
+    if "order" in options:
+        _set_order(out, options["order"])
+    paths = {name: OPTION_PATHS.get(name, name) for name in options if name != "order"}
     # A section before what stands in it, and the type of a kernel before its parameters.
     for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
         if name in OPTION_PATHS and paths[name].startswith("terms."):
@@ -47,7 +49,25 @@ OPTION_PATHS = {
     "max_passes": "training.max_passes",
     "seed": "training.seed",
     "precision": "training.precision",
+    "scheme": "training.scheme",
+    "observed_transitions": "training.observed_transitions",
 }
+
+
+def _set_order(raw: dict[str, Any], order: Any) -> None:
+    """Order 2 is the terms with an edge2 term among them, order 1 without."""
+    if order not in (1, 2):
+        raise ConfigError(f"'order' must be 1 or 2, not {order}")
+    terms = raw.get("terms")
+    if terms is None:
+        terms = [term_dict(term) for term in Config().terms]
+    if not isinstance(terms, list):
+        return  # an error that parse_config tells better
+    others = [entry for entry in terms if not (isinstance(entry, dict) and entry.get("type") == "edge2")]
+    if order == 1:
+        raw["terms"] = others
+    elif len(others) == len(terms):
+        raw["terms"] = [*terms, {"name": "edge2", "type": "edge2"}]
 
 
 def set_path(raw: dict[str, Any], path: str, value: Any) -> None:

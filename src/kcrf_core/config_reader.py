@@ -16,12 +16,15 @@ from . import config_values as values
 from .config import (
     AUTO,
     KERNELS,
+    MAPPED_TERMS,
     MAPS,
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
+    SCHEMES,
     SELECTIONS,
     SOLVERS,
+    TERMS,
     TRANSFORMS,
     WIDEST_WINDOW,
     Config,
@@ -169,8 +172,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         _refuse_twins(section, "terms", [term.name for term in terms])
         if not any(term.type == "node" for term in terms):
             raise section.error("terms", "'terms' has no node term, so nothing would look at the input")
-        if sum(term.type == "edge" for term in terms) > 1:
-            raise section.error("terms", "'terms' has more than one edge term")
+        for kind in ("edge", "edge2"):
+            if sum(term.type == kind for term in terms) > 1:
+                raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
     return Config(columns, window, min_count, features, terms, training)
 
@@ -254,23 +258,23 @@ def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
 
 
 def _parse_term(section: _Section) -> TermConfig:
-    kind = section.get("type", values.choice("node", "edge"), "node")
+    kind = section.get("type", values.choice(*TERMS), "node")
     name = section.get("name", values.text, kind)
     patterns = section.get("features", values.names)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
     sigma2 = section.get("sigma2", values.automatic(values.positive))
     section.finish()
-    if kind == "edge":
+    if kind not in MAPPED_TERMS:
         for key in ("features", "kernel", "map"):
             if section.raw.get(key) is not None:
-                raise section.error(key, f"an edge term looks at labels alone and has no '{key}'")
-        return TermConfig(name, "edge", (), sigma2=sigma2)
+                raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
+        return TermConfig(name, kind, (), sigma2=sigma2)
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
     if map_config.type == "explicit" and kernel.type != "linear":
         raise section.error("map", f"map 'explicit' is for the linear kernel; '{kernel.type}' takes 'reduced'")
-    return TermConfig(name, "node", patterns or ("*",), kernel, map_config, sigma2)
+    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
 
 
 def _parse_kernel(section: _Section) -> KernelConfig:
@@ -308,6 +312,8 @@ def _parse_training(section: _Section) -> TrainingConfig:
         max_passes=section.get("max_passes", values.integer(1), default.max_passes),
         seed=section.get("seed", values.integer(0), default.seed),
         precision=section.get("precision", values.choice(*PRECISIONS), default.precision),
+        scheme=section.get("scheme", values.choice(*SCHEMES)),
+        observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
     )
     section.finish()
     return training

@@ -74,6 +74,12 @@ def integer(least: int, most: int | None = None) -> Callable[[Any], int]:
     return convert
 
 
+def boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"must be true or false, not {kind(value)}")
+    return value
+
+
 def automatic(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None or value == AUTO else convert(value)
 

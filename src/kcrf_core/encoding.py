@@ -255,7 +255,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
     encoding = Encoding("conll" if corpus.attributes is None else "crfsuite", names, labels, features)
-    for term in config.node_terms:
+    for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
     return encoding, encoding.encode(corpus, columns)
 

@@ -20,7 +20,7 @@ from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .kernels import Kernel, Pivots, kernel_from_dict, kernel_to_dict
 from .maps import sparse_block
-from .posterior import score_columns, spread
+from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
@@ -32,8 +32,9 @@ class ExplicitTerm:
     """Weights of the linear kernel's own features."""
 
     name: str
+    type: str  # node or edge-x
     features: tuple[str, ...]
-    weights: np.ndarray  # [D, C] float64, sparse features first, then real columns
+    weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2]; sparse features first, then real columns
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
         sparse = sparse_block(inputs)
@@ -57,11 +58,12 @@ class KernelTerm:
     """Pivots and their dual coefficients."""
 
     name: str
+    type: str  # node or edge-x
     features: tuple[str, ...]
     kernel: Kernel
     pivots: Inputs  # [M]
     lines: np.ndarray  # [M] int64, where the pivots stand in the training data
-    alpha: np.ndarray  # [M, C] float64
+    alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
 
     @cached_property
     def _prepared(self) -> Pivots:
@@ -91,19 +93,28 @@ class Model:
     def score_columns(self) -> int:
         return score_columns(len(self.labels))
 
-    def scores(self, dataset: Dataset) -> np.ndarray:
-        """Node scores F, [N, Y] float64."""
-        columns = np.zeros((dataset.positions, self.score_columns))
+    @property
+    def order(self) -> int:
+        """How many labels back a label looks."""
+        return 1 if self.edges.triples is None else 2
+
+    def potentials(self, dataset: Dataset) -> tuple[np.ndarray, chain.Edges]:
+        """Node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
+        N, Y = dataset.positions, len(self.labels)
+        columns = np.zeros((N, self.score_columns))
+        pairs = np.zeros((N, Y * Y)) if any(term.type == "edge-x" for term in self.terms) else None
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
-            for first in range(0, dataset.positions, ROWS_AT_ONCE):
+            out = columns if term.type == "node" else pairs
+            for first in range(0, N, ROWS_AT_ONCE):
                 rows = slice(first, first + ROWS_AT_ONCE)
-                term.add_scores(inputs.take(rows), columns[rows])
-        return spread(columns, len(self.labels))
+                term.add_scores(inputs.take(rows), out[rows])
+        edges = self.edges if pairs is None else self.edges.plus_pairs(pairs.reshape(N, Y, Y))
+        return spread(columns, Y), edges
 
     def tag(self, dataset: Dataset) -> np.ndarray:
         """Numbers of the best labels, [N] int32."""
-        return chain.viterbi(self.scores(dataset), self.edges, dataset.offsets)[0]
+        return chain.viterbi(*self.potentials(dataset), dataset.offsets)[0]
 
     def tag_corpus(self, corpus: Corpus) -> list[str]:
         """The best labels of a corpus, with or without gold ones."""
@@ -112,7 +123,7 @@ class Model:
 
     def marginals(self, dataset: Dataset) -> np.ndarray:
         """p(y_t | x), [N, Y]."""
-        return chain.marginals(self.scores(dataset), self.edges, dataset.offsets).node
+        return chain.marginals(*self.potentials(dataset), dataset.offsets).node
 
     # ------------------------------------------------------------------------- storage
 
@@ -121,7 +132,7 @@ class Model:
         header |= {"info": self.info, "terms": []}
         for number, term in enumerate(self.terms):
             at = f"term{number}"
-            entry: dict[str, Any] = {"name": term.name, "features": list(term.features)}
+            entry: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
             if isinstance(term, ExplicitTerm):
                 entry["map"] = "explicit"
                 arrays[f"{at}.weights"] = term.weights
@@ -130,45 +141,64 @@ class Model:
                 arrays[f"{at}.alpha"] = term.alpha
                 arrays |= pack_pivots(term.pivots, term.lines, at)
             header["terms"].append(entry)
-        arrays["transitions"], arrays["start"], arrays["end"] = (
-            self.edges.transitions,
-            self.edges.start,
-            self.edges.end,
-        )
+        edges = {"transitions": self.edges.transitions, "start": self.edges.start, "end": self.edges.end}
+        for name, values in edges.items():
+            possible = np.isfinite(values)
+            arrays[name] = np.where(possible, values, 0.0)
+            if not possible.all():
+                arrays[f"{name}.allowed"] = possible
+        if self.edges.triples is not None:
+            arrays["triples"] = self.edges.triples
         write_container(path, "model", header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         contents = read_container(path, "model")
         encoding = Encoding.unpack(contents)
-        Y, C = len(encoding.labels), score_columns(len(encoding.labels))
+        Y = len(encoding.labels)
         terms: list[Term] = []
         for number, entry in enumerate(contents.get("terms", list)):
             at = f"term{number}"
             name, features = term_entry(contents, encoding, entry, at)
             inputs = empty_inputs(encoding, features)
+            kind = entry.get("type", "node")
+            if kind not in ("node", "edge-x"):
+                raise contents.error(f"'{at}' is a term of an unknown type")
+            C = score_columns(Y) if kind == "node" else Y * Y
             if entry.get("map") == "explicit":
                 weights = contents.array(f"{at}.weights", "float64", 2)
                 if weights.shape != (explicit_size(inputs), C):
                     raise contents.error(f"'{at}.weights' does not fit its features")
-                terms.append(ExplicitTerm(name, features, weights))
+                terms.append(ExplicitTerm(name, kind, features, weights))
             elif entry.get("map") == "reduced":
                 kernel = unpack_kernel(contents, entry, at)
                 pivots, lines = unpack_pivots(contents, inputs, at)
                 alpha = contents.array(f"{at}.alpha", "float64", 2)
                 if alpha.shape != (len(pivots), C):
                     raise contents.error(f"'{at}.alpha' does not fit its pivots")
-                terms.append(KernelTerm(name, features, kernel, pivots, lines, alpha))
+                terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha))
             else:
                 raise contents.error(f"'{at}' has an unknown map")
         edges = chain.Edges(
-            contents.array("transitions", "float64", 2),
-            contents.array("start", "float64", 1),
-            contents.array("end", "float64", 1),
+            *(_stored_edges(contents, name, ndim) for name, ndim in (("transitions", 2), ("start", 1), ("end", 1))),
+            contents.array("triples", "float64", 3) if "triples" in contents.arrays else None,
         )
         if edges.transitions.shape != (Y, Y) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
             raise contents.error("transitions do not fit the labels")
+        if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
+            raise contents.error("'triples' do not fit the labels")
         return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+def _stored_edges(contents: Contents, name: str, ndim: int) -> np.ndarray:
+    """Potentials between labels, minus infinity where they are forbidden."""
+    values = contents.array(name, "float64", ndim)
+    if f"{name}.allowed" not in contents.arrays:
+        return values
+    allowed = contents.array(f"{name}.allowed", "bool", ndim)
+    if allowed.shape != values.shape:
+        raise contents.error(f"'{name}.allowed' does not fit the labels")
+    return np.where(allowed, values, -np.inf)
 
 
 # ----------------------------------------------------------------------------- parts shared with basis files

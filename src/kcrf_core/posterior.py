@@ -4,9 +4,8 @@
     gradient   Phi^T (p - e_y) + W / sigma^2                                                    (21), (28)
     min P >= P - sum_j (sigma_j^2 / 2) |gradient_j|^2                                             Lemma 9
 
-theta is one vector: the weights W [D, C] of each node term, row by row, then T [Y, Y], s [Y] and e [Y] of the
-edge term. With two labels a node term has one column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2:
-exactly the objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
+theta is one vector, a block for each term: the weights W [D, C] of a node term row by row, W [D, Y^2] of an edge-x
+term, T [Y, Y], s [Y] and e [Y] of the edge term, U [Y, Y, Y] of the edge2 term.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from . import chain
-from .corpus import sequence_rows
 from .maps import FeatureMap
 from .parallel import Workers, sequence_chunks
+from .problem import Problem, gathered, positions_within, score_columns, spread
 
 # Positions per chunk: enough to keep BLAS busy, few enough that a chunk of a reduced map stays in cache.
 SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096
@@ -30,34 +28,18 @@ CHUNK_VALUES = 1 << 20
 # A marginal that underflowed counts as this: one hopeless position must not decide a comparison alone.
 SMALLEST_PROBABILITY = 1e-30
 
-_HALF = np.sqrt(0.5)
+NODE, EDGE_X, EDGE, EDGE2 = "node", "edge-x", "edge", "edge2"
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Labelled sequences, without their inputs."""
+class Cliques:
+    """A term as P sees it: the kind of its cliques, their prior variance, and a map where they look at the input."""
 
-    labels: np.ndarray  # [N] int32
-    offsets: np.ndarray  # [S+1] int64
-    weights: np.ndarray  # [S] float64
-    label_count: int  # Y
-
-    @property
-    def positions(self) -> int:
-        return len(self.labels)
-
-    @property
-    def weight(self) -> float:
-        """Weighted number of positions, and not zero."""
-        return max(float(self.weights @ np.diff(self.offsets)), 1e-300)
-
-    def subset(self, which: np.ndarray) -> Problem:
-        """The sequences numbered `which`."""
-        rows = sequence_rows(self.offsets, which)
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
-        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count)
+    kind: str  # one of the constants above
+    sigma2: float
+    map: FeatureMap | None = None  # of node and edge-x
 
 
 @dataclass(frozen=True)
@@ -70,97 +52,88 @@ class Evaluation:
     lower: float  # min P is at least this
 
 
-def score_columns(label_count: int) -> int:
-    """Columns of node scores: one for two labels, else one for each."""
-    return 1 if label_count == 2 else label_count
-
-
-def spread(columns: np.ndarray, label_count: int) -> np.ndarray:
-    """Node scores [n, Y] of score columns [n, C]."""
-    if label_count != 2:
-        return columns
-    scores = np.empty((len(columns), 2), dtype=columns.dtype)
-    np.multiply(columns[:, 0], _HALF, out=scores[:, 0])
-    np.negative(scores[:, 0], out=scores[:, 1])
-    return scores
-
-
-def gathered(residuals: np.ndarray, label_count: int) -> np.ndarray:
-    """Adjoint of `spread`: [n, Y] to [n, C]."""
-    if label_count != 2:
-        return residuals
-    difference = (residuals[:, 0] - residuals[:, 1])[:, None]
-    difference *= residuals.dtype.type(_HALF)
-    return difference
-
-
 class Posterior:
-    """P over a problem, for given maps and prior variances. Evaluations share nothing but the data."""
+    """P over a problem, for given terms. Evaluations share nothing but the data."""
 
     def __init__(
         self,
         problem: Problem,
-        maps: Sequence[FeatureMap],
-        sigma2: Sequence[float],  # of each node term
-        edge_sigma2: float | None,  # None: no edge term
+        terms: Sequence[Cliques],
         workers: Workers,
         dtype: np.dtype | type = np.float64,
+        forbidden: chain.Edges | None = None,  # minus infinity where labels must not follow each other, else zero
     ):
-        self.problem, self.maps, self.workers = problem, tuple(maps), workers
-        self.dtype = np.dtype(dtype)
+        self.problem, self.terms, self.workers = problem, tuple(terms), workers
+        self.dtype, self.forbidden = np.dtype(dtype), forbidden
         self.columns = score_columns(problem.label_count)
-        Y = problem.label_count
-        sizes = [feature_map.size * self.columns for feature_map in maps]
-        variances = list(sigma2)
-        self.has_edge = edge_sigma2 is not None
-        if self.has_edge:
-            sizes.append(Y * Y + 2 * Y)
-            variances.append(edge_sigma2)
-        ends = np.cumsum(sizes)
-        self.blocks = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
-        self.sigma2 = np.array(variances, dtype=np.float64)  # [blocks]
+        ends = np.cumsum([self._term_size(term) for term in self.terms], dtype=np.int64)
+        self.blocks = [slice(int(first), int(end)) for first, end in zip([0, *ends[:-1]], ends, strict=True)]
+        self.sigma2 = np.array([term.sigma2 for term in self.terms], dtype=np.float64)  # [blocks]
         self.size = int(ends[-1]) if len(ends) else 0
-        widest = max((feature_map.dense_size for feature_map in maps), default=0)
+        self.mapped = [j for j, term in enumerate(self.terms) if term.map is not None]
+        self._edge, self._edge2 = (self._only(kind) for kind in (EDGE, EDGE2))
+        self._per_position = any(term.kind == EDGE_X for term in self.terms)
+        widest = max((self.terms[j].map.dense_size for j in self.mapped), default=0)
         per_chunk = min(max(CHUNK_VALUES // max(widest, 1), SMALLEST_CHUNK), LARGEST_CHUNK)
-        self._chunks = sequence_chunks(problem.offsets, per_chunk)
-        self._observed = _observed_edges(problem) if self.has_edge else None
+        self.chunks = sequence_chunks(problem.offsets, per_chunk)
+        self._observed_pairs = None if self._per_position else problem.clique_counts(1)
+        self._observed_triples = None if self._edge2 is None else problem.clique_counts(2)
+
+    def _only(self, kind: str) -> int | None:
+        return next((j for j, term in enumerate(self.terms) if term.kind == kind), None)
+
+    def _term_size(self, term: Cliques) -> int:
+        Y = self.problem.label_count
+        if term.map is not None:
+            return term.map.size * self.columns_of(term)
+        return {EDGE: Y * Y + 2 * Y, EDGE2: Y**3}[term.kind]
+
+    def columns_of(self, term: Cliques) -> int:
+        """Columns of weights of a term with a map."""
+        return self.columns if term.kind == NODE else self.problem.label_count**2
 
     def weights_of(self, theta: np.ndarray, term: int) -> np.ndarray:
-        """W [D, C] of a node term."""
-        return theta[self.blocks[term]].reshape(self.maps[term].size, self.columns)
+        """W [D, columns] of a term with a map."""
+        return theta[self.blocks[term]].reshape(self.terms[term].map.size, -1)
 
     def edges_of(self, theta: np.ndarray) -> chain.Edges:
+        """T, s, e and U, those that are there; what is forbidden is not told."""
         Y = self.problem.label_count
-        if not self.has_edge:
-            return chain.Edges.zeros(Y)
-        part = theta[self.blocks[-1]]
-        return chain.Edges(part[: Y * Y].reshape(Y, Y), part[Y * Y : Y * Y + Y], part[Y * Y + Y :])
+        edges = chain.Edges.zeros(Y)
+        if self._edge is not None:
+            part = theta[self.blocks[self._edge]]
+            edges = chain.Edges(part[: Y * Y].reshape(Y, Y), part[Y * Y : Y * Y + Y], part[Y * Y + Y :])
+        if self._edge2 is not None:
+            edges = edges.with_triples(theta[self.blocks[self._edge2]].reshape(Y, Y, Y))
+        return edges
+
+    def potentials_of(self, theta: np.ndarray) -> chain.Edges:
+        """What `edges_of` tells, with forbidden transitions at minus infinity."""
+        edges = self.edges_of(theta)
+        return edges if self.forbidden is None else edges.plus(self.forbidden)
+
+    # ------------------------------------------------------------------------- P and its derivatives
 
     def evaluate(self, theta: np.ndarray, dtype: np.dtype | type | None = None) -> Evaluation:
         """P, gradient and lower bound; scores in `dtype`, sums always in double precision."""
         dtype = self.dtype if dtype is None else np.dtype(dtype)
-        problem, Y = self.problem, self.problem.label_count
-        edges = self.edges_of(theta)
-        residuals = np.empty((problem.positions, self.columns), dtype=dtype)  # [N, C]
+        sums = _Sums(self, dtype)
+
+        def work(part: Chunk) -> tuple:
+            likely = part.marginals()
+            gold = chain.path_scores(part.scores, part.edges, part.offsets, part.labels)
+            part.subtract_observed(likely)
+            return float(part.weights @ (gold - likely.log_z)), sums.of_chunk(part, likely)
+
         log_likelihood = 0.0
-        summed: list[np.ndarray | None] = [None] * len(self.maps)
-        transitions, start, end = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
-
-        def work(part: _Chunk) -> tuple:
-            likely = chain.marginals(part.scores, edges, part.offsets, part.weights)
-            gold = chain.path_scores(part.scores, edges, part.offsets, part.labels)
-            error = likely.node  # p - e_y
-            error[np.arange(len(error)), part.labels] -= 1
-            likelihood = float(part.weights @ (gold - likely.log_z))
-            return likelihood, self._adjoint_parts(part, error, residuals), likely.edge
-
-        for likelihood, parts, chunk_edges in self._over_chunks(theta, work, dtype):
+        for likelihood, parts in self.over_chunks(theta, work, dtype):
             log_likelihood += likelihood
-            transitions += chunk_edges
-            self._add_parts(parts, summed, start, end)
-        if self.has_edge:
-            transitions -= self._observed
-        gradient = self._collect(summed, residuals, transitions, start, end)
+            sums.add(parts)
+        if self._observed_pairs is not None:
+            sums.edge -= self._observed_pairs
+        if self._observed_triples is not None:
+            sums.triple -= self._observed_triples
+        gradient = sums.collect()
         prior = lower_terms = 0.0
         for block, variance in zip(self.blocks, self.sigma2, strict=True):
             part = theta[block]
@@ -175,218 +148,215 @@ class Posterior:
     ) -> np.ndarray:
         """The exact Hessian of P at theta times a vector: one pass with the tangent of forward-backward."""
         dtype = self.dtype if dtype is None else np.dtype(dtype)
-        problem, Y = self.problem, self.problem.label_count
-        edges, d_edges = self.edges_of(theta), self.edges_of(vector)
-        directions = [m.prepare(self.weights_of(vector, j), dtype) for j, m in enumerate(self.maps)]
-        residuals = np.empty((problem.positions, self.columns), dtype=dtype)  # [N, C]
-        summed: list[np.ndarray | None] = [None] * len(self.maps)
-        transitions, start, end = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
+        sums = _Sums(self, dtype)
+        directions, shared = self._prepared(vector, dtype), self.edges_of(vector)
 
-        def work(part: _Chunk) -> tuple:
-            columns = np.zeros((len(part.labels), self.columns), dtype=dtype)
-            for feature_map, ready in zip(self.maps, directions, strict=True):
-                feature_map.add_scores(ready, part.rows, columns)
-            change, edge_change = chain.tangent(
-                part.scores, edges, part.offsets, spread(columns, Y), d_edges, part.weights
-            )
-            return self._adjoint_parts(part, change, residuals), edge_change
+        def work(part: Chunk) -> tuple:
+            d_scores, d_edges = self._potentials(directions, shared, part.rows, dtype)
+            change = chain.tangent(part.scores, part.edges, part.offsets, d_scores, d_edges, part.weights)
+            return sums.of_chunk(part, change)
 
-        for parts, edge_change in self._over_chunks(theta, work, dtype):
-            transitions += edge_change
-            self._add_parts(parts, summed, start, end)
-        product = self._collect(summed, residuals, transitions, start, end)
+        for parts in self.over_chunks(theta, work, dtype):
+            sums.add(parts)
+        product = sums.collect()
         for block, variance in zip(self.blocks, self.sigma2, strict=True):
             product[block] += vector[block] / variance
         return product
 
-    def blocks_at(self, theta: np.ndarray) -> Blocks:
-        """The Hessian's blocks of (30) at theta: each term by itself, positions independent."""
-        edges, Y = self.edges_of(theta), self.problem.label_count
-
-        def work(part: _Chunk) -> tuple[np.ndarray, np.ndarray | None]:
-            if not self.has_edge:
-                return chain.marginals(part.scores, edges, part.offsets).node, None
-            # Edges handed over per position give the marginals of every pair.
-            repeated = np.broadcast_to(edges.transitions, (len(part.labels), Y, Y))
-            found = chain.marginals(part.scores, chain.Edges(repeated, edges.start, edges.end), part.offsets)
-            inner = np.ones(len(part.labels), dtype=bool)
-            inner[part.offsets[:-1][np.diff(part.offsets) > 0]] = False
-            pairs = found.edge.reshape(len(inner), Y * Y)[inner]
-            return found.node, _covariance(pairs, part.position_weights()[inner])
-
-        node, pairs = zip(*self._over_chunks(theta, work), strict=True)
-        p = np.concatenate(node)
-        edge = None
-        if self.has_edge:
-            filled = np.diff(self.problem.offsets) > 0
-            ends = (self.problem.offsets[:-1][filled], self.problem.offsets[1:][filled] - 1)
-            weights = self.problem.weights[filled]
-            corners = [_covariance(p[rows].astype(np.float64), weights) for rows in ends]
-            edge = block_diag(sum(pairs), *corners)
-            edge[np.diag_indices_from(edge)] += 1 / self.sigma2[-1]
-        return Blocks(p, edge)
-
-    def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
-        """A node term's block of (30) times a vector: Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2."""
-        Y, feature_map = self.problem.label_count, self.maps[term]
-        ready = feature_map.prepare(vector.reshape(feature_map.size, self.columns), self.dtype)
-        weights = np.repeat(self.problem.weights, np.diff(self.problem.offsets)).astype(self.dtype)
-        residuals = np.empty((self.problem.positions, self.columns), dtype=self.dtype)
-
-        def work(bounds: tuple[int, int]) -> np.ndarray | None:
-            rows = slice(int(self.problem.offsets[bounds[0]]), int(self.problem.offsets[bounds[1]]))
-            columns = np.zeros((rows.stop - rows.start, self.columns), dtype=self.dtype)
-            feature_map.add_scores(ready, rows, columns)
-            p, change = blocks.node[rows], spread(columns, Y)
-            change = p * (change - np.einsum("ny,ny->n", p, change)[:, None])
-            residuals[rows] = gathered(change, Y) * weights[rows][:, None]
-            return feature_map.adjoint_rows(residuals[rows], rows)
-
-        parts = [part for part in self.workers.map(work, self._chunks) if part is not None]
-        summed = sum(part.astype(np.float64) for part in parts) if parts else None
-        product = feature_map.adjoint(summed, residuals, self.workers).ravel()
-        return product + vector / self.sigma2[term]
-
-    def _adjoint_parts(self, part: _Chunk, error: np.ndarray, residuals: np.ndarray) -> tuple:
-        """What a chunk's [n, Y] errors give to a gradient: parts of maps, first and last positions."""
-        if not (part.weights == 1).all():
-            error *= part.position_weights().astype(error.dtype)[:, None]
-        residuals[part.rows] = gathered(error, self.problem.label_count)
-        filled = np.diff(part.offsets) > 0
-        return (
-            [m.adjoint_rows(residuals[part.rows], part.rows) for m in self.maps],
-            error[part.offsets[:-1][filled]].sum(axis=0, dtype=np.float64),
-            error[part.offsets[1:][filled] - 1].sum(axis=0, dtype=np.float64),
-        )
-
-    def _add_parts(self, parts: tuple, summed: list[np.ndarray | None], start: np.ndarray, end: np.ndarray) -> None:
-        maps_parts, chunk_start, chunk_end = parts
-        start += chunk_start
-        end += chunk_end
-        for j, part in enumerate(maps_parts):
-            if part is not None:
-                summed[j] = part.astype(np.float64) if summed[j] is None else summed[j] + part
-
-    def _collect(
-        self,
-        summed: list[np.ndarray | None],
-        residuals: np.ndarray,
-        transitions: np.ndarray,
-        start: np.ndarray,
-        end: np.ndarray,
-    ) -> np.ndarray:
-        """A vector like theta out of the adjoints of all terms."""
-        out = np.empty(self.size)
-        for j, feature_map in enumerate(self.maps):
-            out[self.blocks[j]] = feature_map.adjoint(summed[j], residuals, self.workers).ravel()
-        if self.has_edge:
-            out[self.blocks[-1]] = np.concatenate([transitions.ravel(), start, end])
-        return out
-
     def curvature_guess(self) -> np.ndarray:
-        """The Hessian's diagonal at theta = 0, transitions ignored.
+        """The Hessian's diagonal at theta = 0, other terms ignored.
 
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
         Y, N = self.problem.label_count, self.problem.positions
-        variance = (1 - 1 / Y) / Y  # variance of one label's indicator under uniform marginals
+        states = {NODE: Y, EDGE_X: Y**2, EDGE: Y**2, EDGE2: Y**3}
         guess = np.empty(self.size)
-        for j, feature_map in enumerate(self.maps):
-            per_row = feature_map.column_squares() * variance
-            guess[self.blocks[j]] = np.repeat(per_row, self.columns) + 1 / self.sigma2[j]
-        if self.has_edge:
-            guess[self.blocks[-1]] = N * variance / Y + 1 / self.sigma2[-1]
+        for block, term in zip(self.blocks, self.terms, strict=True):
+            # Variance of one state's indicator under uniform marginals.
+            variance = (1 - 1 / states[term.kind]) / states[term.kind]
+            squares = N if term.map is None else np.repeat(term.map.column_squares(), self.columns_of(term))
+            guess[block] = squares * variance + 1 / term.sigma2
         return guess
+
+    # ------------------------------------------------------------------------- what else a fit is judged by
 
     def label_log_probability(self, theta: np.ndarray) -> float:
         """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
-        edges = self.edges_of(theta)
 
-        def work(part: _Chunk) -> float:
-            node = chain.marginals(part.scores, edges, part.offsets).node
+        def work(part: Chunk) -> float:
+            node = part.marginals().node
             gold = node[np.arange(len(node)), part.labels].astype(np.float64)
             return float(part.position_weights() @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
-        return sum(self._over_chunks(theta, work)) / self.problem.weight
+        return sum(self.over_chunks(theta, work)) / self.problem.weight
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """Weighted sum over sequences of log p(y | x)."""
+
+        def work(part: Chunk) -> float:
+            gold = chain.path_scores(part.scores, part.edges, part.offsets, part.labels)
+            return float(part.weights @ (gold - part.marginals().log_z))
+
+        return sum(self.over_chunks(theta, work))
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right, weighted by sequence."""
-        edges = self.edges_of(theta)
 
-        def work(part: _Chunk) -> float:
-            return float(part.position_weights() @ (chain.viterbi(part.scores, edges, part.offsets)[0] == part.labels))
+        def work(part: Chunk) -> float:
+            best = chain.viterbi(part.scores, part.edges, part.offsets)[0]
+            return float(part.position_weights() @ (best == part.labels))
 
-        return sum(self._over_chunks(theta, work)) / self.problem.weight
+        return sum(self.over_chunks(theta, work)) / self.problem.weight
 
-    def errors(self, theta: np.ndarray) -> np.ndarray:
-        """w (p_t - e_{y_t}) of each position in score columns, [N, C]: what P's gradient is made of."""
-        edges = self.edges_of(theta)
+    def errors(self, theta: np.ndarray, kind: str = NODE) -> np.ndarray:
+        """w (p - e_y) of the cliques of each position, what P's gradient is made of: [N, C], for edge-x [N, Y^2]."""
 
-        def work(part: _Chunk) -> np.ndarray:
-            error = chain.marginals(part.scores, edges, part.offsets).node
-            error[np.arange(len(error)), part.labels] -= 1
-            return gathered(error, self.problem.label_count) * part.position_weights()[:, None]
+        def work(part: Chunk) -> np.ndarray:
+            found = part.with_edges_repeated().marginals() if kind == EDGE_X else part.marginals()
+            part.subtract_observed(found)
+            if kind == EDGE_X:
+                return found.edge.reshape(len(part.labels), -1) * part.position_weights()[:, None]
+            return gathered(found.node, self.problem.label_count) * part.position_weights()[:, None]
 
-        return np.concatenate(list(self._over_chunks(theta, work)))
+        return np.concatenate(list(self.over_chunks(theta, work)))
 
-    def _over_chunks(
-        self, theta: np.ndarray, work: Callable[[_Chunk], Result], dtype: np.dtype | None = None
+    # ------------------------------------------------------------------------- chunks
+
+    def over_chunks(
+        self, theta: np.ndarray, work: Callable[[Chunk], Result], dtype: np.dtype | None = None
     ) -> Iterator[Result]:
-        """`work` on every chunk of sequences with its scores, on threads; results in the order of chunks."""
+        """`work` on every chunk of sequences with its potentials, on threads; results in the order of chunks."""
         dtype = self.dtype if dtype is None else dtype
         problem = self.problem
-        prepared = [m.prepare(self.weights_of(theta, j), dtype) for j, m in enumerate(self.maps)]
+        prepared, shared = self._prepared(theta, dtype), self.potentials_of(theta)
 
         def chunk(bounds: tuple[int, int]) -> Result:
             first, last = bounds
             offsets = problem.offsets[first : last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
-            columns = np.zeros((rows.stop - rows.start, self.columns), dtype=dtype)
-            for feature_map, ready in zip(self.maps, prepared, strict=True):
-                feature_map.add_scores(ready, rows, columns)
-            scores = spread(columns, problem.label_count)
-            return work(_Chunk(rows, offsets - offsets[0], scores, problem.labels[rows], problem.weights[first:last]))
+            scores, edges = self._potentials(prepared, shared, rows, dtype)
+            return work(
+                Chunk(rows, offsets - offsets[0], scores, edges, problem.labels[rows], problem.weights[first:last])
+            )
 
-        return self.workers.map(chunk, self._chunks)
+        return self.workers.map(chunk, self.chunks)
+
+    def _prepared(self, theta: np.ndarray, dtype: np.dtype) -> dict[int, object]:
+        """Weights of each term with a map in the form that its map wants."""
+        return {j: self.terms[j].map.prepare(self.weights_of(theta, j), dtype) for j in self.mapped}
+
+    def _potentials(
+        self, prepared: dict[int, object], shared: chain.Edges, rows: slice, dtype: np.dtype
+    ) -> tuple[np.ndarray, chain.Edges]:
+        """Node scores [n, Y] of some rows, and edges: shared ones, or with edge-x terms one for each row."""
+        n, Y = rows.stop - rows.start, self.problem.label_count
+        columns = np.zeros((n, self.columns), dtype=dtype)
+        pairs = np.zeros((n, Y * Y), dtype=dtype) if self._per_position else None
+        for j, ready in prepared.items():
+            term = self.terms[j]
+            term.map.add_scores(ready, rows, columns if term.kind == NODE else pairs)
+        scores = spread(columns, Y)
+        return scores, shared if pairs is None else shared.plus_pairs(pairs.reshape(n, Y, Y))
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """What the blocks of (30) are made of."""
-
-    node: np.ndarray  # [N, Y] p(y_t | x)
-    edge: np.ndarray | None  # [Y^2 + 2 Y, Y^2 + 2 Y] of transitions, first and last labels, the prior included
-
-
-def _covariance(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """sum_t w_t (diag p_t - p_t p_t^T) of rows p [n, K]."""
-    weighted = p * weights[:, None]
-    out = -(weighted.T @ p)
-    out[np.diag_indices_from(out)] += weighted.sum(axis=0)
-    return out
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """A run of whole sequences with their scores."""
+class Chunk:
+    """A run of whole sequences with their potentials."""
 
     rows: slice  # positions of the problem
     offsets: np.ndarray  # [s+1], from 0
     scores: np.ndarray  # [n, Y]
+    edges: chain.Edges
     labels: np.ndarray  # [n]
     weights: np.ndarray  # [s]
+
+    def marginals(self) -> chain.Marginals:
+        return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
 
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
 
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and last row of each sequence that has any."""
+        filled = np.diff(self.offsets) > 0
+        return self.offsets[:-1][filled], self.offsets[1:][filled] - 1
 
-def _observed_edges(problem: Problem) -> np.ndarray:
-    """Weighted counts of transitions in the labels, [Y, Y]."""
-    counts = np.zeros((problem.label_count, problem.label_count))
-    inside = np.ones(problem.positions, dtype=bool)
-    inside[problem.offsets[:-1][np.diff(problem.offsets) > 0]] = False
-    t = np.flatnonzero(inside)
-    weights = np.repeat(problem.weights, np.diff(problem.offsets))
-    np.add.at(counts, (problem.labels[t - 1], problem.labels[t]), weights[t])
-    return counts
+    def with_edges_repeated(self) -> Chunk:
+        """The same with edges for every row, so that the marginals of every pair come out."""
+        n, Y = self.scores.shape
+        if self.edges.transitions.ndim == 3:
+            return self
+        edges = self.edges.plus_pairs(np.zeros((n, Y, Y)))
+        return Chunk(self.rows, self.offsets, self.scores, edges, self.labels, self.weights)
+
+    def subtract_observed(self, likely: chain.Marginals) -> None:
+        """Turn marginals of single positions into p - e_y; sums over positions are left to whoever has them."""
+        rows = np.arange(len(self.labels))
+        likely.node[rows, self.labels] -= 1
+        if likely.edge.ndim == 3:
+            inner = np.flatnonzero(positions_within(self.offsets) > 0)
+            likely.edge[inner, self.labels[inner - 1], self.labels[inner]] -= 1
+
+
+class _Sums:
+    """Adjoints of all terms, summed over chunks: from errors at positions to a vector like theta."""
+
+    def __init__(self, posterior: Posterior, dtype: np.dtype):
+        self._posterior = posterior
+        problem, Y = posterior.problem, posterior.problem.label_count
+        self._residuals = {
+            j: np.empty((problem.positions, posterior.columns_of(posterior.terms[j])), dtype=dtype)
+            for j in posterior.mapped
+        }
+        self._summed: dict[int, np.ndarray] = {}
+        self.edge, self.start, self.end = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
+        self.triple = np.zeros((Y, Y, Y)) if posterior._edge2 is not None else None
+
+    def of_chunk(self, part: Chunk, found: chain.Marginals | chain.Change) -> tuple:
+        """What a chunk's errors give: parts of maps, sums of pairs and triples, first and last positions."""
+        posterior, node, pairs = self._posterior, found.node, found.edge
+        if not (part.weights == 1).all():
+            each = part.position_weights()
+            node *= each.astype(node.dtype)[:, None]
+            if pairs.ndim == 3:
+                pairs *= each[:, None, None]
+        parts = {}
+        for j in posterior.mapped:
+            if posterior.terms[j].kind == NODE:
+                self._residuals[j][part.rows] = gathered(node, posterior.problem.label_count)
+            else:
+                self._residuals[j][part.rows] = pairs.reshape(len(node), -1)
+            parts[j] = posterior.terms[j].map.adjoint_rows(self._residuals[j][part.rows], part.rows)
+        first, last = part.ends()
+        return (
+            parts,
+            pairs.sum(axis=0) if pairs.ndim == 3 else pairs,
+            found.triple,
+            node[first].sum(axis=0, dtype=np.float64),
+            node[last].sum(axis=0, dtype=np.float64),
+        )
+
+    def add(self, chunk: tuple) -> None:
+        """Chunks are added in their order, so that sums have the same bytes on any number of threads."""
+        parts, edge, triple, start, end = chunk
+        self.edge += edge
+        self.start += start
+        self.end += end
+        if self.triple is not None:
+            self.triple += triple
+        for j, part in parts.items():
+            if part is not None:
+                self._summed[j] = self._summed[j] + part if j in self._summed else part.astype(np.float64)
+
+    def collect(self) -> np.ndarray:
+        posterior = self._posterior
+        out = np.empty(posterior.size)
+        for block, (j, term) in zip(posterior.blocks, enumerate(posterior.terms), strict=True):
+            if term.map is not None:
+                out[block] = term.map.adjoint(self._summed.get(j), self._residuals[j], posterior.workers).ravel()
+            elif term.kind == EDGE:
+                out[block] = np.concatenate([self.edge.ravel(), self.start, self.end])
+            else:
+                out[block] = self.triple.ravel()
+        return out

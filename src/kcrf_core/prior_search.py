@@ -19,7 +19,8 @@ import numpy as np
 from .corpus import sequence_rows
 from .maps import FeatureMap
 from .observer import Observer, Trial
-from .posterior import Posterior, Problem
+from .posterior import Posterior
+from .problem import Problem
 from .solvers import Run, SolverResult
 
 PATH_START, PATH_FACTOR = 0.1, 10**0.5
@@ -87,10 +88,12 @@ def choose_prior(
 def _widened(full: Posterior, narrow: Posterior, used: Sequence[np.ndarray], theta: np.ndarray) -> np.ndarray:
     """Parameters over used columns as parameters over all of them."""
     out = np.zeros(full.size)
-    for term, columns in enumerate(used):
-        full.weights_of(out, term)[columns] = narrow.weights_of(theta, term)
-    if full.has_edge:
-        out[full.blocks[-1]] = theta[narrow.blocks[-1]]
+    columns = iter(used)
+    for j, term in enumerate(full.terms):
+        if term.map is None:
+            out[full.blocks[j]] = theta[narrow.blocks[j]]
+        else:
+            full.weights_of(out, j)[next(columns)] = narrow.weights_of(theta, j)
     return out
 
 

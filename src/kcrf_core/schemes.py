@@ -24,6 +24,7 @@ does not know S, and runs E and a following B of the same type together); there 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -68,6 +69,43 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
     continued = {kind for letter, kind in parts if letter == "I"}
     begun = {kind for letter, kind in parts if letter == "B"}
     return "iob2" if continued <= begun else "iob1"
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Which labels may follow each other, begin and end a sequence."""
+
+    pairs: np.ndarray  # [Y, Y] bool
+    first: np.ndarray  # [Y] bool
+    last: np.ndarray  # [Y] bool
+
+
+def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
+    """What a well-formed sequence of the scheme can be made of."""
+    letters = SCHEME_LETTERS[scheme]
+    parts = [split_label(label) for label in labels]
+    for label, part in zip(labels, parts, strict=True):
+        if part is None or part[0] not in letters:
+            raise DataError(f"label '{label}' does not belong to the scheme {scheme} ({', '.join(letters)})")
+    outside = ("O", "")
+
+    def follows(before: tuple[str, str], after: tuple[str, str]) -> bool:
+        same = before[1] == after[1] and before[0] != "O"
+        if scheme == "iob1":  # B only separates a span from one of the same type
+            return after[0] != "B" or same
+        # Inside a span, what comes next continues it; outside, what comes next does not.
+        open_span = before[0] == "B" or before[0] == "I"
+        continues = after[0] in "IEL"
+        if scheme == "iob2":  # a span may end anywhere
+            return not continues or (open_span and same)
+        return (open_span and same) if continues else not open_span
+
+    pairs = np.array([[follows(before, after) for after in parts] for before in parts], dtype=bool)
+    first = np.array([follows(outside, after) for after in parts], dtype=bool)
+    last = np.ones(len(parts), dtype=bool)
+    if scheme in ("iobes", "bilou"):
+        last = np.array([follows(before, outside) for before in parts], dtype=bool)
+    return Transitions(pairs, first, last)
 
 
 def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:

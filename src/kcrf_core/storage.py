@@ -23,7 +23,8 @@ from ._version import __version__
 from .errors import FileFormatError
 
 MAGIC = "kcrf"
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)  # 2: models may have triples, terms over edges and forbidden transitions
 
 
 @contextlib.contextmanager
@@ -161,9 +162,10 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
         found, number, version = header["kind"], header["format"], header["version"]
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {_or(kinds)})") from None
-    if number != FORMAT:
+    if number not in READABLE:
         raise FileFormatError(
-            f"{shown}: format {number}, written by kcrf {version}; this is kcrf {__version__}, which reads {FORMAT}"
+            f"{shown}: format {number}, written by kcrf {version}; this is kcrf {__version__}, "
+            f"which reads up to {FORMAT}"
         )
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")

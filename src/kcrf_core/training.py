@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from . import basis as pivot_selection
-from . import certificates
-from .archives import StoredBasis, TermBasis, digest
-from .config import Config, TermConfig
-from .dataset import Dataset, Inputs
+from .archives import StoredBasis, digest
+from .chain import Edges
+from .config import Config
+from .dataset import Dataset
 from .encoding import Encoding
-from .errors import ConfigError, DataError
-from .kernels import fit_kernel
-from .maps import ExplicitMap, FeatureMap, ReducedMap
-from .model import ExplicitTerm, KernelTerm, Model, Term
+from .errors import DataError
+from .fitted_terms import DTYPES, fit_terms, outside_gain
+from .maps import FeatureMap
+from .model import Model
 from .observer import Observer, Trial
 from .parallel import Workers
-from .posterior import Posterior, Problem
+from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
+from .problem import Problem, positions_within
+from .schemes import Transitions, allowed_transitions
 from .solvers import DEFAULT_SOLVER, SOLVERS, Run, SolverResult
 
 # The variance of scores where too little can be held out to choose one.
@@ -33,8 +34,6 @@ FALLBACK_VARIANCE = 1.0
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
 SINGLE_TOLERANCE = 1e-5
-
-DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
 @dataclass(frozen=True)
@@ -66,78 +65,6 @@ class Report:
         }
 
 
-@dataclass(frozen=True)
-class _FittedTerm:
-    """A node term with its map on the training data, and what the model keeps of it."""
-
-    config: TermConfig
-    features: tuple[str, ...]
-    map: FeatureMap
-    basis: TermBasis | None  # None: explicit
-
-
-# ----------------------------------------------------------------------------- bases
-
-
-def select_bases(
-    encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
-) -> StoredBasis:
-    """Pivots for every node term that needs them."""
-    found = []
-    for term in config.node_terms:
-        if _map_type(term) == "explicit":
-            observer.note(f"term {term.name}: linear kernel, explicit map; it needs no pivots")
-            continue
-        features = tuple(encoding.term_features(term))
-        inputs = encoding.inputs(dataset, features).seen()
-        found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
-    if not found:
-        raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
-    return StoredBasis(encoding, config, tuple(found))
-
-
-def _map_type(term: TermConfig) -> str:
-    if term.map.type != "auto":
-        return term.map.type
-    return "explicit" if term.kernel.type == "linear" and term.map.size is None else "reduced"
-
-
-def _select(
-    term: TermConfig,
-    features: tuple[str, ...],
-    inputs: Inputs,
-    dataset: Dataset,
-    config: Config,
-    workers: Workers,
-    observer: Observer,
-) -> tuple[TermBasis, np.ndarray]:
-    """Pivots of one term, and the residual of every training position."""
-    training = config.training
-    kernel = fit_kernel(term.kernel, inputs, training.seed)
-    dtype = DTYPES[training.precision]
-    if _map_type(term) == "full":
-        chosen = pivot_selection.full_basis(inputs, kernel, dtype)
-        how = "every distinct input"
-    else:
-        size = term.map.size or pivot_selection.DEFAULT_SIZE
-        observer.stage("choosing pivots", min(size, len(inputs)))
-        rng = np.random.default_rng(training.seed)
-        chosen = pivot_selection.choose_pivots(
-            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots
-        )
-        how = term.map.select
-    observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, {_map_type(term)} map, {len(chosen.rows):,} pivots ({how}), "
-        f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
-    )
-    pivots = inputs.take(chosen.rows)
-    curve = chosen.curve / chosen.trace
-    return TermBasis(term.name, features, kernel, pivots, dataset.lines[chosen.rows], curve), chosen.residual
-
-
-# ----------------------------------------------------------------------------- training
-
-
 def train(
     encoding: Encoding,
     dataset: Dataset,
@@ -163,10 +90,11 @@ def train(
         config = replace(config, training=training)
     dtype = DTYPES[training.precision]
     problem = _problem(encoding, dataset)
-    fitted = _fit_terms(encoding, dataset, config, basis, workers, observer)
-    maps = [term.map for term in fitted]
+    forbidden = _forbidden(encoding, dataset, problem, config)
+    fitted = fit_terms(encoding, dataset, config, basis, workers, observer)
+    maps = [term.map for term in fitted if term.map is not None]
     solve = SOLVERS[DEFAULT_SOLVER if training.solver == "auto" else training.solver]
-    if config.edge_term is None:
+    if config.edge_term is None and config.edge2_term is None:
         observer.note("no edge term: labels are taken as independent of each other")
     if problem.label_count == 1:
         observer.note(f"all labels are '{encoding.labels[0]}': the model will say nothing else")
@@ -174,40 +102,44 @@ def train(
         observer.note("two labels: one score column")
 
     def posterior(sigma2: dict[str, float], rows: Problem = problem, on: Sequence[FeatureMap] = maps) -> Posterior:
-        values = {name: fixed if fixed is not None else sigma2[name] for name, fixed in given.items()}
-        edge = None if config.edge_term is None else values[config.edge_term.name]
-        return Posterior(rows, on, [values[term.config.name] for term in fitted], edge, workers, dtype)
+        """P of some rows with their maps."""
+        values, each = given | sigma2, iter(on)
+        terms = [
+            Cliques(term.config.type, values[term.name], None if term.map is None else next(each)) for term in fitted
+        ]
+        return Posterior(rows, terms, workers, dtype, forbidden)
 
     # A term's own sigma2, else the one of the training section; None is to be chosen.
-    ordered = [term.config for term in fitted] + ([config.edge_term] if config.edge_term else [])
-    given = {term.name: term.sigma2 or training.sigma2 for term in ordered}
-    scales = dict.fromkeys(given, 1.0) | {term.config.name: term.map.mean_diagonal() for term in fitted}
-    sigma2 = {name: value or float(f"{FALLBACK_VARIANCE / scales[name]:.3g}") for name, value in given.items()}
-    theta, path = np.zeros(posterior(sigma2).size), ()
-    if None in given.values():
-        free = {name: scales[name] for name, value in given.items() if value is None}
+    given = {term.name: term.config.sigma2 or training.sigma2 for term in fitted}
+    free = {term.name: term.score_scale() for term in fitted if given[term.name] is None}
+    sigma2 = {name: value for name, value in given.items() if value is not None}
+    path: tuple[Trial, ...] = ()
+    theta = None
+    if free:
         chosen = choose_prior(problem, maps, free, posterior, solve, training.seed, observer, interrupted)
         if chosen is None:
             observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
+            sigma2 |= {name: float(f"{FALLBACK_VARIANCE / scale:.3g}") for name, scale in free.items()}
         else:
             sigma2 |= chosen.sigma2
             theta, path = chosen.theta, chosen.tried
+    sigma2 = {term.name: sigma2[term.name] for term in fitted}
     final = posterior(sigma2)
     observer.stage("training")
     run = Run(training.tolerance, training.max_passes, observer.passed, interrupted)
-    result = solve(final, theta, run)
+    result = solve(final, np.zeros(final.size) if theta is None else theta, run)
     report = Report(
         result=result,
         sigma2=sigma2,
         path=path,
-        outside=_outside(encoding, dataset, fitted, final, result.theta, certify),
+        outside=outside_gain(encoding, dataset, fitted, final, result.theta, certify),
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
     )
-    terms = tuple(_model_term(term, final.weights_of(result.theta, j)) for j, term in enumerate(fitted))
+    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
-    return Model(encoding, terms, final.edges_of(result.theta), info), report
+    return Model(encoding, terms, final.potentials_of(result.theta), info), report
 
 
 def _problem(encoding: Encoding, dataset: Dataset) -> Problem:
@@ -220,71 +152,26 @@ def _problem(encoding: Encoding, dataset: Dataset) -> Problem:
     return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
 
 
-def _fit_terms(
-    encoding: Encoding,
-    dataset: Dataset,
-    config: Config,
-    basis: StoredBasis | None,
-    workers: Workers,
-    observer: Observer,
-) -> list[_FittedTerm]:
-    dtype = DTYPES[config.training.precision]
-    stored = {} if basis is None else {term.name: term for term in basis.terms}
-    fitted = []
-    for term in config.node_terms:
-        features = tuple(encoding.term_features(term))
-        inputs = encoding.inputs(dataset, features).seen()
-        if _map_type(term) == "explicit":
-            explicit = ExplicitMap.of(inputs, dtype)
-            observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
-            fitted.append(_FittedTerm(term, features, explicit, None))
-            continue
-        residual = None
-        if term.name in stored:
-            chosen = stored[term.name]
-            observer.note(
-                f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
-            )
-        else:
-            chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
-        reduced = ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, residual)
-        fitted.append(_FittedTerm(term, features, reduced, chosen))
-    return fitted
-
-
-def _outside(
-    encoding: Encoding,
-    dataset: Dataset,
-    fitted: Sequence[_FittedTerm],
-    posterior: Posterior,
-    theta: np.ndarray,
-    certify: str,
-) -> float:
-    """What leaving the span of the pivots could still gain, summed over reduced terms."""
-    if all(term.basis is None for term in fitted):
-        return 0.0
-    errors = posterior.errors(theta)
-    total = 0.0
-    for term, sigma2 in zip(fitted, posterior.sigma2, strict=False):
-        if term.basis is None:
-            continue
-        if certify == "exact":
-            inputs = encoding.inputs(dataset, term.features).seen()
-            kernel = term.basis.kernel
-            total += certificates.bound(errors, term.map, inputs, kernel, float(sigma2), posterior.workers)
-        else:
-            total += certificates.estimate(errors, term.map, float(sigma2), posterior.workers)
-    return total
-
-
-def _model_term(term: _FittedTerm, weights: np.ndarray) -> Term:
-    if term.basis is None:
-        return ExplicitTerm(term.config.name, term.features, np.ascontiguousarray(weights))
-    return KernelTerm(
-        term.config.name,
-        term.features,
-        term.basis.kernel,
-        term.basis.pivots,
-        term.basis.lines,
-        np.ascontiguousarray(term.map.dual(weights)),
-    )
+def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: Config) -> Edges | None:
+    """Transitions that the label scheme or the training data rule out, as minus infinity; None where none are."""
+    training = config.training
+    Y = problem.label_count
+    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+    if training.scheme is not None:
+        allowed = allowed_transitions(encoding.labels, training.scheme)
+    if training.observed_transitions:
+        seen = problem.clique_counts(1) > 0
+        allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
+    if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
+        return None
+    labels, within = problem.labels, positions_within(problem.offsets)
+    last = np.append(within[1:] == 0, True)
+    broken = np.where(within == 0, ~allowed.first[labels], ~allowed.pairs[np.roll(labels, 1), labels])
+    broken |= last & ~allowed.last[labels]
+    if broken.any():
+        t = int(np.flatnonzero(broken)[0])
+        raise DataError(
+            f"the label '{encoding.labels[labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
+            f"by the scheme {training.scheme} (--scheme)"
+        )
+    return Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))

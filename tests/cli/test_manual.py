@@ -219,7 +219,7 @@ def test_configuration_section_names_every_key_and_choice():
         keys |= {item.name for item in dataclasses.fields(getattr(config, section))}
     keys -= {"parts"}
     choices = {*config.TRANSFORMS, *config.KERNELS, *config.MAPS, *config.SELECTIONS, *config.SOLVERS}
-    choices |= {*config.PRECISIONS, *config.SCALES}
+    choices |= {*config.PRECISIONS, *config.SCALES, *config.TERMS, *config.SCHEMES}
     assert keys | choices <= bold, sorted((keys | choices) - bold)
 
 
@@ -227,7 +227,7 @@ def test_configuration_examples_are_accepted():
     texts = verbatim(sections("kcrf")["CONFIGURATION"])
     assert [looks_like_template(text) for text in texts] == [False, True]
     described = parse_config(load_yaml(texts[0], "kcrf.1"))
-    assert described.features and len(described.node_terms) > 1 and described.edge_term
+    assert described.features and len(described.mapped_terms) > 1 and described.edge_term
     assert parse_config(load_template(texts[1], "kcrf.1")).edge_term
 
 

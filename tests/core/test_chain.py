@@ -185,7 +185,8 @@ def test_tangent_agrees_with_differences(rng, T, Y, per_position):
     for scale in (0.3, 3.0):
         scores, edges = random_chain(rng, T, Y, scale, per_position)
         d_scores, d_edges = random_chain(rng, T, Y, 1.0, per_position)
-        d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        change = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        d_node, d_edge = change.node, change.edge
         step = 1e-5
         above = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, step))
         below = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, -step))
@@ -202,7 +203,8 @@ def test_tangent_in_log_space(rng, per_position):
         scores += rng.choice([-700.0, 700.0], (T, Y))
         edges.transitions[..., 0, 1] = -np.inf
         d_scores, d_edges = random_chain(rng, T, Y, 1.0, per_position)
-        d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        change = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+        d_node, d_edge = change.node, change.edge
         step = 1e-5
         above = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, step))
         below = marginals_by_enumeration(*moved(scores, edges, d_scores, d_edges, -step))
@@ -216,15 +218,15 @@ def test_tangent_weights_and_sequences(rng):
     scores, edges = random_chain(rng, 9, 3)
     d_scores, d_edges = random_chain(rng, 9, 3)
     weights = rng.random(3)
-    d_node, d_edge = chain.tangent(scores, edges, offsets, d_scores, d_edges, weights)
+    whole = chain.tangent(scores, edges, offsets, d_scores, d_edges, weights)
     total = np.zeros((3, 3))
     for s in range(3):
         part = slice(offsets[s], offsets[s + 1])
         local = np.array([0, offsets[s + 1] - offsets[s]])
-        node, edge = chain.tangent(scores[part], edges, local, d_scores[part], d_edges)
-        np.testing.assert_array_equal(d_node[part], node)
-        total += weights[s] * edge
-    np.testing.assert_allclose(d_edge, total, rtol=1e-12)
+        own = chain.tangent(scores[part], edges, local, d_scores[part], d_edges)
+        np.testing.assert_array_equal(whole.node[part], own.node)
+        total += weights[s] * own.edge
+    np.testing.assert_allclose(whole.edge, total, rtol=1e-12)
 
 
 def test_tangent_of_a_long_sequence(rng):
@@ -232,7 +234,8 @@ def test_tangent_of_a_long_sequence(rng):
     T, Y = 100_000, 3
     scores, edges = random_chain(rng, T, Y)
     d_scores, d_edges = random_chain(rng, T, Y)
-    d_node, d_edge = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+    change = chain.tangent(scores, edges, np.array([0, T]), d_scores, d_edges)
+    d_node, d_edge = change.node, change.edge
     np.testing.assert_allclose(d_node.sum(axis=1), 0, atol=1e-12)
     assert abs(d_edge.sum()) < 1e-7
     step = 1e-5

@@ -61,7 +61,7 @@ def test_example_with_several_terms():
     window = (-2, -1, 0, 1, 2)
     assert acoustics == FeatureConfig("acoustics", ("f0", "energy"), "real", window=window, scale="standard")
     assert both.parts == (("word", 0), ("pos", 0)) and both.type == "conjunction" and both.window == (0,)
-    lexical, acoustic = config.node_terms
+    lexical, acoustic = config.mapped_terms
     assert lexical == TermConfig("lexical", "node", ("word*", "pos"), KernelConfig("poly", 2))
     assert acoustic.kernel == KernelConfig("rbf") and acoustic.map == MapConfig("reduced", 1000, "random")
     assert config.edge_term == TermConfig("edge", "edge", ())
@@ -310,7 +310,7 @@ def over(text, **options):
 
 def test_options_without_a_file():
     config = over("", kernel="poly", degree=3, gamma=0.5, coef0=0.0, map="reduced", size=7, select="greedy")
-    (term,) = config.node_terms
+    (term,) = config.mapped_terms
     assert term.kernel == KernelConfig("poly", 3, 0.5, 0.0) and term.map == MapConfig("reduced", 7, "greedy")
     assert config.edge_term is not None
     config = over("", sigma2=2, solver="lbfgs", tolerance=0.1, max_passes=5, seed=3, precision="double", window=[1])
@@ -340,16 +340,16 @@ def test_options_leave_their_base_alone():
 )
 def test_sections_may_be_short_or_empty(text):
     config = over(text, kernel="poly", degree=3, sigma2=2, size=5)
-    assert config.node_terms[0].kernel == KernelConfig("poly", 3)
-    assert config.node_terms[0].map.size == 5 and config.training.sigma2 == 2
+    assert config.mapped_terms[0].kernel == KernelConfig("poly", 3)
+    assert config.mapped_terms[0].map.size == 5 and config.training.sigma2 == 2
 
 
 def test_another_kernel_starts_from_its_own_defaults():
     poly = "terms: [{kernel: {type: poly, degree: 3, gamma: 0.1}}]"
-    assert over(poly, kernel="rbf").node_terms[0].kernel == KernelConfig("rbf")
-    assert over(poly, kernel="poly").node_terms[0].kernel == KernelConfig("poly", 3, 0.1)
+    assert over(poly, kernel="rbf").mapped_terms[0].kernel == KernelConfig("rbf")
+    assert over(poly, kernel="poly").mapped_terms[0].kernel == KernelConfig("poly", 3, 0.1)
     stored = parse_config({"terms": [{"kernel": "poly"}]}).to_dict()  # writes out a degree that nobody typed
-    assert parse_config(with_options(stored, {"kernel": "linear"})).node_terms[0].kernel == KernelConfig()
+    assert parse_config(with_options(stored, {"kernel": "linear"})).mapped_terms[0].kernel == KernelConfig()
     # Contradictory options stay an error, in whichever order they come.
     assert "'degree' does not belong" in error_of(poly, kernel="rbf", degree=2)
     assert "'degree' does not belong" in error_of(poly, degree=2, kernel="rbf")
@@ -358,7 +358,7 @@ def test_another_kernel_starts_from_its_own_defaults():
 @pytest.mark.parametrize("first", ["terms.node.kernel", "terms.node.kernel.degree"])
 def test_order_of_options_does_not_matter(first):
     values = {"terms.node.kernel": "poly", "terms.node.kernel.degree": 5}
-    assert over("", **{first: values.pop(first)}, **values).node_terms[0].kernel == KernelConfig("poly", 5)
+    assert over("", **{first: values.pop(first)}, **values).mapped_terms[0].kernel == KernelConfig("poly", 5)
 
 
 TWO = "terms: [{name: lexical, features: a*}, {name: acoustic, features: b*}, {type: edge}]"
@@ -376,12 +376,12 @@ def test_options_for_one_of_several_terms_are_refused(terms, option):
 
 def test_dotted_paths():
     config = over(TWO, **{"terms.acoustic.kernel.type": "poly", "terms.0.kernel": "rbf", "terms.edge.sigma2": 3})
-    assert config.node_terms[0].kernel == KernelConfig("rbf")
-    assert config.node_terms[1].kernel == KernelConfig("poly")
+    assert config.mapped_terms[0].kernel == KernelConfig("rbf")
+    assert config.mapped_terms[1].kernel == KernelConfig("poly")
     assert config.edge_term.sigma2 == 3  # by its default name
     assert over(TWO, **{"training.sigma2": 3}).training.sigma2 == 3
     one = over("terms: [{name: lexical}]", **{"terms.node.sigma2": 3})
-    assert one.node_terms[0].sigma2 == 3  # `node` is the only one, whatever its name
+    assert one.mapped_terms[0].sigma2 == 3  # `node` is the only one, whatever its name
 
 
 def test_dotted_paths_enter_features_by_name_and_number():

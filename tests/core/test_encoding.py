@@ -202,7 +202,7 @@ def test_terms_name_features_by_globs():
     raw = {"features": [{"column": "c0"}, {"column": "c0", "transform": "lower"}, {"column": "c1"}], "terms": terms}
     encoding, _ = fit([[["a", "b", "X"]]], **raw)
     config = parse_config(raw)
-    assert [encoding.term_features(term) for term in config.node_terms] == [["c0", "c0.lower"], ["c1"]]
+    assert [encoding.term_features(term) for term in config.mapped_terms] == [["c0", "c0.lower"], ["c1"]]
     terms[1]["features"] = ["c2"]
     assert "no feature is called 'c2'" in error_of(ConfigError, fit, [[["a", "b", "X"]]], **raw)
 

@@ -8,10 +8,12 @@ from scipy.optimize import minimize
 
 import oracle
 from kcrf_core import basis, certificates
+from kcrf_core.blocks import Blocks
 from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.parallel import Workers
-from kcrf_core.posterior import Posterior, Problem
+from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
+from kcrf_core.problem import Problem
 from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -23,8 +25,15 @@ def random_problem(rng, Y, sequences=8, weighted=False, longest=4):
     return Problem(labels, offsets, weights, Y)
 
 
+def first_order(problem, maps, sigma2, edge_sigma2, workers, dtype=np.float64):
+    """P of node terms with these maps, and an edge term unless its sigma2 is None."""
+    terms = [Cliques(NODE, *each) for each in zip(sigma2, maps, strict=True)]
+    terms += [] if edge_sigma2 is None else [Cliques(EDGE, edge_sigma2)]
+    return Posterior(problem, terms, workers, dtype)
+
+
 def explicit(problem, inputs, workers, sigma2=2.0, edge_sigma2=3.0, dtype=np.float64):
-    return Posterior(problem, [ExplicitMap.of(inputs, dtype)], [sigma2], edge_sigma2, workers, dtype)
+    return first_order(problem, [ExplicitMap.of(inputs, dtype)], [sigma2], edge_sigma2, workers, dtype)
 
 
 def reduced_map(inputs, kernel, workers, chosen=None, dtype=np.float64):
@@ -71,7 +80,7 @@ def test_gradient_against_finite_differences(rng, workers, Y, kind):
         maps.append(ExplicitMap.of(inputs, np.float64))
     if kind in ("reduced", "both"):
         maps.append(reduced_map(inputs, RBFKernel(0.3), workers))
-    posterior = Posterior(problem, maps, [0.7, 1.9][: len(maps)], 3.0, workers)
+    posterior = first_order(problem, maps, [0.7, 1.9][: len(maps)], 3.0, workers)
     theta = 0.5 * rng.normal(size=posterior.size)
     gradient = posterior.evaluate(theta).gradient
     for _ in range(12):
@@ -93,7 +102,7 @@ def test_linear_kernel_with_a_full_basis_is_the_explicit_map(rng, workers):
     problem = random_problem(rng, 3, 12)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
     primal = explicit(problem, inputs, workers)
-    dual = Posterior(problem, [reduced_map(inputs, LinearKernel(), workers)], [2.0], 3.0, workers)
+    dual = first_order(problem, [reduced_map(inputs, LinearKernel(), workers)], [2.0], 3.0, workers)
     by_primal, by_dual = solve(primal), solve(dual)
     assert by_primal.reason == by_dual.reason == CERTIFIED
     np.testing.assert_allclose(by_dual.value, by_primal.value, rtol=1e-9)
@@ -139,7 +148,7 @@ def test_length_one_is_kernel_logistic_regression(rng, workers, Y):
     problem = Problem(rng.integers(0, Y, N).astype(np.int32), np.arange(N + 1), np.ones(N), Y)
     inputs = random_inputs(rng, N, 2, 3)
     kernel = RBFKernel(0.2)
-    found = solve(Posterior(problem, [reduced_map(inputs, kernel, workers)], [sigma2], None, workers), 1e-12)
+    found = solve(first_order(problem, [reduced_map(inputs, kernel, workers)], [sigma2], None, workers), 1e-12)
     K = gram(kernel, inputs, inputs)
     eye = np.eye(Y)[problem.labels]
 
@@ -164,7 +173,7 @@ def test_lower_bounds_are_never_above_the_optimum(rng, workers, kernel):
         problem = random_problem(rng, int(rng.integers(2, 4)), 6)
         inputs = random_inputs(rng, problem.positions, 2, 2)
         maps = [reduced_map(inputs, kernel, workers), ExplicitMap.of(inputs, np.float64)]
-        posterior = Posterior(problem, maps, rng.choice([0.1, 1.0, 10.0], 2), 5.0, workers)
+        posterior = first_order(problem, maps, rng.choice([0.1, 1.0, 10.0], 2), 5.0, workers)
         best = solve(posterior)
         assert best.lower <= best.value
         for scale in (0.0, 0.1, 1.0):
@@ -182,8 +191,8 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
             maps = [ExplicitMap.of(inputs, np.float32), None]
             chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
             maps[1] = reduced_map(inputs, RBFKernel(0.3), workers, chosen, np.float32)
-            posterior = Posterior(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
-            assert len(posterior._chunks) > 1
+            posterior = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
+            assert len(posterior.chunks) > 1
             found.append(posterior.evaluate(np.full(posterior.size, 0.01)))
     assert found[0].value == found[1].value
     np.testing.assert_array_equal(found[0].gradient, found[1].gradient)
@@ -239,7 +248,7 @@ def test_outside_estimate_against_its_formula(rng, workers):
     kernel = RBFKernel(0.3)
     chosen = basis.choose_pivots("greedy", inputs, kernel, 4, rng, workers, np.float64)
     feature_map = reduced_map(inputs, kernel, workers, chosen)
-    posterior = Posterior(problem, [feature_map], [2.0], 1.0, workers)
+    posterior = first_order(problem, [feature_map], [2.0], 1.0, workers)
     errors = posterior.errors(rng.normal(size=posterior.size))
     expected = 2.0 / 2 * (chosen.residual @ (errors**2).sum(axis=1))
     np.testing.assert_allclose(certificates.estimate(errors, feature_map, 2.0, workers), expected, rtol=1e-6)
@@ -256,8 +265,8 @@ def test_outside_bound_covers_what_more_pivots_bring(rng, workers, Y, monkeypatc
         inputs = random_inputs(rng, problem.positions, 2, 2)
         chosen = basis.choose_pivots("random", inputs, kernel, 5, rng, workers, np.float64)
         feature_map = reduced_map(inputs, kernel, workers, chosen)
-        few = Posterior(problem, [feature_map], [2.0], 1.0, workers)
-        all_pivots = Posterior(problem, [reduced_map(inputs, kernel, workers)], [2.0], 1.0, workers)
+        few = first_order(problem, [feature_map], [2.0], 1.0, workers)
+        all_pivots = first_order(problem, [reduced_map(inputs, kernel, workers)], [2.0], 1.0, workers)
         found, best = solve(few, 1e-4), solve(all_pivots)
         errors = few.errors(found.theta)
         K, B = gram(kernel, inputs, inputs), gram(kernel, inputs, inputs.take(chosen.rows))
@@ -303,7 +312,7 @@ def test_hessian_products(rng, workers, Y):
     problem = random_problem(rng, Y, 10, weighted=True)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
     maps = [ExplicitMap.of(inputs, np.float64), reduced_map(inputs, RBFKernel(0.3), workers)]
-    posterior = Posterior(problem, maps, [0.7, 1.9], 3.0, workers)
+    posterior = first_order(problem, maps, [0.7, 1.9], 3.0, workers)
     theta = 0.5 * rng.normal(size=posterior.size)
     for _ in range(5):
         a, b = rng.normal(size=(2, posterior.size))
@@ -322,7 +331,7 @@ def test_all_solvers_reach_the_same_optimum(rng, workers, Y, dtype):
     problem = random_problem(rng, Y, 60, weighted=True)
     inputs = random_inputs(rng, problem.positions, 2, 2, 3)
     maps = [ExplicitMap.of(inputs, dtype), reduced_map(inputs, RBFKernel(0.3), workers, dtype=dtype)]
-    posterior = Posterior(problem, maps, [5.0, 2.0], 10.0, workers, dtype)
+    posterior = first_order(problem, maps, [5.0, 2.0], 10.0, workers, dtype)
     found = {name: solver(posterior, np.zeros(posterior.size), Run(1e-6, 3000)) for name, solver in SOLVERS.items()}
     for result in found.values():
         assert result.reason == CERTIFIED and result.gap <= 1e-6
@@ -350,15 +359,15 @@ def test_blocks_against_the_dense_hessian(rng, workers, Y):
     posterior = explicit(problem, inputs, workers)
     theta = rng.normal(size=posterior.size)
     dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
-    blocks = posterior.blocks_at(theta)
+    blocks = Blocks(posterior, theta)
     node, edge = posterior.blocks
     for _ in range(3):
         v = rng.normal(size=node.stop)
-        np.testing.assert_allclose(posterior.block_product(blocks, 0, v), dense[node, node] @ v, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(blocks.product(0, v), dense[node, node] @ v, rtol=1e-9, atol=1e-11)
     # First and last label are cliques of their own in (30), though here they are the same position.
     exact = dense[edge, edge]
     exact[Y * Y : Y * Y + Y, Y * Y + Y :] = exact[Y * Y + Y :, Y * Y : Y * Y + Y] = 0
-    np.testing.assert_allclose(blocks.edge, exact, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.small[EDGE], exact, rtol=1e-9, atol=1e-11)
 
 
 def test_edge_block_against_enumeration(rng, workers):
@@ -367,13 +376,13 @@ def test_edge_block_against_enumeration(rng, workers):
     posterior = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=posterior.size)
     edges = posterior.edges_of(theta)
-    prepared = posterior.maps[0].prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
+    prepared = posterior.terms[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
-    posterior.maps[0].add_scores(prepared, slice(0, problem.positions), scores)
+    posterior.terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])
         _, _, pairs, _ = oracle.enumerate_chain(scores[rows], edges.transitions, edges.start, edges.end)
         for pair in pairs[1:].reshape(-1, 9):
             expected += problem.weights[s] * (np.diag(pair) - np.outer(pair, pair))
-    np.testing.assert_allclose(posterior.blocks_at(theta).edge[:9, :9], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(Blocks(posterior, theta).small[EDGE][:9, :9], expected, rtol=1e-9, atol=1e-12)

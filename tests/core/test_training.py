@@ -14,12 +14,13 @@ from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus, concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
+from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import read_corpus
 from kcrf_core.kernels import gram
 from kcrf_core.model import KernelTerm, Model
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
-from kcrf_core.training import select_bases, train
+from kcrf_core.training import train
 
 
 def toy_corpus(rng, sequences=40, labels="abc", longest=7):
@@ -75,13 +76,14 @@ def test_saved_models_are_the_same_models(rng, tmp_path, options):
     again = Model.load(tmp_path / "model.npz")
     new = toy_corpus(rng)
     dataset = model.encoding.encode(new)
-    np.testing.assert_array_equal(model.scores(dataset), again.scores(dataset))
+    np.testing.assert_array_equal(model.potentials(dataset)[0], again.potentials(dataset)[0])
     np.testing.assert_array_equal(model.marginals(dataset), again.marginals(dataset))
     assert again.tag_corpus(new) == model.tag_corpus(new)
     assert again.info == model.info
     again.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "model.npz").read_bytes()
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).scores(dataset), model.scores(dataset))
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.potentials(dataset)[0], model.potentials(dataset)[0])
 
 
 @pytest.mark.parametrize("options", SETTINGS[:3])
@@ -99,7 +101,7 @@ def test_the_model_has_the_objective_that_training_reports(rng):
     for options in SETTINGS:
         model, report = fit(corpus, {**options, "sigma2": 1.0, "precision": "double"})
         dataset = model.encoding.encode(corpus)
-        scores = model.scores(dataset)
+        scores, _ = model.potentials(dataset)
         gold = chain.path_scores(scores, model.edges, dataset.offsets, dataset.labels)
         likelihood = (gold - chain.marginals(scores, model.edges, dataset.offsets).log_z).sum()
         norm = sum((part**2).sum() for part in (model.edges.transitions, model.edges.start, model.edges.end))
@@ -268,7 +270,7 @@ def test_data_with_unseen_values_can_choose_pivots(rng, tmp_path):
     with Workers(1) as workers:
         model, _ = train(encoding, dataset, config, workers=workers)
     model.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(Model.load(tmp_path / "m.npz").scores(dataset), model.scores(dataset))
+    np.testing.assert_array_equal(Model.load(tmp_path / "m.npz").potentials(dataset)[0], model.potentials(dataset)[0])
 
 
 def test_sigma2_search_with_awkward_sequences(rng):

@@ -2,8 +2,8 @@
 
 A node term's block is Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2 with positions independent and labels coupled: an
 operator of two products with the map and no forward-backward, solved by conjugate gradients. The edge term's block is a
-small matrix, solved by Cholesky. The blocks can underestimate the curvature, since they leave out what positions and
-terms have to do with each other, so every step is searched along.
+small matrix, solved by Cholesky (see `blocks`). The blocks can underestimate the curvature, since they leave out what
+positions and terms have to do with each other, so every step is searched along.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import NoReturn
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..posterior import Blocks, Evaluation, Posterior
+from ..blocks import Blocks
+from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
 from .line_search import line_search
 from .run import Run
@@ -29,7 +30,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     scale = posterior.curvature_guess()
     while True:
         every = range(len(posterior.blocks))
-        direction = newton_steps(posterior, posterior.blocks_at(theta), now.gradient, scale, every, run)
+        direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, every, run)
         slope = float(direction @ now.gradient)
         found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
         if found is None:
@@ -38,7 +39,6 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
 
 
 def newton_steps(
-    posterior: Posterior,
     blocks: Blocks,
     gradient: np.ndarray,
     scale: np.ndarray,
@@ -46,16 +46,19 @@ def newton_steps(
     run: Run,
 ) -> np.ndarray:
     """Newton steps of the blocks numbered `which`, side by side; the other parameters stay."""
+    posterior = blocks.posterior
     direction = np.zeros_like(gradient)
     for number in which:
-        part = posterior.blocks[number]
-        if number < len(posterior.maps):
+        part, term = posterior.blocks[number], posterior.terms[number]
+        if term.map is not None:
             direction[part] = conjugate_gradients(
-                lambda vector, term=number: run.block_product(posterior, blocks, term, vector),
+                lambda vector, number=number: run.block_product(blocks, number, vector),
                 -gradient[part],
                 scale[part],
                 FORCING,
             )
+        elif blocks.small[term.kind].ndim == 1:
+            direction[part] = -gradient[part] / blocks.small[term.kind]
         else:
-            direction[part] = cho_solve(cho_factor(blocks.edge), -gradient[part])
+            direction[part] = cho_solve(cho_factor(blocks.small[term.kind]), -gradient[part])
     return direction

@@ -13,8 +13,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from ..blocks import Blocks
 from ..errors import NumericError
-from ..posterior import Blocks, Evaluation, Posterior
+from ..posterior import Evaluation, Posterior
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 
@@ -99,11 +100,11 @@ class Run:
         self.products += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
 
-    def block_product(self, posterior: Posterior, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
+    def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
         """A block of the Hessian times a vector; counted like a product with the whole of it."""
-        self._check_budget(posterior)
+        self._check_budget(blocks.posterior)
         self.products += 1
-        return posterior.block_product(blocks, term, vector)
+        return blocks.product(term, vector)
 
     def _check_budget(self, posterior: Posterior) -> None:
         if self.passes + self.products >= self.max_passes:

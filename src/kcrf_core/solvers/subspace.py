@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ..blocks import Blocks
 from ..posterior import Evaluation, Posterior
 from .block_jacobi import newton_steps
 from .line_search import line_search
@@ -27,7 +28,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
             for part, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
         ]
         best = int(np.argmax(bounds))
-        direction = newton_steps(posterior, posterior.blocks_at(theta), now.gradient, scale, [best], run)
+        direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, [best], run)
         slope = float(direction @ now.gradient)
         found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
         if found is None:

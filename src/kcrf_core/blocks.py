@@ -1,0 +1,99 @@
+"""The Hessian's blocks of (30): each term by itself, its cliques taken as independent of each other.
+
+A term with a map has the block Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2, labels coupled, p the marginals of its
+cliques: an operator, two products with the map and no forward-backward. Transitions have a small matrix, the summed
+covariances of pairs. Where that would be large, and for triples, its diagonal sum_t p_t + 1 / sigma^2 stands in: it is
+never below the block, since diag p - p p^T <= diag p.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from .posterior import EDGE, EDGE2, EDGE_X, NODE, Chunk, Posterior
+from .problem import gathered, positions_within, spread
+
+LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matrix
+
+
+class Blocks:
+    """Blocks of P's Hessian at one point."""
+
+    def __init__(self, posterior: Posterior, theta: np.ndarray):
+        self.posterior = posterior
+        kinds = {term.kind for term in posterior.terms}
+        Y = posterior.problem.label_count
+        exact_edge = EDGE in kinds and Y * Y <= LARGEST_EDGE_BLOCK
+        self._weights = posterior.problem.position_weights()
+
+        def work(part: Chunk) -> tuple:
+            # Edges handed over per position give the marginals of every pair.
+            each = exact_edge or EDGE_X in kinds
+            found = (part.with_edges_repeated() if each else part).marginals()
+            pairs = found.edge.reshape(len(part.labels), -1) if found.edge.ndim == 3 else None
+            covariance = None
+            if exact_edge:
+                inner = positions_within(part.offsets) > 0
+                covariance = _covariance(pairs[inner], part.position_weights()[inner])
+            summed = found.edge if pairs is None else part.position_weights() @ pairs
+            return found.node, pairs if EDGE_X in kinds else None, covariance, summed, found.triple
+
+        node, pairs, covariances, summed, triples = zip(*posterior.over_chunks(theta, work), strict=True)
+        self._marginals = {NODE: np.concatenate(node)}  # [N, Y]
+        if EDGE_X in kinds:
+            self._marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
+        self.small: dict[str, np.ndarray] = {}  # blocks without a map: a matrix, or its diagonal
+        if EDGE in kinds:
+            self.small[EDGE] = self._edge_block(sum(covariances) if exact_edge else sum(summed).ravel())
+        if EDGE2 in kinds:
+            self.small[EDGE2] = sum(triples).ravel() + 1 / self._sigma2(EDGE2)
+
+    def _sigma2(self, kind: str) -> float:
+        return next(term.sigma2 for term in self.posterior.terms if term.kind == kind)
+
+    def _edge_block(self, pairs: np.ndarray) -> np.ndarray:
+        """From the matrix [Y^2, Y^2] of pairs, or from its diagonal [Y^2]: the same with first and last labels."""
+        problem = self.posterior.problem
+        filled = np.diff(problem.offsets) > 0
+        ends = (problem.offsets[:-1][filled], problem.offsets[1:][filled] - 1)
+        p, weights = self._marginals[NODE], problem.weights[filled]
+        if pairs.ndim == 1:
+            return np.concatenate([pairs, *(weights @ p[rows] for rows in ends)]) + 1 / self._sigma2(EDGE)
+        block = block_diag(pairs, *(_covariance(p[rows].astype(np.float64), weights) for rows in ends))
+        block[np.diag_indices_from(block)] += 1 / self._sigma2(EDGE)
+        return block
+
+    def product(self, term: int, vector: np.ndarray) -> np.ndarray:
+        """The block of a term with a map times a vector."""
+        posterior, cliques = self.posterior, self.posterior.terms[term]
+        Y, dtype, feature_map = posterior.problem.label_count, posterior.dtype, cliques.map
+        width = posterior.columns_of(cliques)
+        ready = feature_map.prepare(vector.reshape(feature_map.size, width), dtype)
+        weights = self._weights.astype(dtype)
+        marginals = self._marginals[cliques.kind]
+        residuals = np.empty((posterior.problem.positions, width), dtype=dtype)
+
+        def work(bounds: tuple[int, int]) -> np.ndarray | None:
+            rows = slice(*(int(posterior.problem.offsets[bound]) for bound in bounds))
+            columns = np.zeros((rows.stop - rows.start, width), dtype=dtype)
+            feature_map.add_scores(ready, rows, columns)
+            p, change = marginals[rows], spread(columns, Y) if cliques.kind == NODE else columns
+            change = p * (change - np.einsum("ny,ny->n", p, change)[:, None])
+            if cliques.kind == NODE:
+                change = gathered(change, Y)
+            residuals[rows] = change * weights[rows][:, None]
+            return feature_map.adjoint_rows(residuals[rows], rows)
+
+        parts = [part for part in posterior.workers.map(work, posterior.chunks) if part is not None]
+        summed = sum(part.astype(np.float64) for part in parts) if parts else None
+        product = feature_map.adjoint(summed, residuals, posterior.workers).ravel()
+        return product + vector / cliques.sigma2
+
+
+def _covariance(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """sum_t w_t (diag p_t - p_t p_t^T) of rows p [n, K]."""
+    weighted = p * weights[:, None]
+    out = -(weighted.T @ p)
+    out[np.diag_indices_from(out)] += weighted.sum(axis=0)
+    return out

@@ -1,0 +1,164 @@
+"""Terms fitted to training data: their kernels, pivots and maps, before any weight is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import basis as pivot_selection
+from . import certificates
+from .archives import StoredBasis, TermBasis
+from .config import Config, TermConfig
+from .dataset import Dataset, Inputs
+from .encoding import Encoding
+from .errors import ConfigError
+from .kernels import fit_kernel
+from .maps import ExplicitMap, FeatureMap, ReducedMap
+from .model import ExplicitTerm, KernelTerm, Term
+from .observer import Observer
+from .parallel import Workers
+from .posterior import Posterior
+
+DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+
+
+@dataclass(frozen=True)
+class FittedTerm:
+    """A term with its map on the training data, and what the model keeps of it."""
+
+    config: TermConfig
+    features: tuple[str, ...] = ()
+    map: FeatureMap | None = None  # None: the term looks at labels alone
+    basis: TermBasis | None = None  # None: no pivots
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    def score_scale(self) -> float:
+        """Mean of k(x, x): sigma2 times this is the prior variance of a score."""
+        return 1.0 if self.map is None else self.map.mean_diagonal()
+
+    def to_model(self, weights: np.ndarray) -> Term:
+        """With its weights [D, columns], as the model keeps it."""
+        about = (self.config.name, self.config.type, self.features)
+        if self.basis is None:
+            return ExplicitTerm(*about, np.ascontiguousarray(weights))
+        alpha = np.ascontiguousarray(self.map.dual(weights))
+        return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
+
+
+def select_bases(
+    encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
+) -> StoredBasis:
+    """Pivots for every term that needs them."""
+    found = []
+    for term in config.mapped_terms:
+        if _map_type(term) == "explicit":
+            observer.note(f"term {term.name}: linear kernel, explicit map; it needs no pivots")
+            continue
+        features = tuple(encoding.term_features(term))
+        inputs = encoding.inputs(dataset, features).seen()
+        found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
+    if not found:
+        raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
+    return StoredBasis(encoding, config, tuple(found))
+
+
+def fit_terms(
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    basis: StoredBasis | None,
+    workers: Workers,
+    observer: Observer,
+) -> list[FittedTerm]:
+    """Terms with maps first, in the order of the configuration, then those over labels alone."""
+    dtype = DTYPES[config.training.precision]
+    stored = {} if basis is None else {term.name: term for term in basis.terms}
+    fitted = []
+    for term in config.mapped_terms:
+        features = tuple(encoding.term_features(term))
+        inputs = encoding.inputs(dataset, features).seen()
+        if _map_type(term) == "explicit":
+            explicit = ExplicitMap.of(inputs, dtype)
+            observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
+            fitted.append(FittedTerm(term, features, explicit))
+            continue
+        residual = None
+        if term.name in stored:
+            chosen = stored[term.name]
+            observer.note(
+                f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
+            )
+        else:
+            chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
+        reduced = ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, residual)
+        fitted.append(FittedTerm(term, features, reduced, chosen))
+    return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
+
+
+def _map_type(term: TermConfig) -> str:
+    if term.map.type != "auto":
+        return term.map.type
+    return "explicit" if term.kernel.type == "linear" and term.map.size is None else "reduced"
+
+
+def _select(
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> tuple[TermBasis, np.ndarray]:
+    """Pivots of one term, and the residual of every training position."""
+    training = config.training
+    kernel = fit_kernel(term.kernel, inputs, training.seed)
+    dtype = DTYPES[training.precision]
+    if _map_type(term) == "full":
+        chosen = pivot_selection.full_basis(inputs, kernel, dtype)
+        how = "every distinct input"
+    else:
+        size = term.map.size or pivot_selection.DEFAULT_SIZE
+        observer.stage("choosing pivots", min(size, len(inputs)))
+        rng = np.random.default_rng(training.seed)
+        chosen = pivot_selection.choose_pivots(
+            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots
+        )
+        how = term.map.select
+    observer.note(
+        f"term {term.name}: {term.kernel.type} kernel, {_map_type(term)} map, {len(chosen.rows):,} pivots ({how}), "
+        f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
+    )
+    pivots = inputs.take(chosen.rows)
+    curve = chosen.curve / chosen.trace
+    return TermBasis(term.name, features, kernel, pivots, dataset.lines[chosen.rows], curve), chosen.residual
+
+
+def outside_gain(
+    encoding: Encoding,
+    dataset: Dataset,
+    fitted: Sequence[FittedTerm],
+    posterior: Posterior,
+    theta: np.ndarray,
+    certify: str,
+) -> float:
+    """What leaving the span of the pivots could still gain, summed over reduced terms."""
+    total = 0.0
+    errors: dict[str, np.ndarray] = {}
+    for term, cliques in zip(fitted, posterior.terms, strict=True):
+        if term.basis is None:
+            continue
+        if cliques.kind not in errors:
+            errors[cliques.kind] = posterior.errors(theta, cliques.kind)
+        m, sigma2 = errors[cliques.kind], cliques.sigma2
+        if certify == "exact":
+            inputs = encoding.inputs(dataset, term.features).seen()
+            total += certificates.bound(m, term.map, inputs, term.basis.kernel, sigma2, posterior.workers)
+        else:
+            total += certificates.estimate(m, term.map, sigma2, posterior.workers)
+    return total

@@ -1,0 +1,157 @@
+"""P with edge-x and edge2 terms and forbidden transitions: enumeration, differences, solvers at one optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from kcrf_core import basis
+from kcrf_core.blocks import Blocks
+from kcrf_core.chain import Edges
+from kcrf_core.kernels import RBFKernel
+from kcrf_core.maps import ExplicitMap, ReducedMap
+from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Cliques, Posterior
+from kcrf_core.problem import Problem
+from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from problems import random_inputs, random_offsets
+
+KINDS = {
+    "edge-x": (NODE, EDGE_X, EDGE),
+    "edge2": (NODE, EDGE, EDGE2),
+    "edge2 alone": (NODE, EDGE2),
+    "all": (NODE, EDGE_X, EDGE, EDGE2),
+}
+SIGMA2 = {NODE: 2.0, EDGE_X: 0.7, EDGE: 3.0, EDGE2: 1.5}
+
+
+def forbidden_edges(Y):
+    """Label 1 must not follow label 0, nor begin a sequence."""
+    edges = Edges.zeros(Y)
+    edges.transitions[0, 1] = edges.start[1] = -np.inf
+    return edges
+
+
+def random_posterior(rng, workers, kinds, Y, sequences=8, longest=4, forbid=False):
+    offsets = random_offsets(rng, sequences, longest)
+    labels = rng.integers(0, Y, offsets[-1]).astype(np.int32)
+    if forbid:
+        labels[labels == 1] = 0
+    problem = Problem(labels, offsets, rng.random(sequences) * 2, Y)
+    inputs = random_inputs(rng, problem.positions, 2, 2, 3)
+    chosen = basis.full_basis(inputs, RBFKernel(0.3))
+    pivots, curve = inputs.take(chosen.rows), chosen.curve / chosen.trace
+    maps = {
+        NODE: ExplicitMap.of(inputs, np.float64),
+        EDGE_X: ReducedMap.of(inputs, RBFKernel(0.3), pivots, curve, workers, np.float64),
+    }
+    terms = [Cliques(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
+    return Posterior(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
+
+
+def dense_map(feature_map, N):
+    """Phi [N, D]."""
+    phi = np.zeros((N, feature_map.size))
+    feature_map.add_scores(feature_map.prepare(np.eye(feature_map.size), np.dtype(np.float64)), slice(0, N), phi)
+    return phi
+
+
+def objective(posterior, theta):
+    """P by enumeration, from the definition."""
+    problem, Y, N = posterior.problem, posterior.problem.label_count, posterior.problem.positions
+    total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(posterior.blocks, posterior.sigma2, strict=True))
+    scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
+    for j in posterior.mapped:
+        found = dense_map(posterior.terms[j].map, N) @ posterior.weights_of(theta, j)
+        if posterior.terms[j].kind == EDGE_X:
+            pairs += found.reshape(N, Y, Y)
+        else:
+            scores += found @ np.array([[1.0, -1.0]]) / np.sqrt(2) if Y == 2 else found
+    edges = posterior.potentials_of(theta)
+    triples = np.zeros((Y, Y, Y)) if edges.triples is None else edges.triples
+    for s in range(len(problem.offsets) - 1):
+        rows = slice(problem.offsets[s], problem.offsets[s + 1])
+        own = edges.transitions + pairs[rows], edges.start, edges.end
+        log_z, *_ = oracle.enumerate_chain(scores[rows], *own, triples)
+        total -= problem.weights[s] * (oracle.path_score(scores[rows], *own, problem.labels[rows], triples) - log_z)
+    return total
+
+
+@pytest.mark.parametrize("forbid", [False, True])
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("Y", [2, 3])
+def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
+    posterior = random_posterior(rng, workers, KINDS[kinds], Y, forbid=forbid)
+    theta = 0.5 * rng.normal(size=posterior.size)
+    found = posterior.evaluate(theta)
+    np.testing.assert_allclose(found.value, objective(posterior, theta), rtol=1e-11)
+    step = 1e-5
+    for _ in range(5):
+        a, b = rng.normal(size=(2, posterior.size))
+        above, below = posterior.evaluate(theta + step * a), posterior.evaluate(theta - step * a)
+        np.testing.assert_allclose(found.gradient @ a, (above.value - below.value) / (2 * step), rtol=1e-6, atol=1e-6)
+        Ha, Hb = posterior.hessian_product(theta, a), posterior.hessian_product(theta, b)
+        np.testing.assert_allclose(Ha, (above.gradient - below.gradient) / (2 * step), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(a @ Hb, b @ Ha, rtol=1e-10)
+    np.testing.assert_allclose(posterior.log_likelihood(theta), found.log_likelihood, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("Y", [2, 3])
+def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):
+    posterior = random_posterior(rng, workers, KINDS[kinds], Y, sequences=30, forbid=kinds == "all")
+    found = [solver(posterior, np.zeros(posterior.size), Run(1e-6, 3000)) for solver in SOLVERS.values()]
+    for result in found:
+        assert result.reason == CERTIFIED
+        assert all(result.lower <= other.value * (1 + 1e-12) for other in found)
+    np.testing.assert_allclose([result.value for result in found], found[0].value, rtol=2e-6)
+
+
+def test_forbidden_transitions_stay_where_they_are(rng, workers):
+    """They have probability zero, so nothing pulls at them but the prior."""
+    posterior = random_posterior(rng, workers, (NODE, EDGE, EDGE2), 3, sequences=20, forbid=True)
+    found = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-8, 3000))
+    edges = posterior.edges_of(found.theta)
+    assert edges.transitions[0, 1] == 0 and edges.start[1] == 0
+    assert (edges.triples[0, 1] == 0).all() and (edges.triples[:, 0, 1] == 0).all()
+    assert np.isneginf(posterior.potentials_of(found.theta).transitions[0, 1])
+
+
+def test_blocks_of_edges_that_look_at_the_input(rng, workers):
+    """Sequences of two positions have one pair each: there the block is that of the exact Hessian."""
+    Y, S = 3, 6
+    problem = Problem(rng.integers(0, Y, 2 * S).astype(np.int32), np.arange(0, 2 * S + 1, 2), rng.random(S) + 0.5, Y)
+    inputs = random_inputs(rng, 2 * S, 2, 2)
+    terms = [Cliques(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE, 3.0)]
+    posterior = Posterior(problem, terms, workers)
+    theta = rng.normal(size=posterior.size)
+    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
+    blocks = Blocks(posterior, theta)
+    own, pairs = posterior.blocks[0], slice(posterior.blocks[1].start, posterior.blocks[1].start + Y * Y)
+    v = rng.normal(size=own.stop)
+    np.testing.assert_allclose(blocks.product(0, v), dense[own, own] @ v, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.small[EDGE][: Y * Y, : Y * Y], dense[pairs, pairs], rtol=1e-9, atol=1e-11)
+
+
+def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
+    """Sequences of three positions have one triple each: diag p is above diag p - p p^T."""
+    Y, S = 2, 6
+    problem = Problem(rng.integers(0, Y, 3 * S).astype(np.int32), np.arange(0, 3 * S + 1, 3), rng.random(S) + 0.5, Y)
+    inputs = random_inputs(rng, 3 * S, 2, 2)
+    terms = [Cliques(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE2, 3.0)]
+    posterior = Posterior(problem, terms, workers)
+    theta = rng.normal(size=posterior.size)
+    own = posterior.blocks[1]
+    dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])[own, own]
+    difference = np.diag(Blocks(posterior, theta).small[EDGE2]) - dense
+    assert np.linalg.eigvalsh(difference).min() > -1e-12
+
+
+def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeypatch):
+    posterior = random_posterior(rng, workers, (NODE, EDGE), 3)
+    theta = rng.normal(size=posterior.size)
+    matrix = Blocks(posterior, theta).small[EDGE]
+    monkeypatch.setattr("kcrf_core.blocks.LARGEST_EDGE_BLOCK", 1)
+    diagonal = Blocks(posterior, theta).small[EDGE]
+    assert diagonal.shape == (len(matrix),)
+    assert np.linalg.eigvalsh(np.diag(diagonal) - matrix).min() > -1e-12
