@@ -17,7 +17,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
-KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select", "cut_off")
+KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select", "residual", "cut_off")
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
@@ -128,8 +128,15 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=click.Choice(["random", "greedy"]),
-        help="How pivots are chosen: drawn by what is left of the kernel, or where most is left. Default: random.",
+        type=click.Choice(["random", "greedy", "uniform", "kmeans"]),
+        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, or the middles of "
+        "clusters. Default: random.",
+    ),
+    click.option(
+        "--residual",
+        type=click.FloatRange(min=0, max=1, max_open=True),
+        metavar="R",
+        help="Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
     ),
     click.option(
         "--cut-off",

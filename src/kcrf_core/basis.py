@@ -1,12 +1,16 @@
 """Choosing pivots: which training inputs span a reduced feature map (Section 5.3).
 
-Both methods factorise K ~= G G^T column by column, K the kernel matrix of all training positions, and keep
+All methods factorise K ~= G G^T column by column, K the kernel matrix of all training positions, and keep
 d = diag(K) - diag(G G^T), what is left at each position. They differ in which position comes next:
 
     greedy    the largest d: incomplete Cholesky, the rule of the paper
     random    drawn with probability ~ d: randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2022), in
               blocks of proposals that are accepted or rejected so that the outcome is distributed as if
               drawn one by one (Epperly, Tropp, Webber 2024)
+    uniform   any, with equal probability
+    kmeans    the position nearest to the middle of each of M clusters, large clusters first
+
+The last two are the usual baselines: they do not look at what is left.
 
 All heavy work is matrix products over blocks of columns, and threads share the rows.
 """
@@ -17,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg import lapack, solve_triangular
 
 from .dataset import Inputs
@@ -28,6 +33,7 @@ DEFAULT_SIZE = 1000
 ROWS_PER_TASK = 2048
 GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
+KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
@@ -60,11 +66,15 @@ def choose_pivots(
     workers: Workers,
     dtype: np.dtype | type = np.float32,
     progress: Callable[[int, int], None] | None = None,
+    residual: float = 0.0,
 ) -> Basis:
-    """Up to `size` pivots by a method of `METHODS`; fewer where the kernel's rank is reached before."""
+    """Up to `size` pivots by a method of `METHODS`.
+
+    Fewer where the kernel's rank is reached before, or where no more than the part `residual` of the trace is left.
+    """
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}' to choose pivots (one of {', '.join(METHODS)})")
-    factor = _Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress)
+    factor = _Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
     METHODS[method](factor, rng)
     if not factor.chosen:
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
@@ -82,8 +92,10 @@ class _Factorisation:
         workers: Workers,
         dtype: np.dtype,
         progress: Callable[[int, int], None] | None,
+        enough: float = 0.0,
     ):
         self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
+        self._enough = enough  # part of the trace that may be left
         self.diagonal = kernel.diagonal(inputs)  # [N]
         self.residual = self.diagonal.copy()  # [N] d
         self.floor = FLOORS[dtype] * float(self.diagonal.mean())
@@ -93,6 +105,9 @@ class _Factorisation:
         self.curve = [float(self.diagonal.sum())]
         self._tasks = ranges(len(inputs), ROWS_PER_TASK)
         self._progress = progress
+
+    def done(self) -> bool:
+        return len(self.chosen) >= self.size or self.curve[-1] <= self._enough * self.curve[0]
 
     def residual_columns(self, rows: np.ndarray) -> np.ndarray:
         """Columns of K - G G^T at the given positions, [N, b]."""
@@ -143,9 +158,13 @@ class _Factorisation:
         rows = np.array(self.chosen, dtype=np.int64)
         part = self.inputs.take(rows)
         kept = _independent(gram(self.kernel, part, part), self.floor)
+        # The last block may have brought more than it takes to leave no more than enough.
+        needed = int(np.searchsorted(-np.array(self.curve), -self._enough * self.curve[0]))
+        kept = kept[kept < needed]
+        residual = self.residual + np.square(self.G[:, needed : len(rows)], dtype=np.float64).sum(axis=1)
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
-        return Basis(rows[kept], self.residual, self.curve[0], curve)
+        return Basis(rows[kept], residual, self.curve[0], curve)
 
 
 def _independent(K: np.ndarray, floor: float) -> np.ndarray:
@@ -169,7 +188,7 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
     The residual columns of the likeliest next pivots are worked out together. As long as the largest
     residual is one of theirs it is taken, which makes the order exactly that of one at a time.
     """
-    while len(factor.chosen) < factor.size:
+    while not factor.done():
         room = factor.size - len(factor.chosen)
         count = min(GREEDY_BLOCK, len(factor.residual))
         candidates = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
@@ -201,23 +220,68 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
 
 def _random(factor: _Factorisation, rng: np.random.Generator) -> None:
     """Positions drawn with probability proportional to the residual, in blocks with rejection."""
-    while len(factor.chosen) < factor.size:
+    while not factor.done():
         open_rows = np.flatnonzero(factor.residual > factor.floor)
         if not len(open_rows):
             return
         d = factor.residual[open_rows]
         block = min(RANDOM_BLOCK, max(8, factor.size // 10))
         proposals = open_rows[rng.choice(len(open_rows), block, p=d / d.sum())]
-        accepted, triangle = _accept(factor, proposals, rng)
-        if accepted:
-            factor.append(accepted, factor.residual_columns(np.array(accepted)), triangle)
+        _take(factor, proposals, rng.random(block))
 
 
-def _accept(factor: _Factorisation, proposals: np.ndarray, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
-    """Go through proposals in order; keep each with probability (residual now) / (residual when drawn)."""
+def _uniform(factor: _Factorisation, rng: np.random.Generator) -> None:
+    """Positions in any order; those that add nothing are passed over."""
+    _take_in_order(factor, rng.permutation(len(factor.inputs)))
+
+
+def _kmeans(factor: _Factorisation, rng: np.random.Generator) -> None:
+    """Medoids of clusters in the kernel's feature space, which a few pivots stand for."""
+    N, workers = len(factor.inputs), factor.workers
+    small = _Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), workers, factor.dtype, None)
+    _random(small, rng)
+    phi = small.G[:, : len(small.chosen)]  # [N, m]
+    clusters = min(factor.size, N)
+    centres = phi[rng.choice(N, clusters, replace=False)].astype(np.float64)
+    nearest, distance = np.empty(N, dtype=np.int64), np.empty(N)
+    for _ in range(KMEANS_ROUNDS):
+        halves, transposed = np.square(centres).sum(axis=1) / 2, centres.T.astype(phi.dtype)
+
+        def task(part: slice, halves: np.ndarray = halves, transposed: np.ndarray = transposed) -> None:
+            scores = phi[part] @ transposed - halves.astype(phi.dtype)
+            nearest[part] = scores.argmax(axis=1)
+            distance[part] = -scores.max(axis=1) + np.square(phi[part], dtype=np.float64).sum(axis=1) / 2
+
+        workers.run(task, ranges(N, ROWS_PER_TASK))
+        counts = np.bincount(nearest, minlength=clusters)
+        filled = counts > 0
+        members = scipy.sparse.csr_array((np.ones(N), (nearest, np.arange(N))), shape=(clusters, N))
+        centres[filled] = (members @ phi.astype(np.float64))[filled] / counts[filled, None]
+    order = np.lexsort((distance, nearest))
+    medoids = order[np.concatenate([[0], np.flatnonzero(np.diff(nearest[order])) + 1])]
+    _take_in_order(factor, medoids[np.argsort(-counts[nearest[medoids]], kind="stable")])
+
+
+def _take_in_order(factor: _Factorisation, rows: np.ndarray) -> None:
+    for part in ranges(len(rows), RANDOM_BLOCK):
+        if factor.done():
+            return
+        block = rows[part]
+        block = block[factor.residual[block] > factor.floor]
+        if len(block):
+            _take(factor, block, np.zeros(len(block)))
+
+
+def _take(factor: _Factorisation, proposals: np.ndarray, chances: np.ndarray) -> None:
+    accepted, triangle = _accept(factor, proposals, chances)
+    if accepted:
+        factor.append(accepted, factor.residual_columns(np.array(accepted)), triangle)
+
+
+def _accept(factor: _Factorisation, proposals: np.ndarray, chances: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """Go through proposals in order; keep each that has more than its chance of the residual when it was drawn."""
     H = factor.residual_block(proposals)
     drawn = factor.residual[proposals]
-    chances = rng.random(len(proposals))
     L = np.zeros_like(H)
     kept: list[int] = []  # places among the proposals
     room = factor.size - len(factor.chosen)
@@ -234,7 +298,7 @@ def _accept(factor: _Factorisation, proposals: np.ndarray, rng: np.random.Genera
     return [int(proposals[i]) for i in kept], L[kept, : len(kept)]
 
 
-METHODS = {"greedy": _greedy, "random": _random}
+METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": _kmeans}
 
 
 def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:

@@ -18,7 +18,7 @@ NUMBER_TRANSFORMS = ("length", "position", "frequency")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 KERNELS = ("linear", "poly", "rbf")
 MAPS = ("auto", "explicit", "reduced", "full")
-SELECTIONS = ("random", "greedy")
+SELECTIONS = ("random", "greedy", "uniform", "kmeans")
 TERMS = ("node", "edge-x", "edge", "edge2")
 MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
 SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
@@ -58,6 +58,7 @@ class MapConfig:
     type: str = AUTO
     size: int | None = None  # None: DEFAULT_SIZE of the basis module
     select: str = "random"
+    residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
     cut_off: int = 1  # explicit poly: conjunctions in fewer training positions are left out
 
 

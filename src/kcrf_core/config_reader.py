@@ -297,13 +297,14 @@ def _parse_map(section: _Section) -> MapConfig:
     kind = section.get("type", values.choice(*MAPS), AUTO)
     size = section.get("size", values.automatic(values.integer(1)))
     select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
+    residual = section.get("residual", values.fraction, MapConfig().residual)
     cut_off = section.get("cut_off", values.integer(1), MapConfig().cut_off)
     section.finish()
     if size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
     if cut_off > 1 and kind in ("reduced", "full"):
         raise section.error("cut_off", f"'cut_off' does not belong to the map '{kind}'")
-    return MapConfig(kind, size, select, cut_off)
+    return MapConfig(kind, size, select, residual, cut_off)
 
 
 def _parse_training(section: _Section) -> TrainingConfig:

@@ -61,6 +61,13 @@ def not_negative(value: Any) -> float:
     return number
 
 
+def fraction(value: Any) -> float:
+    number = finite(value)
+    if not 0 <= number < 1:
+        raise ConfigError(f"must be at least 0 and below 1, not {value}")
+    return number
+
+
 def integer(least: int, most: int | None = None) -> Callable[[Any], int]:
     def convert(value: Any) -> int:
         number = finite(value)

@@ -166,7 +166,7 @@ def _select(
         observer.stage("choosing pivots", min(size, len(inputs)))
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(
-            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots
+            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
         )
         how = term.map.select
     observer.note(

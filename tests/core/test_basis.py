@@ -34,7 +34,7 @@ def test_greedy_takes_the_largest_residual(rng, workers):
     np.testing.assert_allclose(found.residual, residual, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["greedy", "random"])
+@pytest.mark.parametrize("method", list(basis.METHODS))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_residual_is_what_the_pivots_leave(rng, workers, method, dtype):
     inputs = random_inputs(rng, 150, 3, 3)
@@ -48,7 +48,7 @@ def test_residual_is_what_the_pivots_leave(rng, workers, method, dtype):
     assert (np.diff(found.curve) <= 0).all()
 
 
-@pytest.mark.parametrize("method", ["greedy", "random"])
+@pytest.mark.parametrize("method", list(basis.METHODS))
 def test_stops_at_the_rank(rng, workers, method):
     """A linear kernel on three columns has rank three, however many pivots are asked for."""
     inputs = random_inputs(rng, 60, 0, 3)
@@ -57,14 +57,14 @@ def test_stops_at_the_rank(rng, workers, method):
     np.testing.assert_allclose(found.residual, 0, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["greedy", "random"])
+@pytest.mark.parametrize("method", list(basis.METHODS))
 def test_repeated_rows_are_chosen_once(rng, workers, method):
     inputs = random_inputs(rng, 12, 2, 2).take(np.arange(60) % 12)
     found = choose(method, inputs, KERNEL, 60, workers)
     assert len(set((found.rows % 12).tolist())) == len(found.rows) <= 12
 
 
-@pytest.mark.parametrize("method", ["greedy", "random"])
+@pytest.mark.parametrize("method", list(basis.METHODS))
 def test_threads_do_not_change_the_choice(rng, method):
     inputs = random_inputs(rng, 5000, 3, 2)
     found = []
@@ -139,3 +139,25 @@ def test_dependent_pivots_go_and_the_curve_stays_true(rng, workers):
         for m in (1, 3, 8):
             left = true_residual(KERNEL, twins, found.rows[:m]).sum()
             np.testing.assert_allclose(found.curve[m], left, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("method", list(basis.METHODS))
+def test_stops_when_enough_is_explained(rng, workers, method):
+    """As few pivots as leave no more than the part asked for."""
+    inputs = random_inputs(rng, 300, 3, 3)
+    make = np.random.default_rng(0)
+    found = basis.choose_pivots(method, inputs, KERNEL, 250, make, workers, np.float64, residual=0.3)
+    left = found.curve / found.trace
+    assert left[-1] <= 0.3 < left[-2]
+    np.testing.assert_allclose(left[-1], true_residual(KERNEL, inputs, found.rows).sum() / found.trace, rtol=1e-6)
+
+
+def test_looking_at_what_is_left_pays(rng, workers):
+    """At equal size, drawing by the residual leaves less than drawing blindly, where some inputs are rare."""
+    inputs = random_inputs(rng, 1000, 3, 2)
+    inputs.real[:900] *= 0.05  # most positions are nearly alike
+    left = {
+        method: np.mean([choose(method, inputs, KERNEL, 60, workers, seed).residual.sum() for seed in range(3)])
+        for method in ("random", "uniform")
+    }
+    assert left["random"] < 0.9 * left["uniform"]
