@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from .config import FeatureConfig
+from .conjunctions import LARGEST_DEGREE, Conjunctions, squared_weights
 from .dataset import NOTHING, UNSEEN, Inputs
 from .encoding import Encoding
 from .features import (
@@ -198,3 +199,32 @@ def _conjunction_codes(source: ConjunctionFeature, w: int, target: ConjunctionFe
         for part, to_part, part_codes in zip(source.parts, target.parts, codes, strict=True)
     ]
     return target.numbered(translated, to_w)
+
+
+def shared_conjunctions(
+    source: Conjunctions, target: Conjunctions, columns: np.ndarray
+) -> tuple[scipy.sparse.csr_array, int]:
+    """What W / n of the target's columns scores in the source's columns, [D, D'], and how many conjunctions both have.
+
+    `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
+    w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.
+    """
+    digits, rest = np.empty((len(source.keys), LARGEST_DEGREE), dtype=np.int64), source.keys  # features plus one
+    for place in reversed(range(LARGEST_DEGREE)):
+        rest, digits[:, place] = np.divmod(rest, source.base)
+    features = np.concatenate([[0], np.where(columns >= 0, columns + 1, -1)])[digits]  # [Q, 3], 0 for none
+    sizes = (features > 0).sum(axis=1)
+    known = (features >= 0).all(axis=1) & (sizes <= target.kernel.degree)
+    features.sort(axis=1)
+    wanted = np.zeros(len(features), dtype=np.int64)
+    for digit in features.T:
+        wanted = wanted * target.base + digit
+    order = np.argsort(target.keys)
+    place = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
+    found = order[place] if len(order) else place
+    known &= target.keys[found] == wanted if len(order) else False
+    squares = squared_weights(target.kernel)[np.minimum(sizes, target.kernel.degree)]
+    rows = source.columns[known]
+    shares = squares[known] / source.norms[rows]
+    shape = (source.size, target.size)
+    return scipy.sparse.csr_array((shares, (rows, target.columns[found[known]])), shape=shape), int(known.sum())

@@ -27,11 +27,11 @@ from .encoding import Encoding
 from .errors import ConfigError, FileFormatError, NumericError
 from .fitted_terms import FittedTerm
 from .maps import ReducedMap
-from .model import ExplicitTerm, Model, Term
+from .model import ConjunctionTerm, ExplicitTerm, Model, Term
 from .observer import Observer
 from .posterior import EDGE2, NODE, Posterior
 from .problem import gathered, score_columns, spread
-from .translation import translation
+from .translation import shared_conjunctions, translation
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,11 @@ class WarmStart:
             elif old is not None and isinstance(term.map, ReducedMap):
                 posterior.weights_of(out, j)[:] = self._projected(encoding, term, old, labels)
                 told.append(f"term {term.name} at its {term.map.size:,} pivots")
-            elif isinstance(old, ExplicitTerm):
+            elif isinstance(old, ConjunctionTerm) and term.conjunctions is not None:
+                weights, taken = self._conjunctions(encoding, term, old, labels)
+                posterior.weights_of(out, j)[:] = weights
+                told.append(f"term {term.name} with {taken:,} of {len(term.conjunctions.keys):,} conjunctions")
+            elif isinstance(old, ExplicitTerm) and term.conjunctions is None:
                 weights, taken = self._explicit(encoding, term, old, labels)
                 posterior.weights_of(out, j)[:] = weights
                 told.append(f"term {term.name} with {taken:,} of {len(weights):,} features")
@@ -149,6 +153,14 @@ class WarmStart:
         values = np.zeros((len(pivots), labels.columns(old.type)))
         old.add_scores(pivots, values)
         return solve_triangular(term.map.triangle, labels.weights(values, old.type), lower=True, check_finite=False)
+
+    def _conjunctions(
+        self, encoding: Encoding, term: FittedTerm, old: ConjunctionTerm, labels: _Labels
+    ) -> tuple[np.ndarray, int]:
+        """W [D, columns], and how many conjunctions the model knew."""
+        between = translation(encoding, term.features, self.model.encoding, old.features)
+        shares, taken = shared_conjunctions(term.conjunctions, old.conjunctions, between.explicit_columns()[0])
+        return labels.weights(shares @ old.weights, old.type), taken
 
     def _explicit(
         self, encoding: Encoding, term: FittedTerm, old: ExplicitTerm, labels: _Labels

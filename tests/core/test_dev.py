@@ -12,6 +12,7 @@ from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
 from kcrf_core.dev import DevScore
 from kcrf_core.encoding import fit_encoding
+from kcrf_core.model import ConjunctionTerm
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
 from kcrf_core.training import train
@@ -59,6 +60,15 @@ def test_figures_are_those_of_the_model_written(rng, options, labels):
     np.testing.assert_allclose(found.log_probability, np.log(node[range(len(gold)), gold]).mean(), rtol=1e-9)
     assert scores.taken[-1].score.accuracy == found.accuracy
     assert model.info["training"]["dev"]["accuracy"] == found.accuracy
+
+
+def test_figures_of_conjunctions(rng):
+    corpus, dev = toy_corpus(rng, 40), toy_corpus(rng, 30)
+    corpus, dev = (Corpus("words", one.columns[::2], one.offsets, one.lines) for one in (corpus, dev))
+    model, report, scores = run(corpus, dev, {"kernel": "poly", "degree": 2} | LOOSE)
+    assert isinstance(model.terms[0], ConjunctionTerm)
+    assert report.dev.score.accuracy == scored(model, dev).accuracy == scores.taken[-1].score.accuracy
+    np.testing.assert_allclose(scores.taken[-1].score.log_probability, report.dev.score.log_probability, rtol=1e-9)
 
 
 def test_watching_changes_nothing(rng):

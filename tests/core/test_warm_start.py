@@ -10,6 +10,7 @@ from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
+from kcrf_core.model import ConjunctionTerm
 from kcrf_core.observer import Observer
 from kcrf_core.translation import translation
 from kcrf_core.warm_start import WarmStart
@@ -171,6 +172,33 @@ def test_forbidden_transitions_count_as_zero(rng):
     model, report = fit(corpus, TIGHT, start=WarmStart(old))
     assert np.isfinite(model.edges.transitions).all()
     np.testing.assert_allclose(report.result.value, fit(corpus, TIGHT)[1].result.value, rtol=2e-7)
+
+
+WORDS = {"features": [{"column": "c0"}]}
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (3, 3), (3, 2), (2, 3)])
+def test_conjunctions_are_found_again_by_their_features(rng, before, after):
+    """The scores of the start are those of the model at every training position, merged columns or not."""
+    corpus = toy_corpus(rng, 40)
+    part = corpus.subset(range(30))
+    old, _ = fit(part, {"kernel": "poly", "degree": before, "sigma2": 1.0}, WORDS)
+    assert isinstance(old.terms[0], ConjunctionTerm)
+    options = {"kernel": "poly", "degree": after, "sigma2": 1.0, "max_passes": 1, "precision": "double"}
+    model, _ = fit(corpus, options, WORDS, start=WarmStart(old))
+    expected, scores = (one.potentials(one.encoding.encode(part))[0] for one in (old, model))
+    if after >= before:
+        np.testing.assert_allclose(centred(scores), centred(expected), atol=1e-6)
+    else:  # what three features say together is lost
+        assert np.corrcoef(scores.ravel(), expected.ravel())[0, 1] > 0.9
+
+
+def test_conjunctions_with_the_same_data_need_hardly_a_pass(rng):
+    corpus = toy_corpus(rng, 40)
+    old, first = fit(corpus, {"kernel": "poly"} | TIGHT, WORDS)
+    notes = Notes()
+    _, again = fit(corpus, {"kernel": "poly"} | TIGHT, WORDS, start=WarmStart(old), observer=notes)
+    assert again.result.passes <= 3 < first.result.passes and "conjunctions" in notes.about("starting")[0]
 
 
 def test_it_says_what_is_new(rng):
