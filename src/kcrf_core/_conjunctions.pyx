@@ -1,8 +1,8 @@
 """Conjunctions of the features of a row, numbered by an open-addressing hash table.
 
-A row of binary features a < b < c < ... has the conjunctions {}, {a}, {a, b}, {a, b, c}, ... up to `degree` features. The key
-of a conjunction is its features plus one as digits in base `base`, which exceeds every one of them: 0 for the empty
-one, and exact as long as base^degree fits 63 bits.
+A row of binary features a < b < c < ... has the conjunctions {}, {a}, {a, b}, {a, b, c}, ... up to `degree` features.
+The key of a conjunction is its features plus one as digits in base `base`, which exceeds every one of them: 0 for the
+empty one, and exact as long as base^degree fits 63 bits.
 
 A table is two arrays: `keys` [capacity], in the order in which they were first seen, and `slots` [power of two],
 numbers of keys or -1. Functions allocate nothing; where a table is full they return, for the caller to make it larger.
