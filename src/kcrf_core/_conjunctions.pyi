@@ -11,3 +11,7 @@ def add_scores(
     indptr: ndarray, indices: ndarray, degree: int, base: int, keys: ndarray, slots: ndarray, columns: ndarray,
     squares: ndarray, W: ndarray, out: ndarray,
 ) -> None: ...  # fmt: skip
+def known_rows(
+    indptr: ndarray, indices: ndarray, degree: int, base: int, keys: ndarray, slots: ndarray, ends: ndarray,
+    out: ndarray,
+) -> None: ...  # fmt: skip

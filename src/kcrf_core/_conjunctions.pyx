@@ -198,3 +198,43 @@ def add_scores(
                             two * base + indices[k] + 1, squares[3], &keys[0], &slots[0], mask, &columns[0],
                             &W[0, 0], C, target,
                         )
+
+
+def known_rows(
+    const int64[::1] indptr,           # [n+1]
+    const int[::1] indices,            # [nnz] features of each row, ascending
+    int degree,
+    int64 base,
+    const int64[::1] keys,             # [Q]
+    const int[::1] slots,
+    const int64[::1] ends,             # [n+1] where the conjunctions of each row go
+    int[::1] out,                      # [E] out: their numbers, -1 for those not in the table
+):
+    """Numbers of the conjunctions of rows, in the order of `number_rows`."""
+    cdef Py_ssize_t t, i, j, k, last, at
+    cdef uint64 place, mask = slots.shape[0] - 1
+    cdef int64 one, two
+    if keys.shape[0] == 0:
+        out[:] = -1
+        return
+    with nogil:
+        for t in range(indptr.shape[0] - 1):
+            at = ends[t]
+            last = indptr[t + 1]
+            out[at] = <int>find(0, &keys[0], &slots[0], mask, &place)
+            at += 1
+            for i in range(indptr[t], last):
+                one = indices[i] + 1
+                out[at] = <int>find(one, &keys[0], &slots[0], mask, &place)
+                at += 1
+                if degree < 2:
+                    continue
+                for j in range(i + 1, last):
+                    two = one * base + indices[j] + 1
+                    out[at] = <int>find(two, &keys[0], &slots[0], mask, &place)
+                    at += 1
+                    if degree < 3:
+                        continue
+                    for k in range(j + 1, last):
+                        out[at] = <int>find(two * base + indices[k] + 1, &keys[0], &slots[0], mask, &place)
+                        at += 1

@@ -70,8 +70,14 @@ def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 def conjunction_count(inputs: Inputs, degree: int) -> int:
     """How many conjunctions the rows have, each counted once for every row."""
-    lengths = np.diff(_features(inputs)[0])
-    return int(sum(_choose(lengths, j).sum() for j in range(degree + 1)))
+    return int(_row_ends(_features(inputs)[0], degree)[-1])
+
+
+def _row_ends(indptr: np.ndarray, degree: int) -> np.ndarray:
+    """Where the conjunctions of each row end, [n+1], for rows of features."""
+    lengths = np.diff(indptr)
+    per_row = sum(_choose(lengths, j) for j in range(degree + 1))
+    return np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
 
 
 def _choose(n: np.ndarray, j: int) -> np.ndarray:
@@ -106,6 +112,27 @@ class Conjunctions:
         if len(self.keys) and (self.keys.min() < 0 or self.columns.min() < 0 or self.columns.max() >= self.size):
             raise ValueError("conjunctions out of range")
         _ = self._slots
+
+    def squares(self) -> np.ndarray:
+        """Squared weight of each conjunction, [Q]."""
+        sizes = np.searchsorted([1, self.base, self.base**2], self.keys, side="right")  # features of each
+        return squared_weights(self.kernel)[sizes]
+
+    def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
+        """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
+        indptr, indices = _features(inputs)
+        ends = _row_ends(indptr, self.kernel.degree)
+        numbers = np.empty(ends[-1], dtype=np.int32)
+        degree, base = self.kernel.degree, self.base
+        _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
+        known = numbers >= 0
+        row_ends = np.concatenate([[0], np.cumsum(known)])[ends]
+        numbers = numbers[known]
+        columns = self.columns[numbers]
+        values = self.squares()[numbers] / self.norms[columns]
+        phi = scipy.sparse.csr_array((values, columns, row_ends), shape=(len(indptr) - 1, self.size))
+        phi.sum_duplicates()
+        return phi
 
     def add_scores(self, inputs: Inputs, weights: np.ndarray, out: np.ndarray) -> None:
         """out += Phi W for weights W [D, C] divided by the columns' norms."""
@@ -147,9 +174,7 @@ def find_conjunctions(
         raise ConfigError(f"map 'explicit' cannot hold this polynomial kernel: {reason}; 'reduced' can")
     base = feature_base(inputs)
     indptr, indices = _features(inputs)
-    lengths = np.diff(indptr)
-    per_row = sum(_choose(lengths, j) for j in range(kernel.degree + 1))
-    ends = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
+    ends = _row_ends(indptr, kernel.degree)
     keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends)
     hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
     _conjunctions.add_supports(ends, numbers, hashes, counts)
@@ -170,7 +195,7 @@ def find_conjunctions(
     present = entries >= 0
     row_ends = np.concatenate([[0], np.cumsum(present)])[ends]
     entries = entries[present]
-    phi = scipy.sparse.csr_array((norms[entries], entries, row_ends), shape=(len(lengths), len(leaders)))
+    phi = scipy.sparse.csr_array((norms[entries], entries, row_ends), shape=(len(indptr) - 1, len(leaders)))
     return Conjunctions(kernel, base, keys[kept], columns, norms), phi
 
 

@@ -46,6 +46,8 @@ def test_inner_products_are_kernel_values(rng, kernel, merge, bag):
     out = np.zeros((15, 3))
     found.add_scores(others, (phi.T @ A) / found.norms[:, None], out)
     np.testing.assert_allclose(out, gram(kernel, others, inputs) @ A, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.rows(inputs).toarray(), phi.toarray(), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose((found.rows(others) @ phi.T).toarray(), gram(kernel, others, inputs), atol=1e-12)
     assert phi.nnz <= conjunction_count(inputs, kernel.degree)
 
 
@@ -130,4 +132,4 @@ def test_no_rows_and_no_features(rng):
     assert phi.shape == (0, 0)
     out = np.zeros((10, 2))
     found.add_scores(inputs, np.zeros((0, 2)), out)
-    assert (out == 0).all()
+    assert (out == 0).all() and found.rows(inputs).shape == (10, 0)
