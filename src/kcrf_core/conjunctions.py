@@ -144,22 +144,6 @@ class Conjunctions:
         )
 
 
-class ConjunctionScores:
-    """The map on new data, for its scores only: conjunctions are looked up as a model does, no matrix is laid out."""
-
-    dense_size = 0
-
-    def __init__(self, conjunctions: Conjunctions, inputs: Inputs):
-        self._conjunctions, self._inputs = conjunctions, inputs
-        self.size = conjunctions.size
-
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        return np.ascontiguousarray(W / self._conjunctions.norms[:, None], dtype=dtype)
-
-    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
-        self._conjunctions.add_scores(self._inputs.take(rows), prepared, out)
-
-
 def _empty_slots(keys: int) -> np.ndarray:
     """Slots for that many keys, at most half of them full."""
     return np.full(max(_FIRST_SLOTS, 1 << (2 * keys).bit_length()), -1, dtype=np.int32)

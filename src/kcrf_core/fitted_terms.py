@@ -11,7 +11,7 @@ from . import basis as pivot_selection
 from . import certificates
 from .archives import StoredBasis, TermBasis
 from .config import Config, TermConfig
-from .conjunctions import Conjunctions, ConjunctionScores, conjunction_count, find_conjunctions, why_not
+from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
@@ -48,10 +48,10 @@ class FittedTerm:
         """Mean of k(x, x): sigma2 times this is the prior variance of a score."""
         return 1.0 if self.map is None else self.map.mean_diagonal()
 
-    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap | ConjunctionScores:
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         """The same map on other data."""
         if self.conjunctions is not None:
-            return ConjunctionScores(self.conjunctions, inputs)
+            return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
         if self.basis is None:
             return ExplicitMap.of(inputs, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
