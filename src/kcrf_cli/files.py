@@ -102,6 +102,24 @@ def prepare(
     return Prepared(encoding, dataset, config, basis)
 
 
+def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> Dataset:
+    """Labelled data to score by, encoded like the training data, whose name is `data`."""
+    from kcrf_core.archives import load_dataset
+    from kcrf_core.formats import read_corpus
+
+    if is_archive(path):
+        stored = load_dataset(path)
+        if not stored.encoding.same_as(encoding):
+            hint = f"featurize it with --like {data}" if is_archive(data) else "give it as text"
+            raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
+        dataset = stored.dataset
+    else:
+        dataset = encoding.encode(read_corpus(path, format_ or encoding.format))
+    if dataset.labels is None:
+        raise DataError("no labels to score by (--dev)", path)
+    return dataset
+
+
 ENCODING_PARTS = ("columns", "window", "min_count", "features")
 
 

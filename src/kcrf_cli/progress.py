@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from kcrf_core.dev import DevProgress
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.prior_search import ALL_TERMS
 from kcrf_core.solvers import Progress
@@ -20,6 +21,7 @@ class Talk(Observer):
         self._watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar: Any = None
         self._name = ""
+        self._dev = ""
 
     def note(self, text: str) -> None:
         self.close()
@@ -42,8 +44,11 @@ class Talk(Observer):
     def passed(self, progress: Progress) -> None:
         if self._bar is not None:
             gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
-            self._bar.set_postfix_str(f"P {progress.value:.6g}, certified gap {gap}", refresh=False)
+            self._bar.set_postfix_str(f"P {progress.value:.6g}, certified gap {gap}{self._dev}", refresh=False)
             self._bar.update(progress.passes - self._bar.n)
+
+    def scored(self, progress: DevProgress) -> None:
+        self._dev = f", dev {100 * progress.score.accuracy:.2f} %"
 
     def tried(self, trial: Trial) -> None:
         if trial.term == ALL_TERMS:

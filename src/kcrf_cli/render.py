@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.evaluation import Evaluation, Score
     from kcrf_core.training import Report
 
@@ -82,6 +83,7 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
+        "best": f"kept what labels DEV best, not the optimum that was certified (tolerance {tolerance:g})",
     }
     sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
     lines = [
@@ -91,6 +93,8 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
     if report.outside > 0:
         kind = "at most" if report.certify == "exact" else "estimate"
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
+    if report.dev is not None:
+        lines.append("  " + dev_text(report.dev))
     columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
     lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
     work = [f"{result.passes} passes"]
@@ -102,6 +106,21 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         work.append(f"peak memory {memory / 2**20:.0f} MiB")
     lines.append("  " + ", ".join(work))
     return lines
+
+
+def dev_text(dev: DevReport) -> str:
+    """Held-out figures of the model written, and of better ones that were passed by."""
+    parts = [_dev_figures(dev.score)]
+    if dev.keep == "best":
+        parts.append(f"the best on the way (pass {dev.best_pass})")
+    elif dev.best.accuracy > dev.score.accuracy:
+        parts.append(f"best on the way {percent(dev.best.accuracy)} % (pass {dev.best_pass}; --keep best)")
+    return f"dev: {'; '.join(parts)}"
+
+
+def _dev_figures(score: DevScore) -> str:
+    spans = "" if score.f1 is None else f", span F1 {percent(score.f1)}"
+    return f"accuracy {percent(score.accuracy)} %, log p(label) {score.log_probability:.4f}{spans}"
 
 
 def gap_text(gap: float) -> str:

@@ -7,11 +7,16 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
+
+if TYPE_CHECKING:
+    from kcrf_core.dataset import Dataset
+
+    from .files import Prepared
 
 
 @click.command(short_help="Train a model.")
@@ -36,6 +41,30 @@ from . import options
     help="What could still be gained outside the pivots: an estimate, or a bound that takes all pairs of positions. "
     "Default: estimate.",
 )
+@click.option(
+    "--init",
+    type=click.Path(dir_okay=False),
+    metavar="MODEL",
+    help="Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is "
+    "given. Default: from zero.",
+)
+@click.option(
+    "--dev",
+    type=click.Path(allow_dash=True),
+    metavar="DEV",
+    help="Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
+)
+@click.option(
+    "--keep",
+    type=click.Choice(["last", "best"]),
+    help="Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
+)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.json
@@ -47,6 +76,10 @@ def train(
     format_: str | None,
     basis: str | None,
     certify: str,
+    init: str | None,
+    dev: str | None,
+    keep: str | None,
+    log: str | None,
     strict: bool,
     threads: int | None,
     as_json: bool,
@@ -64,49 +97,102 @@ def train(
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
     """
+    from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.training import train as fit
+    from kcrf_core.warm_start import WarmStart
 
     from . import render
-    from .files import check_writable, prepare, say, write_out
+    from .files import check_writable, load_dev, prepare, say, write_out
     from .progress import Talk
+    from .run_log import Both, RunLog, check_log
 
     began = time.perf_counter()
     options.resolve_c2(values)
-    check_writable(output, data, config, basis)
+    inputs = (data, config, basis, dev)
+    check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
+    check_log(log, output, as_json, init, *inputs)
+    if keep is not None and dev is None:
+        raise click.UsageError("--keep needs --dev, the data to judge by")
+    if data == dev == "-":
+        raise click.UsageError("DATA and --dev cannot both be read from stdin")
     chosen = options.given(
         values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
-    prepared = prepare(data, format_, config, chosen, basis)
-    for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
-        say(remark)
-    with Workers(threads) as workers, Talk(quiet) as talk, _stop_on_interrupt(talk.note) as interrupted:
-        model, report = fit(
-            prepared.encoding,
-            prepared.dataset,
-            prepared.config,
-            basis=prepared.basis,
-            workers=workers,
-            observer=talk,
-            interrupted=interrupted,
-            certify=certify,
-        )
-        talk.close()
-        model.save(output)
-    seconds = time.perf_counter() - began
+    with RunLog(log) as run_log:
+        earlier = None if init is None else Model.load(init)
+        prepared = prepare(data, format_, config, chosen, basis)
+        start = None
+        if earlier is not None:
+            start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
+            start.check_columns(prepared.encoding)
+        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
+        run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
+        with Workers(threads) as workers, Talk(quiet) as talk:
+            observer = Both(talk, run_log)
+            for remark in _remarks(prepared, dev_set):
+                observer.note(remark)
+            with _stop_on_interrupt(observer.note) as interrupted:
+                model, report = fit(
+                    prepared.encoding,
+                    prepared.dataset,
+                    prepared.config,
+                    basis=prepared.basis,
+                    workers=workers,
+                    observer=observer,
+                    interrupted=interrupted,
+                    certify=certify,
+                    start=start,
+                    dev=dev_set,
+                    keep=keep or "last",
+                )
+                talk.close()
+                model.save(output)
+        seconds = time.perf_counter() - began
+        figures = {**report.to_dict(), "seconds": seconds, "peak_memory": render.peak_memory()}
+        run_log.end(figures)
     if as_json:
-        figures = {"schema": 1, **report.to_dict(), "seconds": seconds, "peak_memory": render.peak_memory()}
-        write_out(render.as_json(figures))
+        write_out(render.as_json({"schema": 1, **figures}))
     if not quiet:
         for line in render.report_lines(report, prepared.config.training.tolerance, seconds):
             say(line)
+    run_log.check()
     if report.result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     if strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
 
         raise NumericError(f"not certified to {prepared.config.training.tolerance:g} (--strict); {output} was written")
+
+
+def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | None]) -> dict[str, Any]:
+    """What a log begins with."""
+    from kcrf_core._version import __version__
+
+    dataset, training = prepared.dataset, prepared.config.training
+    return {
+        "version": __version__,
+        **names,
+        "seed": training.seed,
+        "sequences": dataset.sequences,
+        "positions": dataset.positions,
+        "labels": list(prepared.encoding.labels),
+        "dev_sequences": None if dev is None else dev.sequences,
+        "dev_positions": None if dev is None else dev.positions,
+        "configuration": prepared.config.to_dict(),
+    }
+
+
+def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
+    """What to say before work begins."""
+    out = prepared.encoding.remarks(prepared.dataset)
+    if dev is not None:
+        unknown = int((dev.labels < 0).sum())
+        out.append(f"dev: {dev.sequences:,} sequences, {dev.positions:,} positions")
+        if unknown:
+            out[-1] += f"; {unknown:,} labels that DATA does not have count as wrong"
+    return out
 
 
 @contextlib.contextmanager

@@ -180,7 +180,7 @@ def evaluate(
         labels=_scores(alphabet, gold_counts, predicted_counts, correct),
         confusion=confusion,
         scheme=scheme,
-        spans=None if scheme is None else _span_scores(alphabet, gold_codes, predicted_codes, offsets),
+        spans=None if scheme is None else span_scores(alphabet, gold_codes, predicted_codes, offsets),
     )
 
 
@@ -198,9 +198,10 @@ def _encode(labels: Sequence[str], code: dict[str, int]) -> np.ndarray:
     return np.fromiter(map(code.__getitem__, labels), dtype=np.int64, count=len(labels))  # [N]
 
 
-def _span_scores(
+def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
 ) -> SpanScores:
+    """Scores of the spans that two labellings [N] make, whose codes number the labels of `alphabet`."""
     finder = SpanFinder(alphabet)
     K = len(finder.types)
     gold_starts, gold_ends, gold_types = finder.find(gold_codes, offsets)

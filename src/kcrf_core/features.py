@@ -192,35 +192,38 @@ class ConjunctionFeature:
         return [len(stages[-1]) for stages in self.keys]
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
-        missing = UNSEEN if self.complete else NOTHING
-        out = []
-        for offset, stages in zip(self.config.window, self.keys, strict=True):
-            codes, gone = _part_codes(self.config, self.parts, offset, columns)
-            combined = codes[0].astype(np.int64)
-            for (part, part_codes), keys in zip(zip(self.parts[1:], codes[1:], strict=True), stages, strict=True):
-                wanted = combined * _part_size(part, self.config) + part_codes
-                place = np.searchsorted(keys, wanted)
-                place[place == len(keys)] = 0
-                found = (keys[place] == wanted) if len(keys) else np.zeros(len(wanted), bool)
-                gone |= ~found
-                combined = place
-            out.append(np.where(gone, missing, combined).astype(np.int32))
-        return out
+        return [
+            self.numbered(_part_codes(self.config, self.parts, offset, columns)[0], w)
+            for w, offset in enumerate(self.config.window)
+        ]
+
+    def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
+        """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
+        combined = codes[0].astype(np.int64)
+        gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
+        for (part, part_codes), keys in zip(zip(self.parts[1:], codes[1:], strict=True), self.keys[w], strict=True):
+            wanted = combined * part_size(part, self.config) + part_codes
+            place = np.searchsorted(keys, wanted)
+            place[place == len(keys)] = 0
+            found = (keys[place] == wanted) if len(keys) else np.zeros(len(wanted), bool)
+            gone |= ~found
+            combined = place
+        return np.where(gone, UNSEEN if self.complete else NOTHING, combined).astype(np.int32)
 
 
-def _part_reach(config: FeatureConfig) -> int:
+def part_reach(config: FeatureConfig) -> int:
     return max(abs(offset + shift) for _, offset in config.parts for shift in config.window)
 
 
-def _part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
-    return len(part.vocabulary.values) + 2 * _part_reach(config)
+def part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
+    return len(part.vocabulary.values) + 2 * part_reach(config)
 
 
 def _part_codes(
     config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Codes of every part seen from each position, and where one of them has no value."""
-    reach, offsets = _part_reach(config), columns.corpus.offsets
+    reach, offsets = part_reach(config), columns.corpus.offsets
     codes = [
         shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
         for part, (_, offset) in zip(parts, config.parts, strict=True)
@@ -239,7 +242,7 @@ def fit_conjunction(
         codes, gone = _part_codes(config, parts, shift, columns)
         combined, stages = codes[0].astype(np.int64), []
         for part, part_codes in zip(parts[1:], codes[1:], strict=True):
-            wanted = combined * _part_size(part, config) + part_codes
+            wanted = combined * part_size(part, config) + part_codes
             last = len(stages) == len(parts) - 2
             seen, counts = np.unique(wanted[~gone], return_counts=True)
             if last and min_count > 1:

@@ -48,6 +48,14 @@ class FittedTerm:
         """Mean of k(x, x): sigma2 times this is the prior variance of a score."""
         return 1.0 if self.map is None else self.map.mean_diagonal()
 
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        """The same map on other data."""
+        if self.conjunctions is not None:
+            return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
+        if self.basis is None:
+            return ExplicitMap.of(inputs, dtype)
+        return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
+
     def to_model(self, weights: np.ndarray) -> Term:
         """With its weights [D, columns], as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)

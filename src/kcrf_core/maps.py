@@ -175,6 +175,14 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
         ) from None
 
 
+def _gram(inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type) -> np.ndarray:
+    """K_NB, [N, M]."""
+    prepared = Pivots(pivots, kernel, dtype)
+    K = np.empty((len(inputs), len(pivots)), dtype=dtype)
+    workers.run(lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK))
+    return K
+
+
 class ReducedMap:
     """K_NB against pivots B, whitened on the thin side."""
 
@@ -201,10 +209,15 @@ class ReducedMap:
         dtype: np.dtype | type,
         residual: np.ndarray | None = None,
     ) -> ReducedMap:
-        prepared = Pivots(pivots, kernel, dtype)
-        K = np.empty((len(inputs), len(pivots)), dtype=dtype)
-        workers.run(lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK))
+        K = _gram(inputs, kernel, pivots, workers, dtype)
         return cls(K, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual)
+
+    def of_inputs(
+        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
+    ) -> ReducedMap:
+        """The same map on other inputs, for its own kernel and pivots."""
+        K = _gram(inputs, kernel, pivots, workers, dtype)
+        return ReducedMap(K, self.triangle, kernel.diagonal(inputs), self._curve)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         """alpha = L^-T W: scores are k(x, B) alpha."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .solvers import Progress
+
+if TYPE_CHECKING:
+    from .dev import DevProgress
 
 
 @dataclass(frozen=True)
@@ -35,3 +39,6 @@ class Observer:
 
     def tried(self, trial: Trial) -> None:
         """One setting of sigma2, with held-out figures per position."""
+
+    def scored(self, progress: DevProgress) -> None:
+        """Held-out data was scored on the way."""

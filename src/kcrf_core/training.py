@@ -16,6 +16,7 @@ from .archives import StoredBasis, digest
 from .chain import Edges
 from .config import Config
 from .dataset import Dataset
+from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import DataError
 from .fitted_terms import DTYPES, fit_terms, outside_gain
@@ -28,6 +29,7 @@ from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .schemes import Transitions, allowed_transitions
 from .solvers import DEFAULT_SOLVER, SOLVERS, Run, SolverResult
+from .warm_start import WarmStart
 
 # The variance of scores where too little can be held out to choose one.
 FALLBACK_VARIANCE = 1.0
@@ -47,6 +49,7 @@ class Report:
     certify: str  # which of the two
     score_columns: int
     parameters: int
+    dev: DevReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -62,7 +65,7 @@ class Report:
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
             "parameters": self.parameters,
-        }
+        } | ({} if self.dev is None else {"dev": self.dev.to_dict()})
 
 
 def train(
@@ -75,11 +78,15 @@ def train(
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
     certify: str = "estimate",
+    start: WarmStart | None = None,
+    dev: Dataset | None = None,
+    keep: str = "last",
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
-    positions, "estimate" next to nothing.
+    positions, "estimate" next to nothing. `dev` is scored on the way; with `keep` "best" the parameters that label
+    it best come back instead of the last ones, with their own P and gap.
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
@@ -111,6 +118,8 @@ def train(
 
     # A term's own sigma2, else the one of the training section; None is to be chosen.
     given = {term.name: term.config.sigma2 or training.sigma2 for term in fitted}
+    if start is not None:
+        given |= start.known_sigma2(fitted, given, observer)
     free = {term.name: term.score_scale() for term in fitted if given[term.name] is None}
     sigma2 = {name: value for name, value in given.items() if value is not None}
     path: tuple[Trial, ...] = ()
@@ -125,9 +134,17 @@ def train(
             theta, path = chosen.theta, chosen.tried
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
     final = posterior(sigma2)
+    theta = np.zeros(final.size) if theta is None else theta
+    if start is not None:
+        theta = start.choose(encoding, fitted, final, theta, observer)
+    watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
     observer.stage("training")
-    run = Run(training.tolerance, training.max_passes, observer.passed, interrupted)
-    result = solve(final, np.zeros(final.size) if theta is None else theta, run)
+    observe = observer.passed if watch is None else watch.passed
+    result = solve(final, theta, Run(training.tolerance, training.max_passes, observe, interrupted))
+    if watch is not None:
+        result = watch.kept(result, final, training.tolerance)
+    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
+    model = Model(encoding, terms, final.potentials_of(result.theta))
     report = Report(
         result=result,
         sigma2=sigma2,
@@ -136,10 +153,10 @@ def train(
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
+        dev=None if watch is None else watch.report(model),
     )
-    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
-    return Model(encoding, terms, final.potentials_of(result.theta), info), report
+    return replace(model, info=info), report
 
 
 def _problem(encoding: Encoding, dataset: Dataset) -> Problem:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from . import block_jacobi, lbfgs, newton, subspace
-from .run import CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
+from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
 
 SOLVERS = {
     "lbfgs": partial(until_stopped, lbfgs.descend),
@@ -21,6 +21,7 @@ SOLVERS = {
 DEFAULT_SOLVER = "lbfgs"
 
 __all__ = [
+    "BEST",
     "CERTIFIED",
     "DEFAULT_SOLVER",
     "INTERRUPTED",

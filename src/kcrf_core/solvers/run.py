@@ -18,6 +18,8 @@ from ..errors import NumericError
 from ..posterior import Evaluation, Posterior
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
+# Certified, but earlier parameters were kept, which are not.
+BEST = "best"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class Progress:
     passes: int
     value: float
     gap: float
+    lower: float  # the best lower bound so far
+    products: int
+    theta: np.ndarray | None = None  # where P is the smallest so far, and None elsewhere
 
 
 def relative_gap(value: float, lower: float) -> float:
@@ -134,12 +139,14 @@ class Run:
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
-        if self._best is None or found.value < self._best[0]:
+        improved = self._best is None or found.value < self._best[0]
+        if improved:
             self._best = (found.value, theta)
         if self._lower is None or found.lower > self._lower[0]:
             self._lower = (found.lower, theta)
         if self._observe is not None:
-            self._observe(Progress(self.passes, found.value, self._gap()))
+            best = theta if improved else None
+            self._observe(Progress(self.passes, found.value, self._gap(), self._lower[0], self.products, best))
         return found
 
     def _confirm(self, posterior: Posterior) -> NoReturn:

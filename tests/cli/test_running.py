@@ -1,0 +1,258 @@
+"""Training that is watched, logged, warm-started and interrupted."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from kcrf_cli.run_log import Both, RunLog
+from kcrf_core.observer import Observer
+
+DATA = "the D X\ncat N Y\n\na D X\ndog N Y\n\nthe D X\n"
+
+
+@pytest.fixture
+def parts(sample_data, tmp_path):
+    """Two thirds of the accent data to train on, and a third to score by."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")
+    training, dev = tmp_path / "train.conll", tmp_path / "dev.conll"
+    training.write_text("\n\n".join(sequences[:200]) + "\n")
+    dev.write_text("\n\n".join(sequences[200:300]) + "\n")
+    return training, dev
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.conll"
+    path.write_text(DATA)
+    return path
+
+
+def events(path):
+    """The objects of a log, whose lines must all be whole."""
+    text = path.read_text() if hasattr(path, "read_text") else path
+    assert text.endswith("\n")
+    found = [json.loads(line) for line in text.splitlines()]
+    assert found[0]["schema"] == 1 and all("schema" not in event for event in found[1:])
+    assert found[-1]["event"] == "end"
+    assert [event["seconds"] for event in found] == sorted(event["seconds"] for event in found)
+    return found
+
+
+def of_kind(found, kind):
+    return [event for event in found if event["event"] == kind]
+
+
+# ----------------------------------------------------------------------------- --init
+
+
+def test_a_warm_start_says_so_and_saves_passes(kcrf, parts, tmp_path):
+    training, _ = parts
+    first = kcrf("train", training, "--json", "-o", tmp_path / "a.npz")
+    again = kcrf("train", training, "--json", "--init", tmp_path / "a.npz", "-o", tmp_path / "b.npz")
+    assert first.code == again.code == 0
+    assert "starting from" in again.err and "2 of 2 labels" in again.err and "choosing sigma2" not in again.err
+    before, after = json.loads(first.out), json.loads(again.out)
+    assert after["sigma2"] == before["sigma2"] and after["passes"] < before["passes"] / 2
+    np.testing.assert_allclose(after["objective"], before["objective"], rtol=1e-3)
+    anew = kcrf("train", training, "--sigma2", "auto", "--init", tmp_path / "a.npz", "-o", tmp_path / "c.npz")
+    assert "choosing sigma2" in anew.err
+
+
+def test_a_new_model_may_take_the_place_of_its_start(kcrf, small, tmp_path):
+    model = tmp_path / "m.npz"
+    assert kcrf("train", small, "--sigma2", "1", "-q", "-o", model).code == 0
+    assert kcrf("train", small, "--init", model, "-q", "-o", model).code == 0
+    assert kcrf("tag", "-m", model, small).code == 0
+
+
+def test_encoded_data_can_start_from_a_model_of_other_data(kcrf, parts, tmp_path):
+    training, dev = parts
+    assert kcrf("train", dev, "--sigma2", "1", "-q", "-o", tmp_path / "a.npz").code == 0
+    assert kcrf("featurize", training, "-q", "-o", tmp_path / "data.npz").code == 0
+    for data in (training, tmp_path / "data.npz"):
+        done = kcrf("train", data, "--init", tmp_path / "a.npz", "-o", tmp_path / f"{data.suffix}.npz")
+        assert done.code == 0 and "starting from" in done.err
+    assert (tmp_path / ".conll.npz").read_bytes() == (tmp_path / ".npz.npz").read_bytes()
+
+
+def test_starts_that_are_none(kcrf, small, tmp_path):
+    junk = tmp_path / "junk.npz"
+    junk.write_bytes(b"this is not a model")
+    target = ("-o", tmp_path / "m.npz")
+    done = kcrf("train", small, "--init", junk, *target)
+    assert done.code == 4 and "not a kcrf file" in done.err and done.err.count("\n") == 1
+    assert kcrf("featurize", small, "-q", "-o", tmp_path / "d.npz").code == 0
+    done = kcrf("train", small, "--init", tmp_path / "d.npz", *target)
+    assert done.code == 4 and "expected a model" in done.err
+    assert kcrf("train", small, "--init", tmp_path / "none.npz", *target).code == 1
+    other = tmp_path / "other.conll"
+    other.write_text("the X\ncat Y\n")
+    assert kcrf("train", other, "--sigma2", "1", "-q", "-o", tmp_path / "other.npz").code == 0
+    done = kcrf("train", small, "--init", tmp_path / "other.npz", *target)
+    assert done.code == 2 and "other columns: c0, label there, c0, c1, label here" in done.err
+    assert not (tmp_path / "m.npz").exists()
+
+
+# ----------------------------------------------------------------------------- --dev and --keep
+
+
+def test_dev_figures_are_what_evaluate_finds(kcrf, parts, tmp_path):
+    training, dev = parts
+    for keep in ("last", "best"):
+        model = tmp_path / f"{keep}.npz"
+        done = kcrf("train", training, "--sigma2", "10", "--dev", dev, "--keep", keep, "--json", "-o", model)
+        assert done.code == 0
+        figures = json.loads(done.out)
+        found = json.loads(kcrf("evaluate", "-m", model, dev, "--json").out)
+        assert figures["dev"]["accuracy"] == found["accuracy"] and figures["dev"]["keep"] == keep
+        assert "dev: accuracy" in done.err
+    assert figures["stop"] == "best" and figures["certified_gap"] > 1e-3
+    assert "kept what labels DEV best" in done.err
+
+
+def test_strict_is_about_the_parameters_kept(kcrf, parts, tmp_path):
+    training, dev = parts
+    options = (training, "--sigma2", "10", "--dev", dev, "--strict", "-q", "-o", tmp_path / "m.npz")
+    assert kcrf("train", *options).code == 0
+    done = kcrf("train", *options, "--keep", "best")
+    assert done.code == 5 and "not certified" in done.err
+
+
+def test_encoded_dev_data(kcrf, parts, tmp_path):
+    training, dev = parts
+    data, like, unlike = (tmp_path / f"{name}.npz" for name in ("data", "like", "unlike"))
+    assert kcrf("featurize", training, "-q", "-o", data).code == 0
+    assert kcrf("featurize", dev, "--like", data, "-q", "-o", like).code == 0
+    assert kcrf("featurize", dev, "-q", "-o", unlike).code == 0
+    options = ("--sigma2", "1", "--json", "-q", "-o", tmp_path / "m.npz")
+    text, encoded = (json.loads(kcrf("train", data, "--dev", path, *options).out) for path in (dev, like))
+    assert text["dev"] == encoded["dev"]
+    done = kcrf("train", data, "--dev", unlike, *options)
+    assert done.code == 4 and "--like" in done.err
+
+
+def test_unknown_dev_labels_are_told(kcrf, small, tmp_path):
+    dev = tmp_path / "dev.conll"
+    dev.write_text("the D X\ncat N NEW\n")
+    done = kcrf("train", small, "--sigma2", "1", "--dev", dev, "--json", "-o", tmp_path / "m.npz")
+    assert done.code == 0 and "1 labels that DATA does not have count as wrong" in done.err
+    assert json.loads(done.out)["dev"]["unknown_gold"] == 1
+
+
+def test_dev_mistakes(kcrf, small, tmp_path):
+    target = ("--sigma2", "1", "-o", tmp_path / "m.npz")
+    done = kcrf("train", small, "--keep", "best", *target)
+    assert done.code == 2 and "--dev" in done.err
+    bare = tmp_path / "bare.conll"
+    bare.write_text("the D\n")
+    done = kcrf("train", small, "--dev", bare, *target)
+    assert done.code == 3 and "no labels" in done.err and "bare.conll" in done.err
+    assert kcrf("train", small, "--dev", tmp_path / "none.conll", *target).code == 1
+    assert kcrf("train", "-", "--dev", "-", *target).code == 2
+    assert not (tmp_path / "m.npz").exists()
+
+
+# ----------------------------------------------------------------------------- --log
+
+
+def test_a_log_tells_everything(kcrf, parts, tmp_path):
+    training, dev = parts
+    log = tmp_path / "run.jsonl"
+    done = kcrf("train", training, "--dev", dev, "--log", log, "--json", "-q", "--seed", "3", "-o", tmp_path / "m.npz")
+    assert done.code == 0
+    found, figures = events(log), json.loads(done.out)
+    start, end = found[0], found[-1]
+    assert start["event"] == "start" and start["seed"] == 3 and start["sequences"] == 200
+    assert start["dev_sequences"] == 100 and start["labels"] == ["0", "1"] and start["version"]
+    assert start["configuration"]["training"]["tolerance"] == 1e-3
+    passes = [event for event in of_kind(found, "pass") if event["stage"] == "training"]
+    assert [event["pass"] for event in passes] == list(range(1, figures["passes"] + 1))
+    assert {"objective", "lower_bound", "certified_gap", "hessian_products"} <= passes[-1].keys()
+    keys = ("term", "score_variance", "sigma2", "log_probability", "accuracy")
+    assert [{key: event[key] for key in keys} for event in of_kind(found, "trial")] == figures["sigma2_path"]
+    scores = of_kind(found, "dev")
+    assert scores[0]["best"] and scores[-1]["accuracy"] == figures["dev"]["accuracy"]
+    assert {key: value for key, value in end.items() if key != "event"} == {
+        key: value for key, value in figures.items() if key != "schema"
+    }
+
+
+def test_a_log_on_stdout(kcrf, small, tmp_path):
+    options = (small, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz", "--log", "-")
+    found = events(kcrf("train", *options).text)
+    assert found[-1]["stop"] == "certified"
+    assert kcrf("train", *options, "--json").code == 2
+
+
+def test_logs_that_cannot_be_written_are_refused_first(kcrf, small, tmp_path):
+    model = tmp_path / "m.npz"
+    options = (small, "--sigma2", "1", "-q", "-o", model, "--log")
+    assert kcrf("train", *options, tmp_path / "no" / "such.jsonl").code == 1
+    for path in (small, model, tmp_path):
+        assert kcrf("train", *options, path).code == 2
+    assert small.read_text() == DATA and not model.exists()
+
+
+def test_a_run_that_fails_says_so_in_its_log(kcrf, small, tmp_path):
+    log = tmp_path / "run.jsonl"
+    small.write_text("the D X\nragged\n")
+    assert kcrf("train", small, "-o", tmp_path / "m.npz", "--log", log).code == 3
+    [end] = events(log)
+    assert end["stop"] == "failed" and "small.conll:2" in end["error"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_log_on_a_full_disk_costs_the_exit_code_but_not_the_model(kcrf, small, tmp_path):
+    model = tmp_path / "m.npz"
+    done = kcrf("train", small, "--sigma2", "1", "-q", "-o", model, "--log", "/dev/full")
+    assert done.code == 1 and done.err == "kcrf: /dev/full: No space left on device\n"
+    assert kcrf("tag", "-m", model, small).code == 0
+
+
+def test_both_and_the_log_hear_everything_that_is_told():
+    told = {name for name, _ in inspect.getmembers(Observer, inspect.isfunction)}
+    assert told <= set(vars(Both))
+    assert told - {"pivots"} <= set(vars(RunLog))
+
+
+# ----------------------------------------------------------------------------- Ctrl-C
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize("stage", ["choosing pivots", "training"])
+def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, parts, tmp_path, stage):
+    """With a warm start, scores and a log: all of them end well."""
+    training, dev = parts
+    early, model, log = tmp_path / "early.npz", tmp_path / "m.npz", tmp_path / "run.jsonl"
+    assert kcrf("train", dev, "--sigma2", "1", "-q", "-o", early).code == 0
+    options = ["--kernel", "rbf", "--map", "full", "--sigma2", "1000", "--tolerance", "1e-9", "--init", early]
+    if stage == "choosing pivots":
+        options = ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--init", early]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "kcrf_cli", "train", str(training), *map(str, options), "--dev", str(dev), "--keep",
+         "best", "--log", str(log), "-o", str(model)],
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with running:
+        deadline = time.monotonic() + 60
+        wanted = '"event": "start"' if stage == "choosing pivots" else '"event": "dev"'
+        while (not log.exists() or wanted not in log.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.1)  # the handler stands as soon as the data is read
+        running.send_signal(signal.SIGINT)
+        running.stderr.read()
+        assert running.wait(60) == 130
+    end = events(log)[-1]
+    assert end["stop"] == "interrupted"
+    found = json.loads(kcrf("evaluate", "-m", model, dev, "--json").out)
+    assert found["accuracy"] == end["dev"]["accuracy"]
+    assert end["certified_gap"] is None or end["certified_gap"] > 1e-9

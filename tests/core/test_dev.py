@@ -1,0 +1,150 @@
+"""Held-out data scored on the way, and the parameters that do best on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_training import fit, toy_corpus
+
+from kcrf_core import evaluation
+from kcrf_core.config_options import with_options
+from kcrf_core.config_reader import parse_config
+from kcrf_core.corpus import Corpus
+from kcrf_core.dev import DevScore
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.model import ConjunctionTerm
+from kcrf_core.observer import Observer
+from kcrf_core.parallel import Workers
+from kcrf_core.training import train
+
+SETTINGS = [{}, {"kernel": "rbf", "size": 40}]
+# Weak priors on little data: the best parameters for new data come long before the optimum.
+LOOSE = {"sigma2": 100.0, "precision": "double"}
+
+
+class Scores(Observer):
+    def __init__(self):
+        self.taken, self.passes = [], []
+
+    def scored(self, progress):
+        self.taken.append(progress)
+
+    def passed(self, progress):
+        self.passes.append(progress)
+
+
+def run(corpus, dev, options, **more):
+    """Model, report, and what was told of the held-out data."""
+    config = parse_config(with_options({}, options))
+    encoding, dataset = fit_encoding(config, corpus)
+    scores = Scores()
+    with Workers(2) as workers:
+        found = train(encoding, dataset, config, workers=workers, observer=scores, dev=encoding.encode(dev), **more)
+    return *found, scores
+
+
+def scored(model, corpus):
+    return evaluation.evaluate(corpus.columns[-1], model.tag_corpus(corpus), corpus.offsets)
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+@pytest.mark.parametrize("labels", ["ab", ("B-X", "I-X", "O")])
+def test_figures_are_those_of_the_model_written(rng, options, labels):
+    corpus, dev = toy_corpus(rng, 40, labels), toy_corpus(rng, 30, labels)
+    model, report, scores = run(corpus, dev, options | LOOSE)
+    found, expected = report.dev.score, scored(model, dev)
+    assert found.accuracy == expected.accuracy
+    assert found.f1 == (None if expected.spans is None else expected.spans.total.f1)
+    node = model.marginals(model.encoding.encode(dev))
+    gold = [model.labels.index(label) for label in dev.columns[-1]]
+    np.testing.assert_allclose(found.log_probability, np.log(node[range(len(gold)), gold]).mean(), rtol=1e-9)
+    assert scores.taken[-1].score.accuracy == found.accuracy
+    assert model.info["training"]["dev"]["accuracy"] == found.accuracy
+
+
+def test_figures_of_conjunctions(rng):
+    corpus, dev = toy_corpus(rng, 40), toy_corpus(rng, 30)
+    corpus, dev = (Corpus("words", one.columns[::2], one.offsets, one.lines) for one in (corpus, dev))
+    model, report, scores = run(corpus, dev, {"kernel": "poly", "degree": 2} | LOOSE)
+    assert isinstance(model.terms[0], ConjunctionTerm)
+    assert report.dev.score.accuracy == scored(model, dev).accuracy == scores.taken[-1].score.accuracy
+    np.testing.assert_allclose(scores.taken[-1].score.log_probability, report.dev.score.log_probability, rtol=1e-9)
+
+
+def test_watching_changes_nothing(rng):
+    corpus, dev = toy_corpus(rng, 40), toy_corpus(rng, 30)
+    watched, report, _ = run(corpus, dev, LOOSE)
+    alone, plain = fit(corpus, LOOSE)
+    np.testing.assert_array_equal(watched.terms[0].weights, alone.terms[0].weights)
+    assert report.result.passes == plain.result.passes
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_the_best_parameters_come_with_their_own_certificate(rng, options):
+    corpus, dev = toy_corpus(rng, 25), toy_corpus(rng, 200)
+    _, certified, _ = run(corpus, dev, options | LOOSE)
+    best, report, scores = run(corpus, dev, options | LOOSE, keep="best")
+    assert report.dev.score.accuracy > certified.dev.score.accuracy
+    assert scored(best, dev).accuracy == report.dev.score.accuracy
+    top = max(scores.taken, key=lambda one: (one.score.accuracy, one.score.log_probability))
+    assert report.dev.best == top.score and report.dev.best_pass == top.passes
+    # P there, in double precision, against the bound that the whole run proved.
+    [there] = [one for one in scores.passes if one.passes == top.passes]
+    np.testing.assert_allclose(report.result.value, there.value, rtol=1e-9)
+    assert report.result.value > certified.result.value
+    assert certified.result.lower <= report.result.lower <= certified.result.value
+    assert report.result.reason == "best" and report.result.gap > 1e-3
+    assert best.info["training"]["certified_gap"] == report.result.gap
+
+
+def test_ties_are_broken_by_probability():
+    one, other = DevScore(0.5, -1.0, None), DevScore(0.5, -0.9, None)
+    assert other.better_than(one) and not one.better_than(other) and not one.better_than(one)
+    assert DevScore(0.6, -5.0, None).better_than(other) and one.better_than(None)
+
+
+def test_kept_parameters_are_the_same_on_any_number_of_threads(rng, tmp_path):
+    corpus, dev = toy_corpus(rng, 25), toy_corpus(rng, 200)
+    config = parse_config(with_options({}, {"sigma2": 100.0}))
+    encoding, dataset = fit_encoding(config, corpus)
+    for threads in (1, 2):
+        with Workers(threads) as workers:
+            model, _ = train(encoding, dataset, config, workers=workers, dev=encoding.encode(dev), keep="best")
+        model.save(tmp_path / f"{threads}.npz")
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+@pytest.mark.parametrize("size", [20, 400])
+def test_scoring_takes_at_most_a_third_of_the_work(rng, size):
+    corpus, dev = toy_corpus(rng, 40), toy_corpus(rng, size)
+    _, report, scores = run(corpus, dev, LOOSE)
+    work = len(scores.taken) * dev.positions
+    # Two more than the budget allows: the first, which nothing could be saved for, and the last.
+    assert work <= report.result.passes * corpus.positions / 2 + 2 * dev.positions
+    assert len(scores.taken) >= 2
+
+
+def test_unknown_labels_count_as_wrong(rng):
+    corpus, dev = toy_corpus(rng, 40), toy_corpus(rng, 30)
+    gold = ["NEW" if t % 5 == 0 else label for t, label in enumerate(dev.columns[-1])]
+    strange = Corpus(dev.source, (*dev.columns[:-1], gold), dev.offsets, dev.lines)
+    model, report, _ = run(corpus, strange, LOOSE)
+    assert report.dev.unknown_gold == gold.count("NEW")
+    assert report.dev.score.accuracy == scored(model, strange).accuracy
+    _, nothing, _ = run(corpus, Corpus(dev.source, (*dev.columns[:-1], ["NEW"] * dev.positions), dev.offsets,
+                                       dev.lines), LOOSE)  # fmt: skip
+    assert nothing.dev.score.accuracy == 0
+
+
+def test_interruption_keeps_the_best_with_its_real_gap(rng):
+    corpus, dev = toy_corpus(rng, 25), toy_corpus(rng, 100)
+    asked = []
+
+    def interrupted():
+        asked.append(1)
+        return len(asked) > 15
+
+    model, report, _ = run(corpus, dev, LOOSE, keep="best", interrupted=interrupted)
+    assert report.result.reason == "interrupted"
+    assert scored(model, dev).accuracy == report.dev.score.accuracy >= 0.3
+    assert report.result.lower < report.result.value
