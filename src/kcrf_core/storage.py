@@ -11,7 +11,7 @@ import contextlib
 import errno
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Any
@@ -36,27 +36,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield stream
         return
     target = os.path.realpath(path)  # a link keeps pointing where it pointed
+    # The name is known before the file is there: an interrupt at any moment finds it to remove.
+    temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kcrf-", suffix=".tmp")
-    except OSError as error:  # name what the user asked for, not our temporary file
-        raise OSError(error.errno, error.strerror, path) from None
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
+        try:
+            stream = open(temporary, "xb")  # noqa: SIM115, closed below
+        except OSError as error:  # name what the user asked for, not our temporary file
+            raise OSError(error.errno, error.strerror, path) from None
+        with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
