@@ -40,9 +40,9 @@ class Blocks:
             return found.node, pairs if EDGE_X in kinds else None, covariance, summed, found.triple
 
         node, pairs, covariances, summed, triples = zip(*posterior.over_chunks(theta, work), strict=True)
-        self._marginals = {NODE: np.concatenate(node)}  # [N, Y]
+        self.marginals = {NODE: np.concatenate(node)}  # of cliques: [N, Y]
         if EDGE_X in kinds:
-            self._marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
+            self.marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
         self.small: dict[str, np.ndarray] = {}  # blocks without a map: a matrix, or its diagonal
         if EDGE in kinds:
             self.small[EDGE] = self._edge_block(sum(covariances) if exact_edge else sum(summed).ravel())
@@ -57,7 +57,7 @@ class Blocks:
         problem = self.posterior.problem
         filled = np.diff(problem.offsets) > 0
         ends = (problem.offsets[:-1][filled], problem.offsets[1:][filled] - 1)
-        p, weights = self._marginals[NODE], problem.weights[filled]
+        p, weights = self.marginals[NODE], problem.weights[filled]
         if pairs.ndim == 1:
             return np.concatenate([pairs, *(weights @ p[rows] for rows in ends)]) + 1 / self._sigma2(EDGE)
         block = block_diag(pairs, *(_covariance(p[rows].astype(np.float64), weights) for rows in ends))
@@ -71,7 +71,7 @@ class Blocks:
         width = posterior.columns_of(cliques)
         ready = feature_map.prepare(vector.reshape(feature_map.size, width), dtype)
         weights = self._weights.astype(dtype)
-        marginals = self._marginals[cliques.kind]
+        marginals = self.marginals[cliques.kind]
         residuals = np.empty((posterior.problem.positions, width), dtype=dtype)
 
         def work(bounds: tuple[int, int]) -> np.ndarray | None:

@@ -17,7 +17,6 @@ from scipy.linalg import cho_factor, cho_solve
 from ..blocks import Blocks
 from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
-from .line_search import line_search
 from .run import Run
 
 FORCING = 0.05
@@ -31,8 +30,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     while True:
         every = range(len(posterior.blocks))
         direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, every, run)
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

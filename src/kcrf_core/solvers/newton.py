@@ -13,7 +13,6 @@ import numpy as np
 
 from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
-from .line_search import line_search
 from .run import Run
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
@@ -30,8 +29,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
         direction = conjugate_gradients(
             lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, scale, forcing
         )
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

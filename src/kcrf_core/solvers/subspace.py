@@ -13,7 +13,6 @@ import numpy as np
 from ..blocks import Blocks
 from ..posterior import Evaluation, Posterior
 from .block_jacobi import newton_steps
-from .line_search import line_search
 from .run import Run
 
 
@@ -29,8 +28,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
         ]
         best = int(np.argmax(bounds))
         direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, [best], run)
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
