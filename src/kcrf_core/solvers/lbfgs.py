@@ -35,8 +35,8 @@ class Memory:
         if curvature > 0:
             self.pairs.append((step, change, 1.0 / curvature))
 
-    def direction(self, gradient: np.ndarray, metric: Metric) -> np.ndarray:
-        """Minus the approximate inverse Hessian times the gradient."""
+    def direction(self, gradient: np.ndarray, metric: Metric, rescale: bool = True) -> np.ndarray:
+        """Minus the approximate inverse Hessian times the gradient; `rescale` fits the metric to the last pair."""
         direction = -gradient
         shares = []
         for step, change, rho in reversed(self.pairs):
@@ -44,7 +44,7 @@ class Memory:
             shares.append(share)
             daxpy(change, direction, a=-share)  # in place, without a temporary
         direction = metric(direction)
-        if self.pairs:
+        if self.pairs and rescale:
             _, change, rho = self.pairs[-1]
             direction *= 1.0 / (rho * float(change @ metric(change)))
         for (step, change, rho), share in zip(self.pairs, reversed(shares), strict=True):
@@ -66,14 +66,20 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
 
 
 def step(
-    evaluate: Evaluate, theta: np.ndarray, now: Evaluation, memory: Memory, metric: Metric, run: Run
+    evaluate: Evaluate,
+    theta: np.ndarray,
+    now: Evaluation,
+    memory: Memory,
+    metric: Metric,
+    run: Run,
+    newton: bool = False,  # the metric comes from the Hessian at theta: its length is right as it is
 ) -> tuple[np.ndarray, Evaluation] | None:
     """One step, remembered; None where rounding hides all progress even along the metric's own direction."""
     while True:
-        direction = memory.direction(now.gradient, metric)
+        direction = memory.direction(now.gradient, metric, rescale=not newton)
         slope = float(direction @ now.gradient)
         if slope < 0:
-            first = 1.0 if memory.pairs else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
+            first = 1.0 if memory.pairs or newton else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
             found = run.search(evaluate, theta, now, direction, first)
             if found is not None:
                 memory.add(found[0] - theta, found[1].gradient - now.gradient)

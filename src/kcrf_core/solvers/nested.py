@@ -40,7 +40,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     columns, steps = LeadingColumns(posterior, run), 0
     while True:
         if steps == EARLY_METRIC or steps % METRIC_EVERY == 0:
-            metric = BlockMetric(posterior, theta, columns, run)
+            metric = BlockMetric(run.blocks(posterior, theta), columns, run)
         found = lbfgs.step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, run)
         if found is None:
             run.raise_precision(posterior)

@@ -112,7 +112,7 @@ class Run:
     def evaluate_part(
         self, part: Posterior, theta: np.ndarray, posterior: Posterior, widened: np.ndarray
     ) -> Evaluation:
-        """A pass over fewer columns of the maps. P is that of `widened` on all columns; the bound holds for few only."""
+        """A pass over fewer columns of the maps: P is that of `widened`, but the bound holds for these columns only."""
         self.passes += 1
         self.work += part.pass_size / posterior.pass_size
         found = part.evaluate(theta)
@@ -139,6 +139,11 @@ class Run:
         self.products += 1
         self.work += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
+
+    def blocks(self, posterior: Posterior, theta: np.ndarray) -> Blocks:
+        """Blocks of the Hessian at theta, for the scores of half a pass."""
+        self.work += 0.5
+        return Blocks(posterior, theta)
 
     def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
         """A block of the Hessian times a vector; for the budget a product like any other."""
