@@ -58,10 +58,10 @@ def _accent(degree: int) -> Task:
     return Task(f"pitch accent, poly-{degree}, full map, sigma2 1", "pitch_accent.conll", options, sample=True)
 
 
-def _ocr(degree: int, size: int, sigma2: float, tolerance: float) -> Task:
+def _ocr(degree: int, size: int, sigma2: float, tolerance: float, *solvers: str) -> Task:
     options = {"kernel": "poly", "degree": degree, "size": size, "sigma2": sigma2}
     title = f"OCR small, poly-{degree}, {size:,} pivots, sigma2 {sigma2:g}"
-    return Task(title, "ocr/all.conll", options, tolerance, fold="ocr/folds.txt")
+    return Task(title, "ocr/all.conll", options, tolerance, fold="ocr/folds.txt", solvers=solvers)
 
 
 TASKS = {
@@ -74,8 +74,8 @@ TASKS = {
         {"sigma2": 1.0},
         template="crfpp/basenp/template",
     ),
-    "ocr-poly2": _ocr(2, 500, 40.0, 1e-4),
-    "ocr-poly3": _ocr(3, 1500, 80.0, 1e-3),
+    "ocr-poly2": _ocr(2, 500, 40.0, 1e-4, PLAIN, *SOLVERS),
+    "ocr-poly3": _ocr(3, 1500, 80.0, 1e-3, PLAIN, "auto", "lbfgs", "newton"),
     "conll2000": Task(
         "CoNLL-2000, linear, sigma2 1",
         "conll2000/train.conll",

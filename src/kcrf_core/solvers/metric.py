@@ -6,7 +6,7 @@ most of the curvature. For m of them the block of (30) is inverted label by labe
     A_y = sum_t q_ty phi_t phi_t^T + I / sigma^2,    q_ty = p_ty (1 - p_ty) / 2 over positions that are not settled
 
 (half, for labels share what curvature there is; with two labels one column holds all of it, 2 p (1 - p)). The other
-columns have the diagonal of the mean. Transitions have their block, or its diagonal (see `blocks`).
+columns have the diagonal of the mean. Transitions have what `blocks` has of them.
 
 With it, Newton steps to a gap of 1e-4 on OCR (poly-2, 500 pivots) need 183 products where a diagonal needs 535, on
 pitch accent (poly-2) 33 for 163.

@@ -7,8 +7,8 @@ leading columns (see `metric`) are the first guess of L-BFGS, taken anew now and
 
 OCR, poly-3, 1,500 pivots, gap of 1e-3, in passes: 126 without any scaling and 157 with the diagonal of `lbfgs`; with
 60 pairs and the bound of `bundle` 97; beginning on 300 columns 95, with the pairs from there 80; and with blocks 62.
-Maps without an order of columns have a diagonal that is taken anew as positions settle: CRF++ basenp needs 34 passes with
-it, and 47 with the diagonal at zero that `lbfgs` keeps.
+Maps without an order of columns have a diagonal that is taken anew as positions settle: CRF++ basenp needs 34 passes
+with it, and 47 with the diagonal at zero that `lbfgs` keeps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .run import Run
 
 PART, PART_STEPS = 5, 30  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
-EARLY_METRICS, METRIC_EVERY = (5, 15), 30  # steps
+EARLY_METRIC, METRIC_EVERY = 15, 30  # steps
 
 
 def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
@@ -38,8 +38,8 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
         now = run.evaluate(posterior, theta)
     columns, steps = LeadingColumns(posterior, run), 0
     while True:
-        if steps in EARLY_METRICS or steps % METRIC_EVERY == 0:
-            metric = BlockMetric(run.blocks(posterior, theta), columns, run)
+        if steps == EARLY_METRIC or steps % METRIC_EVERY == 0:
+            metric = BlockMetric(run.blocks(posterior, theta, diagonal_edge=True), columns, run)
         found = lbfgs.step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, run)
         if found is None:
             run.raise_precision(posterior)

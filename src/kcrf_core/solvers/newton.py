@@ -26,7 +26,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     columns = LeadingColumns(posterior, run)
     first_norm = None
     while True:
-        metric = BlockMetric(run.blocks(posterior, theta), columns, run)
+        metric = BlockMetric(run.blocks(posterior, theta, diagonal_edge=True), columns, run)
         norm = float(np.sqrt(now.gradient @ metric(now.gradient)))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))

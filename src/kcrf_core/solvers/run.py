@@ -140,10 +140,12 @@ class Run:
         self.work += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
 
-    def blocks(self, posterior: Posterior, theta: np.ndarray) -> Blocks:
-        """Blocks of the Hessian at theta, for the scores of half a pass."""
+    def blocks(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False) -> Blocks:
+        """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
+        blocks = Blocks(posterior, theta, diagonal_edge)
         self.work += 0.5
-        return Blocks(posterior, theta)
+        self.add_operations(posterior, blocks.operations)
+        return blocks
 
     def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
         """A block of the Hessian times a vector; for the budget a product like any other."""
