@@ -31,7 +31,7 @@ def extension(name):
 
 setup(
     ext_modules=cythonize(
-        [extension(name) for name in ("_chain", "_kernels", "_second_order", "_sparse", "_tangent")],
+        [extension(name) for name in ("_chain", "_conjunctions", "_kernels", "_second_order", "_sparse", "_tangent")],
         build_dir="build/debug-cython" if DEBUG else "build/cython",
         compiler_directives=DIRECTIVES,
     )

@@ -17,7 +17,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
-KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select")
+KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select", "cut_off")
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
@@ -121,8 +121,8 @@ kernel = group(
     click.option(
         "--map",
         type=click.Choice(["auto", "explicit", "reduced", "full"]),
-        help="Feature map: explicit features (linear), pivots, or every distinct input as a pivot. "
-        "Default: auto, explicit for linear without --size and reduced for the rest.",
+        help="Feature map: explicit features (linear; poly on binary features), pivots, or every distinct input as "
+        "a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
     click.option("--size", type=click.IntRange(min=1), metavar="M", help="Number of pivots. Default: 1000."),
     click.option(
@@ -130,6 +130,12 @@ kernel = group(
         "--method",
         type=click.Choice(["random", "greedy"]),
         help="How pivots are chosen: drawn by what is left of the kernel, or where most is left. Default: random.",
+    ),
+    click.option(
+        "--cut-off",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
     ),
 )
 

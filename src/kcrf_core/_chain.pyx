@@ -15,7 +15,7 @@ sequence that has no finite log Z.
 from libc.math cimport exp, log, INFINITY, isfinite
 from libc.string cimport memset
 
-from ._scaling cimport add_scaled, exponentials, exponentiate, int64, real, trusted
+from ._scaling cimport add_rows, add_scaled, exponentials, exponentiate, int64, real, trusted
 
 STATUS_OK = -1
 
@@ -112,8 +112,7 @@ cdef bint scaled_sequence(
             else:
                 z += exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
             memset(&alpha[t * Y], 0, Y * sizeof(double))
-            for i in range(Y):
-                add_scaled(&alpha[t * Y], &forward_edges[i * Y], alpha[(t - 1) * Y + i], Y)
+            add_rows(&alpha[t * Y], forward_edges, &alpha[(t - 1) * Y], Y, Y)
             for j in range(Y):
                 alpha[t * Y + j] *= psi[t * Y + j]
         total = 0.0
@@ -160,8 +159,7 @@ cdef bint scaled_sequence(
         if not shared:
             exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
         memset(back, 0, Y * sizeof(double))
-        for j in range(Y):
-            add_scaled(back, &backward_edges[j * Y], g[j], Y)
+        add_rows(back, backward_edges, g, Y, Y)
         total = 0.0
         for i in range(Y):
             total += alpha[(t - 1) * Y + i] * back[i]

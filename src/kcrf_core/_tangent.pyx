@@ -8,7 +8,7 @@ scaling cannot be trusted, a sequence is done again in log space.
 from libc.math cimport exp, log, INFINITY, isfinite
 from libc.string cimport memset
 
-from ._scaling cimport add_scaled, exponentials, exponentiate, int64, real, trusted
+from ._scaling cimport add_rows, add_scaled, exponentials, exponentiate, int64, real, trusted
 
 STATUS_OK = -1
 
@@ -122,11 +122,9 @@ cdef bint scaled_tangent(
                 multiply_edges(forward_edges, dE + t * Y * Y, Y, forward_change, backward_change)
             memset(&alpha[t * Y], 0, Y * sizeof(double))
             memset(&v[t * Y], 0, Y * sizeof(double))
-            for i in range(Y):
-                a = alpha[(t - 1) * Y + i]
-                add_scaled(&alpha[t * Y], &forward_edges[i * Y], a, Y)
-                add_scaled(&v[t * Y], &forward_edges[i * Y], v[(t - 1) * Y + i], Y)
-                add_scaled(&v[t * Y], &forward_change[i * Y], a, Y)
+            add_rows(&alpha[t * Y], forward_edges, &alpha[(t - 1) * Y], Y, Y)
+            add_rows(&v[t * Y], forward_edges, &v[(t - 1) * Y], Y, Y)
+            add_rows(&v[t * Y], forward_change, &alpha[(t - 1) * Y], Y, Y)
             for j in range(Y):
                 alpha[t * Y + j] *= psi[t * Y + j]
                 v[t * Y + j] = v[t * Y + j] * psi[t * Y + j] + alpha[t * Y + j] * d_scores[t * Y + j]
@@ -185,10 +183,9 @@ cdef bint scaled_tangent(
             multiply_edges(forward_edges, dE + t * Y * Y, Y, forward_change, backward_change)
         memset(back, 0, Y * sizeof(double))
         memset(r, 0, Y * sizeof(double))
-        for j in range(Y):
-            add_scaled(back, &backward_edges[j * Y], g[j], Y)
-            add_scaled(r, &backward_edges[j * Y], h[j], Y)
-            add_scaled(r, &backward_change[j * Y], g[j], Y)
+        add_rows(back, backward_edges, g, Y, Y)
+        add_rows(r, backward_edges, h, Y, Y)
+        add_rows(r, backward_change, g, Y, Y)
         total = 0.0
         mean = 0.0
         for i in range(Y):

@@ -58,6 +58,7 @@ class MapConfig:
     type: str = AUTO
     size: int | None = None  # None: DEFAULT_SIZE of the basis module
     select: str = "random"
+    cut_off: int = 1  # explicit poly: conjunctions in fewer training positions are left out
 
 
 @dataclass(frozen=True)

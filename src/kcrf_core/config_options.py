@@ -43,6 +43,7 @@ OPTION_PATHS = {
     "map": "terms.node.map.type",
     "size": "terms.node.map.size",
     "select": "terms.node.map.select",
+    "cut_off": "terms.node.map.cut_off",
     "sigma2": "training.sigma2",
     "solver": "training.solver",
     "tolerance": "training.tolerance",

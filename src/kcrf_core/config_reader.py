@@ -272,8 +272,8 @@ def _parse_term(section: _Section) -> TermConfig:
         return TermConfig(name, kind, (), sigma2=sigma2)
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
-    if map_config.type == "explicit" and kernel.type != "linear":
-        raise section.error("map", f"map 'explicit' is for the linear kernel; '{kernel.type}' takes 'reduced'")
+    if map_config.type == "explicit" and kernel.type not in ("linear", "poly"):
+        raise section.error("map", f"map 'explicit' is for linear and poly; '{kernel.type}' takes 'reduced'")
     return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
 
 
@@ -297,10 +297,13 @@ def _parse_map(section: _Section) -> MapConfig:
     kind = section.get("type", values.choice(*MAPS), AUTO)
     size = section.get("size", values.automatic(values.integer(1)))
     select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
+    cut_off = section.get("cut_off", values.integer(1), MapConfig().cut_off)
     section.finish()
     if size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
-    return MapConfig(kind, size, select)
+    if cut_off > 1 and kind in ("reduced", "full"):
+        raise section.error("cut_off", f"'cut_off' does not belong to the map '{kind}'")
+    return MapConfig(kind, size, select, cut_off)
 
 
 def _parse_training(section: _Section) -> TrainingConfig:

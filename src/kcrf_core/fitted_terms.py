@@ -11,15 +11,21 @@ from . import basis as pivot_selection
 from . import certificates
 from .archives import StoredBasis, TermBasis
 from .config import Config, TermConfig
+from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
 from .kernels import fit_kernel
 from .maps import ExplicitMap, FeatureMap, ReducedMap
-from .model import ExplicitTerm, KernelTerm, Term
+from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
+
+# An automatic map enumerates no more than this: above it, pivots take less memory.
+MOST_CONJUNCTIONS = 300_000_000
+# Numbers, keys and hashes while columns are merged, if every conjunction were seen once.
+BYTES_PER_CONJUNCTION = 60
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -32,6 +38,7 @@ class FittedTerm:
     features: tuple[str, ...] = ()
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
+    conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
 
     @property
     def name(self) -> str:
@@ -44,6 +51,8 @@ class FittedTerm:
     def to_model(self, weights: np.ndarray) -> Term:
         """With its weights [D, columns], as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
+        if self.conjunctions is not None:
+            return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
         if self.basis is None:
             return ExplicitTerm(*about, np.ascontiguousarray(weights))
         alpha = np.ascontiguousarray(self.map.dual(weights))
@@ -56,11 +65,11 @@ def select_bases(
     """Pivots for every term that needs them."""
     found = []
     for term in config.mapped_terms:
-        if _map_type(term) == "explicit":
-            observer.note(f"term {term.name}: linear kernel, explicit map; it needs no pivots")
-            continue
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
+        if _map_type(term, inputs) == "explicit":
+            observer.note(f"term {term.name}: {term.kernel.type} kernel, explicit map; it needs no pivots")
+            continue
         found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
@@ -82,10 +91,8 @@ def fit_terms(
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
-        if _map_type(term) == "explicit":
-            explicit = ExplicitMap.of(inputs, dtype)
-            observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
-            fitted.append(FittedTerm(term, features, explicit))
+        if term.name not in stored and _map_type(term, inputs) == "explicit":
+            fitted.append(_explicit(term, features, inputs, config, observer))
             continue
         residual = None
         if term.name in stored:
@@ -100,10 +107,41 @@ def fit_terms(
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
-def _map_type(term: TermConfig) -> str:
+def _map_type(term: TermConfig, inputs: Inputs) -> str:
+    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for."""
     if term.map.type != "auto":
         return term.map.type
-    return "explicit" if term.kernel.type == "linear" and term.map.size is None else "reduced"
+    if term.map.size is not None or term.kernel.type == "rbf":
+        return "reduced"
+    if term.kernel.type == "linear":
+        return "explicit"
+    degree = term.kernel.degree
+    fits = why_not(inputs, degree) is None and conjunction_count(inputs, degree) <= MOST_CONJUNCTIONS
+    return "explicit" if fits else "reduced"
+
+
+def _explicit(
+    term: TermConfig, features: tuple[str, ...], inputs: Inputs, config: Config, observer: Observer
+) -> FittedTerm:
+    """The linear kernel's own features, or the conjunctions of a polynomial one."""
+    dtype = DTYPES[config.training.precision]
+    if term.kernel.type == "linear":
+        explicit = ExplicitMap.of(inputs, dtype)
+        observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
+        return FittedTerm(term, features, explicit)
+    kernel = fit_kernel(term.kernel, inputs, config.training.seed)
+    reason = why_not(inputs, kernel.degree)
+    if reason is not None:
+        raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
+    entries = conjunction_count(inputs, kernel.degree)
+    gigabytes = BYTES_PER_CONJUNCTION * entries / 1e9
+    observer.note(
+        f"term {term.name}: poly kernel of degree {kernel.degree} on binary features, explicit map; going through "
+        f"{entries:,} conjunctions, {gigabytes:.1f} GB at most"
+    )
+    found, phi = find_conjunctions(inputs, kernel, term.map.cut_off)
+    observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
+    return FittedTerm(term, features, ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype), conjunctions=found)
 
 
 def _select(
@@ -119,7 +157,8 @@ def _select(
     training = config.training
     kernel = fit_kernel(term.kernel, inputs, training.seed)
     dtype = DTYPES[training.precision]
-    if _map_type(term) == "full":
+    kind = "full" if term.map.type == "full" else "reduced"
+    if kind == "full":
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
@@ -131,7 +170,7 @@ def _select(
         )
         how = term.map.select
     observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, {_map_type(term)} map, {len(chosen.rows):,} pivots ({how}), "
+        f"term {term.name}: {term.kernel.type} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
     pivots = inputs.take(chosen.rows)

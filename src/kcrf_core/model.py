@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from . import _sparse, chain
+from .conjunctions import Conjunctions, feature_base, why_not
 from .corpus import Corpus
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
-from .kernels import Kernel, Pivots, kernel_from_dict, kernel_to_dict
+from .kernels import Kernel, Pivots, PolynomialKernel, kernel_from_dict, kernel_to_dict
 from .maps import sparse_block
 from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
@@ -73,7 +74,21 @@ class KernelTerm:
         out += self._prepared.gram(inputs) @ self.alpha
 
 
-Term = ExplicitTerm | KernelTerm
+@dataclass(frozen=True)
+class ConjunctionTerm:
+    """Conjunctions of features, for a polynomial kernel on binary ones."""
+
+    name: str
+    type: str  # node or edge-x
+    features: tuple[str, ...]
+    conjunctions: Conjunctions
+    weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2], divided by the columns' norms
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        self.conjunctions.add_scores(inputs, self.weights, out)
+
+
+Term = ExplicitTerm | KernelTerm | ConjunctionTerm
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,11 @@ class Model:
             if isinstance(term, ExplicitTerm):
                 entry["map"] = "explicit"
                 arrays[f"{at}.weights"] = term.weights
+            elif isinstance(term, ConjunctionTerm):
+                found = term.conjunctions
+                entry |= {"map": "conjunctions", "kernel": kernel_to_dict(found.kernel)}
+                arrays[f"{at}.keys"], arrays[f"{at}.columns"] = found.keys, found.columns
+                arrays[f"{at}.norms"], arrays[f"{at}.weights"] = found.norms, term.weights
             else:
                 entry |= {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
                 arrays[f"{at}.alpha"] = term.alpha
@@ -177,6 +197,13 @@ class Model:
                 if alpha.shape != (len(pivots), C):
                     raise contents.error(f"'{at}.alpha' does not fit its pivots")
                 terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha))
+            elif entry.get("map") == "conjunctions":
+                kernel = unpack_kernel(contents, entry, at)
+                found = _stored_conjunctions(contents, kernel, inputs, at)
+                weights = contents.array(f"{at}.weights", "float64", 2)
+                if weights.shape != (found.size, C):
+                    raise contents.error(f"'{at}.weights' does not fit its conjunctions")
+                terms.append(ConjunctionTerm(name, kind, features, found, weights))
             else:
                 raise contents.error(f"'{at}' has an unknown map")
         edges = chain.Edges(
@@ -188,6 +215,23 @@ class Model:
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
         return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+def _stored_conjunctions(contents: Contents, kernel: Kernel, inputs: Inputs, at: str) -> Conjunctions:
+    if not isinstance(kernel, PolynomialKernel) or why_not(inputs, kernel.degree) is not None:
+        raise contents.error(f"'{at}' has a kernel without conjunctions")
+    found = Conjunctions(
+        kernel,
+        feature_base(inputs),
+        contents.array(f"{at}.keys", "int64", 1),
+        contents.array(f"{at}.columns", "int32", 1),
+        contents.array(f"{at}.norms", "float64", 1),
+    )
+    try:
+        found.check()
+    except ValueError:
+        raise contents.error(f"the conjunctions of '{at}' do not fit") from None
+    return found
 
 
 def _stored_edges(contents: Contents, name: str, ndim: int) -> np.ndarray:

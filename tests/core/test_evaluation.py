@@ -1,5 +1,6 @@
 """Spans and scores: hand-worked cases, a naive oracle, and counts that must add up."""
 
+import itertools
 import json
 import pickle
 import string
@@ -9,7 +10,7 @@ import pytest
 
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.evaluation import Score, evaluate
-from kcrf_core.schemes import detect_scheme, spans, split_label
+from kcrf_core.schemes import SCHEME_LETTERS, allowed_transitions, detect_scheme, spans, split_label
 
 
 def split(text):
@@ -370,3 +371,37 @@ def test_result_travels_between_processes():
     gold, predicted, offsets = random_corpus(np.random.default_rng(5), ALPHABETS["iobes"])
     result = evaluate(gold, predicted, offsets)
     assert pickle.loads(pickle.dumps(result)).to_dict() == result.to_dict()
+
+
+# ----------------------------------------------------------------------------- allowed transitions
+
+
+def written(length, found, scheme):
+    """The labels of a sequence with these spans, by the definition of its scheme."""
+    labels = ["O"] * length
+    for start, end, kind in found:
+        for t in range(start, end):
+            letter = "I"
+            if scheme in ("iob2", "iobes", "bilou") and t == start:
+                letter = "B"
+            if scheme == "iob1" and t == start and t and labels[t - 1][2:] == kind:
+                letter = "B"
+            if scheme in ("iobes", "bilou") and t == end - 1:
+                single = t == start
+                letter = {"iobes": "ES", "bilou": "LU"}[scheme][single]
+            labels[t] = f"{letter}-{kind}"
+    return tuple(labels)
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou"])
+def test_allowed_transitions_are_those_of_well_formed_sequences(scheme):
+    """Exactly the sequences that come back when their spans are written down again."""
+    letters = [letter for letter in SCHEME_LETTERS[scheme] if letter != "O"]
+    alphabet = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "xy")]
+    allowed = allowed_transitions(alphabet, scheme)
+    for length in (1, 2, 3):
+        for path in itertools.product(range(len(alphabet)), repeat=length):
+            labels = tuple(alphabet[y] for y in path)
+            possible = allowed.first[path[0]] and allowed.last[path[-1]]
+            possible = possible and all(allowed.pairs[a, b] for a, b in itertools.pairwise(path))
+            assert possible == (written(length, spans(labels), scheme) == labels), labels

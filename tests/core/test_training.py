@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
@@ -13,7 +14,7 @@ from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus, concatenate
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.errors import FileFormatError
+from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import read_corpus
 from kcrf_core.kernels import gram
@@ -53,6 +54,10 @@ SETTINGS = [
     {"kernel": "poly"},
     {"kernel": "rbf", "size": 50, "select": "greedy"},
     {"kernel": "poly", "degree": 3, "map": "full"},
+    {"order": 2},
+    {"kernel": "poly", "order": 2, "observed_transitions": True},
+    {"terms": [{"type": "node"}, {"type": "edge"}, {"type": "edge-x", "features": ["c0"]}]},
+    {"terms": [{"type": "node"}, {"type": "edge-x", "kernel": "rbf", "map": {"size": 30}}, {"type": "edge2"}]},
 ]
 
 
@@ -101,10 +106,12 @@ def test_the_model_has_the_objective_that_training_reports(rng):
     for options in SETTINGS:
         model, report = fit(corpus, {**options, "sigma2": 1.0, "precision": "double"})
         dataset = model.encoding.encode(corpus)
-        scores, _ = model.potentials(dataset)
-        gold = chain.path_scores(scores, model.edges, dataset.offsets, dataset.labels)
-        likelihood = (gold - chain.marginals(scores, model.edges, dataset.offsets).log_z).sum()
-        norm = sum((part**2).sum() for part in (model.edges.transitions, model.edges.start, model.edges.end))
+        scores, edges = model.potentials(dataset)
+        gold = chain.path_scores(scores, edges, dataset.offsets, dataset.labels)
+        likelihood = (gold - chain.marginals(scores, edges, dataset.offsets).log_z).sum()
+        shared = model.edges
+        norm = sum((part[np.isfinite(part)] ** 2).sum() for part in (shared.transitions, shared.start, shared.end))
+        norm += 0 if shared.triples is None else (shared.triples**2).sum()
         for term in model.terms:
             if isinstance(term, KernelTerm):
                 norm += np.sum(term.alpha * (gram(term.kernel, term.pivots, term.pivots) @ term.alpha))
@@ -291,3 +298,62 @@ def test_tiny_tolerances_are_taken_in_double_precision(rng):
     model, report = fit(toy_corpus(rng), {"kernel": "rbf", "size": 30, "sigma2": 1.0, "tolerance": 1e-8})
     assert report.result.gap <= 1e-8
     assert model.info["config"]["training"]["precision"] == "double"
+
+
+# ----------------------------------------------------------------------------- chains
+
+
+def test_second_order_learns_what_first_order_cannot(rng):
+    """Two words over the same letters: only the label before the last tells which one it is."""
+    cycles = ["abcb", "abca"]
+    gold = []
+    for _ in range(60):
+        gold.append(list((cycles[int(rng.integers(2))] * 4)[: int(rng.integers(6, 12))]))
+    words = [["x"] * len(labels) for labels in gold]
+    offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in gold])]).astype(np.int64)
+    columns = ([w for row in words for w in row], [y for row in gold for y in row])
+    corpus = Corpus("toy", columns, offsets, np.arange(1, offsets[-1] + 1))
+    values = [fit(corpus, {"sigma2": 10.0, "order": order})[1].result.value for order in (1, 2)]
+    assert values[1] < 0.8 * values[0]
+
+
+def test_forbidden_transitions_are_kept_by_saved_models(rng, tmp_path):
+    corpus = toy_corpus(rng, 60)
+    for options in ({}, {"order": 2}):
+        model, report = fit(corpus, {"sigma2": 1.0, "observed_transitions": True, **options})
+        seen = set()
+        for s in range(corpus.sequences):
+            labels = corpus.columns[-1][corpus.offsets[s] : corpus.offsets[s + 1]]
+            seen |= set(itertools.pairwise(labels))
+        model.save(tmp_path / "m.npz")
+        loaded = Model.load(tmp_path / "m.npz")
+        for i, before in enumerate(model.labels):
+            for j, after in enumerate(model.labels):
+                assert np.isfinite(loaded.edges.transitions[i, j]) == ((before, after) in seen)
+        assert report.result.reason == "certified"
+
+
+def chunk_corpus(sequences):
+    gold = [label for labels in sequences for label in labels]
+    offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in sequences])]).astype(np.int64)
+    return Corpus("toy", (["w"] * len(gold), gold), offsets, np.arange(1, len(gold) + 1))
+
+
+def test_a_scheme_is_never_broken(rng):
+    corpus = chunk_corpus([["B-x", "I-x", "O"], ["O", "B-y", "I-y"], ["B-y", "B-x", "O", "O"]] * 5)
+    for order in (1, 2):
+        model, _ = fit(corpus, {"sigma2": 1.0, "scheme": "iob2", "order": order})
+        dataset = model.encoding.encode(corpus)
+        number = {label: y for y, label in enumerate(model.labels)}
+        p = chain.marginals(*model.potentials(dataset), dataset.offsets)
+        assert (p.node[dataset.offsets[:-1]][:, [number["I-x"], number["I-y"]]] == 0).all()
+        assert p.edge[number["O"], number["I-x"]] == p.edge[number["B-x"], number["I-y"]] == 0
+
+
+def test_data_that_breaks_its_scheme_is_refused():
+    with pytest.raises(DataError, match="'I-x' in line 2 must not stand there by the scheme iob2"):
+        fit(chunk_corpus([["O", "I-x", "B-x"]]), {"sigma2": 1.0, "scheme": "iob2"})
+    with pytest.raises(DataError, match="'B-x' in line 3"):
+        fit(chunk_corpus([["O", "S-x", "B-x"], ["I-x"], ["E-x"]]), {"sigma2": 1.0, "scheme": "iobes"})
+    with pytest.raises(DataError, match="label 'a' does not belong to the scheme iob2"):
+        fit(chunk_corpus([["a", "b"]]), {"sigma2": 1.0, "scheme": "iob2"})

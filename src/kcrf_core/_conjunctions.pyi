@@ -1,0 +1,17 @@
+from numpy import ndarray
+
+def number_rows(
+    indptr: ndarray, indices: ndarray, degree: int, base: int, row: int, keys: ndarray, slots: ndarray, count: int,
+    ends: ndarray, out: ndarray,
+) -> tuple[int, int]: ...  # fmt: skip
+def fill_slots(keys: ndarray, count: int, slots: ndarray) -> int: ...
+def add_supports(ends: ndarray, numbers: ndarray, hashes: ndarray, counts: ndarray) -> None: ...
+def first_alike(hashes: ndarray, slots: ndarray, first: ndarray) -> None: ...
+def add_scores(
+    indptr: ndarray, indices: ndarray, degree: int, base: int, keys: ndarray, slots: ndarray, columns: ndarray,
+    squares: ndarray, W: ndarray, out: ndarray,
+) -> None: ...  # fmt: skip
+def known_rows(
+    indptr: ndarray, indices: ndarray, degree: int, base: int, keys: ndarray, slots: ndarray, ends: ndarray,
+    out: ndarray,
+) -> None: ...  # fmt: skip

@@ -1,0 +1,240 @@
+"""Conjunctions of the features of a row, numbered by an open-addressing hash table.
+
+A row of binary features a < b < c < ... has the conjunctions {}, {a}, {a, b}, {a, b, c}, ... up to `degree` features.
+The key of a conjunction is its features plus one as digits in base `base`, which exceeds every one of them: 0 for the
+empty one, and exact as long as base^degree fits 63 bits.
+
+A table is two arrays: `keys` [capacity], in the order in which they were first seen, and `slots` [power of two],
+numbers of keys or -1. Functions allocate nothing; where a table is full they return, for the caller to make it larger.
+"""
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef long long int64
+ctypedef unsigned long long uint64
+
+
+cdef inline uint64 mixed(uint64 value) noexcept nogil:
+    """The finalizer of SplitMix64: every bit of the value moves every bit of the result."""
+    value ^= value >> 30
+    value *= 0xbf58476d1ce4e5b9ULL
+    value ^= value >> 27
+    value *= 0x94d049bb133111ebULL
+    value ^= value >> 31
+    return value
+
+
+cdef inline int64 find(int64 key, const int64* keys, const int* slots, uint64 mask, uint64* at) noexcept nogil:
+    """The number of a key, or -1; `at` is its slot, or the empty one where it would go."""
+    cdef uint64 place = mixed(<uint64>key + 0x9e3779b97f4a7c15ULL) & mask
+    while slots[place] >= 0:
+        if keys[slots[place]] == key:
+            at[0] = place
+            return slots[place]
+        place = (place + 1) & mask
+    at[0] = place
+    return -1
+
+
+cdef inline int number_of(int64 key, int64* keys, int* slots, uint64 mask, int64* count) noexcept nogil:
+    """The number of a key, which is put into the table if it is new."""
+    cdef uint64 at
+    cdef int64 known = find(key, keys, slots, mask, &at)
+    if known >= 0:
+        return <int>known
+    keys[count[0]] = key
+    slots[at] = <int>count[0]
+    count[0] += 1
+    return <int>(count[0] - 1)
+
+
+def number_rows(
+    const int64[::1] indptr,           # [N+1]
+    const int[::1] indices,            # [nnz] features of each row, ascending
+    int degree,
+    int64 base,
+    Py_ssize_t row,                    # where to begin
+    int64[::1] keys,
+    int[::1] slots,
+    int64 count,                       # keys in the table
+    const int64[::1] ends,             # [N+1] where the conjunctions of each row go
+    int[::1] out,                      # [E] out: their numbers
+):
+    """Number the conjunctions of rows from `row` on; the row reached and the keys in the table."""
+    cdef Py_ssize_t i, j, k, first, last, N = indptr.shape[0] - 1, at
+    cdef uint64 mask = slots.shape[0] - 1
+    cdef int64 capacity = keys.shape[0], one, two
+    cdef int64* key = &keys[0]
+    cdef int* slot = &slots[0]
+    with nogil:
+        while row < N and count + ends[row + 1] - ends[row] <= capacity:
+            first = indptr[row]
+            last = indptr[row + 1]
+            at = ends[row]
+            out[at] = number_of(0, key, slot, mask, &count)
+            at += 1
+            for i in range(first, last):
+                one = indices[i] + 1
+                out[at] = number_of(one, key, slot, mask, &count)
+                at += 1
+                if degree < 2:
+                    continue
+                for j in range(i + 1, last):
+                    two = one * base + indices[j] + 1
+                    out[at] = number_of(two, key, slot, mask, &count)
+                    at += 1
+                    if degree < 3:
+                        continue
+                    for k in range(j + 1, last):
+                        out[at] = number_of(two * base + indices[k] + 1, key, slot, mask, &count)
+                        at += 1
+            row += 1
+    return row, count
+
+
+def fill_slots(const int64[::1] keys, int64 count, int[::1] slots):
+    """Put the first `count` keys into empty slots; the number of the first key that is there twice, or -1."""
+    cdef int64 n
+    cdef uint64 at, mask = slots.shape[0] - 1
+    for n in range(count):
+        if find(keys[n], &keys[0], &slots[0], mask, &at) >= 0:
+            return n
+        slots[at] = <int>n
+    return -1
+
+
+def add_supports(
+    const int64[::1] ends,             # [N+1]
+    const int[::1] numbers,            # [E] conjunctions of each row
+    uint64[:, ::1] hashes,             # [Q, 2] added to: hashes of the sets of rows
+    int64[::1] counts,                 # [Q] added to: rows of each conjunction
+):
+    cdef Py_ssize_t t, e, q
+    cdef uint64 one, two
+    with nogil:
+        for t in range(ends.shape[0] - 1):
+            one = mixed(2 * <uint64>t + 1)
+            two = mixed(one ^ 0x9e3779b97f4a7c15ULL)
+            for e in range(ends[t], ends[t + 1]):
+                q = numbers[e]
+                hashes[q, 0] += one
+                hashes[q, 1] += two
+                counts[q] += 1
+
+
+def first_alike(
+    const uint64[:, ::1] hashes,       # [Q, 2]
+    int[::1] slots,                    # [power of two] of -1
+    int[::1] first,                    # [Q] out: the first conjunction with the same rows
+):
+    cdef Py_ssize_t q, other
+    cdef uint64 place, mask = slots.shape[0] - 1
+    with nogil:
+        for q in range(hashes.shape[0]):
+            place = mixed(hashes[q, 0]) & mask
+            first[q] = <int>q
+            while slots[place] >= 0:
+                other = slots[place]
+                if hashes[other, 0] == hashes[q, 0] and hashes[other, 1] == hashes[q, 1]:
+                    first[q] = <int>other
+                    break
+                place = (place + 1) & mask
+            if first[q] == q:
+                slots[place] = <int>q
+
+
+cdef inline void add_known(
+    int64 key, real square, const int64* keys, const int* slots, uint64 mask, const int* columns,
+    const real* W, Py_ssize_t C, real* target,
+) noexcept nogil:
+    cdef uint64 at
+    cdef Py_ssize_t c
+    cdef const real* row
+    cdef int64 number = find(key, keys, slots, mask, &at)
+    if number >= 0:
+        row = W + columns[number] * C
+        for c in range(C):
+            target[c] += square * row[c]
+
+
+def add_scores(
+    const int64[::1] indptr,           # [n+1]
+    const int[::1] indices,            # [nnz] features of each row, ascending
+    int degree,
+    int64 base,
+    const int64[::1] keys,             # [Q]
+    const int[::1] slots,
+    const int[::1] columns,            # [Q] the row of W of each conjunction
+    const real[::1] squares,           # [degree+1] squared weight of a conjunction of 0, 1, ... features
+    const real[:, ::1] W,              # [D, C]
+    real[:, ::1] out,                  # [n, C] added to
+):
+    """out[t] += sum over the conjunctions of row t that are in the table of squares[their size] W[their column]."""
+    cdef Py_ssize_t t, i, j, k, last, C = W.shape[1]
+    cdef uint64 mask = slots.shape[0] - 1
+    cdef int64 one, two
+    cdef real* target
+    if C == 0 or out.shape[0] == 0 or keys.shape[0] == 0:
+        return
+    with nogil:
+        for t in range(out.shape[0]):
+            target = &out[t, 0]
+            last = indptr[t + 1]
+            add_known(0, squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+            for i in range(indptr[t], last):
+                one = indices[i] + 1
+                add_known(one, squares[1], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+                if degree < 2:
+                    continue
+                for j in range(i + 1, last):
+                    two = one * base + indices[j] + 1
+                    add_known(two, squares[2], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+                    if degree < 3:
+                        continue
+                    for k in range(j + 1, last):
+                        add_known(
+                            two * base + indices[k] + 1, squares[3], &keys[0], &slots[0], mask, &columns[0],
+                            &W[0, 0], C, target,
+                        )
+
+
+def known_rows(
+    const int64[::1] indptr,           # [n+1]
+    const int[::1] indices,            # [nnz] features of each row, ascending
+    int degree,
+    int64 base,
+    const int64[::1] keys,             # [Q]
+    const int[::1] slots,
+    const int64[::1] ends,             # [n+1] where the conjunctions of each row go
+    int[::1] out,                      # [E] out: their numbers, -1 for those not in the table
+):
+    """Numbers of the conjunctions of rows, in the order of `number_rows`."""
+    cdef Py_ssize_t t, i, j, k, last, at
+    cdef uint64 place, mask = slots.shape[0] - 1
+    cdef int64 one, two
+    if keys.shape[0] == 0:
+        out[:] = -1
+        return
+    with nogil:
+        for t in range(indptr.shape[0] - 1):
+            at = ends[t]
+            last = indptr[t + 1]
+            out[at] = <int>find(0, &keys[0], &slots[0], mask, &place)
+            at += 1
+            for i in range(indptr[t], last):
+                one = indices[i] + 1
+                out[at] = <int>find(one, &keys[0], &slots[0], mask, &place)
+                at += 1
+                if degree < 2:
+                    continue
+                for j in range(i + 1, last):
+                    two = one * base + indices[j] + 1
+                    out[at] = <int>find(two, &keys[0], &slots[0], mask, &place)
+                    at += 1
+                    if degree < 3:
+                        continue
+                    for k in range(j + 1, last):
+                        out[at] = <int>find(two * base + indices[k] + 1, &keys[0], &slots[0], mask, &place)
+                        at += 1
