@@ -138,12 +138,14 @@ def test_metric_is_symmetric_and_positive(rng, workers, Y):
 
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_books_are_kept(rng, workers, name):
-    """Without factorisations work is passes and products; every step but a failed one takes at least a pass."""
+    """Without pivots work is passes and products, and blocks on top of them; every step takes at least a pass."""
     posterior = random_posterior(rng, workers, 3, 20)
     found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-5, 500))
     assert found.reason == CERTIFIED
     assert 1 <= found.steps < found.passes
-    assert found.passes + found.products <= found.work <= 1.5 * found.passes + found.products
+    assert found.passes + found.products <= found.work
+    if name == "lbfgs":
+        assert found.work == found.passes
     few = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-12, 6))
     assert few.reason == PASSES
 
