@@ -170,7 +170,7 @@ training = group(
     click.option(
         "--solver",
         type=click.Choice(["auto", "lbfgs", "newton", "block-jacobi", "subspace"]),
-        help="Solver. Default: auto, which is lbfgs.",
+        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots.",
     ),
     click.option(
         "--tolerance",

@@ -3,7 +3,8 @@
 A term with a map has the block Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2, labels coupled, p the marginals of its
 cliques: an operator, two products with the map and no forward-backward. Transitions have a small matrix, the summed
 covariances of pairs. Where that would be large, and for triples, its diagonal sum_t p_t + 1 / sigma^2 stands in: it is
-never below the block, since diag p - p p^T <= diag p.
+never below the block, since diag p - p p^T <= diag p. The matrix takes 2 N Y^4 operations; who wants only a guess asks
+for its own diagonal, sum_t p_t (1 - p_t) + 1 / sigma^2.
 """
 
 from __future__ import annotations
@@ -20,29 +21,36 @@ LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matr
 class Blocks:
     """Blocks of P's Hessian at one point."""
 
-    def __init__(self, posterior: Posterior, theta: np.ndarray):
+    def __init__(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False):
         self.posterior = posterior
         kinds = {term.kind for term in posterior.terms}
         Y = posterior.problem.label_count
-        exact_edge = EDGE in kinds and Y * Y <= LARGEST_EDGE_BLOCK
+        exact_edge = EDGE in kinds and Y * Y <= LARGEST_EDGE_BLOCK and not diagonal_edge
+        self._diagonal_edge = diagonal_edge
+        # Operations beyond those of half a pass.
+        self.operations = 2 * posterior.problem.positions * Y**4 if exact_edge else 0
         self._weights = posterior.problem.position_weights()
 
         def work(part: Chunk) -> tuple:
             # Edges handed over per position give the marginals of every pair.
-            each = exact_edge or EDGE_X in kinds
+            each = exact_edge or EDGE_X in kinds or (diagonal_edge and EDGE in kinds)
             found = (part.with_edges_repeated() if each else part).marginals()
             pairs = found.edge.reshape(len(part.labels), -1) if found.edge.ndim == 3 else None
             covariance = None
             if exact_edge:
                 inner = positions_within(part.offsets) > 0
                 covariance = _covariance(pairs[inner], part.position_weights()[inner])
-            summed = found.edge if pairs is None else part.position_weights() @ pairs
+            summed = (
+                found.edge
+                if pairs is None
+                else part.position_weights() @ (pairs * (1 - pairs) if diagonal_edge else pairs)
+            )
             return found.node, pairs if EDGE_X in kinds else None, covariance, summed, found.triple
 
         node, pairs, covariances, summed, triples = zip(*posterior.over_chunks(theta, work), strict=True)
-        self._marginals = {NODE: np.concatenate(node)}  # [N, Y]
+        self.marginals = {NODE: np.concatenate(node)}  # of cliques: [N, Y]
         if EDGE_X in kinds:
-            self._marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
+            self.marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
         self.small: dict[str, np.ndarray] = {}  # blocks without a map: a matrix, or its diagonal
         if EDGE in kinds:
             self.small[EDGE] = self._edge_block(sum(covariances) if exact_edge else sum(summed).ravel())
@@ -57,9 +65,10 @@ class Blocks:
         problem = self.posterior.problem
         filled = np.diff(problem.offsets) > 0
         ends = (problem.offsets[:-1][filled], problem.offsets[1:][filled] - 1)
-        p, weights = self._marginals[NODE], problem.weights[filled]
+        p, weights = self.marginals[NODE], problem.weights[filled]
         if pairs.ndim == 1:
-            return np.concatenate([pairs, *(weights @ p[rows] for rows in ends)]) + 1 / self._sigma2(EDGE)
+            variances = p * (1 - p) if self._diagonal_edge else p
+            return np.concatenate([pairs, *(weights @ variances[rows] for rows in ends)]) + 1 / self._sigma2(EDGE)
         block = block_diag(pairs, *(_covariance(p[rows].astype(np.float64), weights) for rows in ends))
         block[np.diag_indices_from(block)] += 1 / self._sigma2(EDGE)
         return block
@@ -71,7 +80,7 @@ class Blocks:
         width = posterior.columns_of(cliques)
         ready = feature_map.prepare(vector.reshape(feature_map.size, width), dtype)
         weights = self._weights.astype(dtype)
-        marginals = self._marginals[cliques.kind]
+        marginals = self.marginals[cliques.kind]
         residuals = np.empty((posterior.problem.positions, width), dtype=dtype)
 
         def work(bounds: tuple[int, int]) -> np.ndarray | None:

@@ -235,6 +235,22 @@ class ReducedMap:
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
         return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
 
+    def leading(self, m: int) -> ReducedMap:
+        """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
+        K = np.ascontiguousarray(self._K[:, :m])
+        return ReducedMap(K, self.triangle[:m, :m], self._diagonal, self._curve[: m + 1])
+
+    def features(self, workers: Workers) -> np.ndarray:
+        """Phi itself, [N, M]."""
+        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._K.dtype)
+        out = np.empty_like(self._K)
+
+        def task(part: slice) -> None:
+            np.matmul(self._K[part], inverse, out=out[part])
+
+        workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
+        return out
+
     def column_squares(self) -> np.ndarray:
         """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
         return -np.diff(self._curve) * self._diagonal.sum()

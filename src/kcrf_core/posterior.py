@@ -71,6 +71,8 @@ class Posterior:
         self.sigma2 = np.array([term.sigma2 for term in self.terms], dtype=np.float64)  # [blocks]
         self.size = int(ends[-1]) if len(ends) else 0
         self.mapped = [j for j, term in enumerate(self.terms) if term.map is not None]
+        # Weights that a pass multiplies with, D C of every map.
+        self.pass_size = max(sum(self._term_size(self.terms[j]) for j in self.mapped), 1)
         self._edge, self._edge2 = (self._only(kind) for kind in (EDGE, EDGE2))
         self._per_position = any(term.kind == EDGE_X for term in self.terms)
         widest = max((self.terms[j].map.dense_size for j in self.mapped), default=0)

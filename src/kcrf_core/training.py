@@ -28,7 +28,7 @@ from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .schemes import Transitions, allowed_transitions
-from .solvers import DEFAULT_SOLVER, SOLVERS, Run, SolverResult
+from .solvers import SOLVERS, Run, SolverResult
 from .warm_start import WarmStart
 
 # The variance of scores where too little can be held out to choose one.
@@ -61,6 +61,8 @@ class Report:
             f"outside_{'bound' if self.certify == 'exact' else 'estimate'}": self.outside,
             "passes": result.passes,
             "hessian_products": result.products,
+            "steps": result.steps,
+            "work": result.work,
             "sigma2": self.sigma2,
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
@@ -100,7 +102,7 @@ def train(
     forbidden = _forbidden(encoding, dataset, problem, config)
     fitted = fit_terms(encoding, dataset, config, basis, workers, observer)
     maps = [term.map for term in fitted if term.map is not None]
-    solve = SOLVERS[DEFAULT_SOLVER if training.solver == "auto" else training.solver]
+    solve = SOLVERS[training.solver]
     if config.edge_term is None and config.edge2_term is None:
         observer.note("no edge term: labels are taken as independent of each other")
     if problem.label_count == 1:

@@ -65,8 +65,9 @@ SETTINGS = [
 @pytest.mark.parametrize("labels", ["ab", "abc"])
 def test_models_are_certified_and_beat_the_majority(rng, options, labels):
     corpus = toy_corpus(rng, 80, labels)
-    model, report = fit(corpus, {**options, "sigma2": 1.0})
-    assert report.result.reason == "certified" and report.result.gap <= 1e-3
+    # Near the optimum: within 1e-3 of it, chance decides a label or two, and a setting is near the limit below.
+    model, report = fit(corpus, {**options, "sigma2": 1.0, "tolerance": 1e-5})
+    assert report.result.reason == "certified" and report.result.gap <= 1e-5
     assert report.score_columns == (1 if len(labels) == 2 else 3)
     right = np.mean([a == b for a, b in zip(model.tag_corpus(corpus), corpus.columns[-1], strict=True)])
     majority = max(map(corpus.columns[-1].count, labels)) / corpus.positions

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from . import block_jacobi, lbfgs, newton, subspace
+from . import block_jacobi, lbfgs, nested, newton, subspace
 from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
 
 SOLVERS = {
+    "auto": partial(until_stopped, nested.descend),
     "lbfgs": partial(until_stopped, lbfgs.descend),
     "newton": partial(until_stopped, newton.descend),
     "block-jacobi": partial(until_stopped, block_jacobi.descend),
     "subspace": partial(until_stopped, subspace.descend),
 }
-DEFAULT_SOLVER = "lbfgs"
 
 __all__ = [
     "BEST",
     "CERTIFIED",
-    "DEFAULT_SOLVER",
     "INTERRUPTED",
     "PASSES",
     "PRECISION",

@@ -2,63 +2,72 @@
 
 A node term's block is Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2 with positions independent and labels coupled: an
 operator of two products with the map and no forward-backward, solved by conjugate gradients. The edge term's block is a
-small matrix, solved by Cholesky (see `blocks`). The blocks can underestimate the curvature, since they leave out what
-positions and terms have to do with each other, so every step is searched along.
+small matrix, solved by Cholesky (see `blocks`). To factorise a node term's block too would take D (C + 1) / 8 passes
+for the matrix alone, where conjugate gradients, preconditioned by leading columns (see `metric`), take about five
+products. With two labels and few columns that preconditioner is the factorised block.
+
+The blocks leave out what positions and terms have to do with each other, so plain steps with them zigzag: on OCR
+(poly-2, 500 pivots) 314 of them did not reach a gap of 1e-3. The pairs of L-BFGS laid over them learn just that: 72
+steps to 1e-4. Every step is searched along, since (30) can underestimate the curvature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..blocks import Blocks
 from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
-from .line_search import line_search
+from .lbfgs import Memory, step
+from .metric import BlockMetric, LeadingColumns
 from .run import Run
 
-FORCING = 0.05
+FORCING = 0.2
 
 
 def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    scale = posterior.curvature_guess()
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.size)
+    every = range(len(posterior.blocks))
     while True:
-        every = range(len(posterior.blocks))
-        direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, every, run)
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        newton = BlockNewton(run.blocks(posterior, theta), columns, run)
+        found = step(
+            lambda point: run.evaluate(posterior, point),
+            theta,
+            now,
+            memory,
+            lambda vector, newton=newton: newton.step(vector, every),
+            run,
+            newton=True,
+        )
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
 
 
-def newton_steps(
-    blocks: Blocks,
-    gradient: np.ndarray,
-    scale: np.ndarray,
-    which: Iterable[int],
-    run: Run,
-) -> np.ndarray:
-    """Newton steps of the blocks numbered `which`, side by side; the other parameters stay."""
-    posterior = blocks.posterior
-    direction = np.zeros_like(gradient)
-    for number in which:
-        part, term = posterior.blocks[number], posterior.terms[number]
-        if term.map is not None:
-            direction[part] = conjugate_gradients(
-                lambda vector, number=number: run.block_product(blocks, number, vector),
-                -gradient[part],
-                scale[part],
-                FORCING,
-            )
-        elif blocks.small[term.kind].ndim == 1:
-            direction[part] = -gradient[part] / blocks.small[term.kind]
-        else:
-            direction[part] = cho_solve(cho_factor(blocks.small[term.kind]), -gradient[part])
-    return direction
+class BlockNewton:
+    """Newton steps with the blocks at one point."""
+
+    def __init__(self, blocks: Blocks, columns: LeadingColumns, run: Run):
+        self._blocks, self._run = blocks, run
+        self._metric = BlockMetric(blocks, columns, run)
+
+    def step(self, downhill: np.ndarray, which: Iterable[int]) -> np.ndarray:
+        """Steps of the terms numbered `which`, side by side; the other parameters stay."""
+        posterior = self._blocks.posterior
+        step = np.zeros_like(downhill)
+        for j in which:
+            part = posterior.blocks[j]
+            precondition = partial(self._metric.of_term, j)
+            if posterior.terms[j].map is None:
+                step[part] = precondition(downhill[part])  # the block itself, or the diagonal that stands in for it
+            else:
+                product = partial(self._run.block_product, self._blocks, j)
+                step[part] = conjugate_gradients(product, downhill[part], precondition, FORCING)
+        return step

@@ -10,15 +10,18 @@ MOST_STEPS = 200
 
 
 def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, diagonal: np.ndarray, forcing: float
+    product: Callable[[np.ndarray], np.ndarray],
+    right: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+    forcing: float,
 ) -> np.ndarray:
-    """x with |A x - right| <= forcing |right| in the norm of 1/diagonal, for a positive definite A.
+    """x with |A x - right| <= forcing |right| in the norm of the preconditioner, for a positive definite A.
 
     From zero every iterate x has x.right > 0: as a step for right = -gradient it goes downhill.
     """
     solution = np.zeros_like(right)
     residual = right.copy()
-    scaled = residual / diagonal
+    scaled = precondition(residual)
     search = scaled.copy()
     size = float(residual @ scaled)
     enough = forcing**2 * size
@@ -29,7 +32,7 @@ def conjugate_gradients(
         step = size / float(search @ image)
         solution += step * search
         residual -= step * image
-        scaled = residual / diagonal
+        scaled = precondition(residual)
         before, size = size, float(residual @ scaled)
         search = scaled + (size / before) * search
     return solution

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..posterior import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
-from .line_search import line_search
+from .metric import BlockMetric, LeadingColumns
 from .run import Run
 
 LOOSEST, TIGHTEST = 0.5, 1e-3
@@ -23,20 +23,17 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    scale = posterior.curvature_guess()
-    first_norm = norm = _norm(now.gradient, scale)
+    columns = LeadingColumns(posterior, run)
+    first_norm = None
     while True:
-        forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / max(first_norm, 1e-300))))
+        metric = BlockMetric(run.blocks(posterior, theta, diagonal_edge=True), columns, run)
+        norm = float(np.sqrt(now.gradient @ metric(now.gradient)))
+        first_norm = first_norm or max(norm, 1e-300)
+        forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
         direction = conjugate_gradients(
-            lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, scale, forcing
+            lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, metric, forcing
         )
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
-        norm = _norm(now.gradient, scale)
-
-
-def _norm(gradient: np.ndarray, scale: np.ndarray) -> float:
-    return float(np.sqrt(gradient @ (gradient / scale)))

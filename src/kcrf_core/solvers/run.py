@@ -1,8 +1,12 @@
-"""What every solver shares: counting passes, the certificate, and when to stop.
+"""What every solver shares: counting its work, the certificate, and when to stop.
 
 A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen
-(Lemma 9 holds at each of them), tells the observer, and ends the solver by raising `Stop`. The last word on
-a certificate is always an evaluation in double precision.
+(Lemma 9 holds at each of them, and for combinations of several: see `bundle`), tells the observer, and ends the solver
+by raising `Stop`. The value that is certified always comes from an evaluation in double precision.
+
+Work is counted in passes over the whole problem: P and its gradient, or a product with the Hessian, is one where it
+sees all columns of all maps; a pass over some of them, and a factorisation, is its share of the 4 N D C floating-point
+operations that a pass takes.
 """
 
 from __future__ import annotations
@@ -16,10 +20,15 @@ import numpy as np
 from ..blocks import Blocks
 from ..errors import NumericError
 from ..posterior import Evaluation, Posterior
+from .bundle import Bundle
+from .line_search import line_search
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 # Certified, but earlier parameters were kept, which are not.
 BEST = "best"
+
+# Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
+SINGLE_MARGIN = 1e-5
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,10 @@ class SolverResult:
     theta: np.ndarray
     value: float  # P there, in double precision
     lower: float  # the best lower bound on min P
-    passes: int  # evaluations of P and its gradient over all data
+    passes: int  # evaluations of P and its gradient
     products: int  # products with the Hessian or a block of it
+    steps: int  # line searches that found a new point
+    work: float  # all of it, and factorisations, in passes over the whole problem
     reason: str  # why it stopped: one of the constants above
 
     @property
@@ -45,6 +56,7 @@ class Progress:
     gap: float
     lower: float  # the best lower bound so far
     products: int
+    work: float
     theta: np.ndarray | None = None  # where P is the smallest so far, and None elsewhere
 
 
@@ -81,13 +93,16 @@ class Run:
     ):
         self.tolerance, self.max_passes = tolerance, max_passes
         self._observe, self._interrupted = observe, interrupted
-        self.passes = self.products = 0
+        self.passes = self.products = self.steps = 0
+        self.work = 0.0
         self._double = False
         self._forget()
 
     def _forget(self) -> None:
-        self._best: tuple[float, np.ndarray] | None = None  # the smallest P, and where
-        self._lower: tuple[float, np.ndarray] | None = None  # the largest lower bound, and where
+        self._best: tuple[float, np.ndarray, float] | None = None  # the smallest P, where, and what it alone proves
+        self._lower = -np.inf  # the largest lower bound, as the evaluations say
+        self._proven = -np.inf  # the same less what their precision may hide
+        self._bundle = Bundle()
 
     def evaluate(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
@@ -99,17 +114,55 @@ class Run:
         self._check_budget(posterior)
         return found
 
+    def evaluate_part(
+        self, part: Posterior, theta: np.ndarray, posterior: Posterior, widened: np.ndarray
+    ) -> Evaluation:
+        """A pass over fewer columns of the maps: P is that of `widened`, but the bound holds for these columns only."""
+        self.passes += 1
+        self.work += part.pass_size / posterior.pass_size
+        found = part.evaluate(theta)
+        self._keep(found.value, widened, -np.inf)
+        self._check_budget(posterior)
+        return found
+
+    def search(
+        self,
+        evaluate: Callable[[np.ndarray], Evaluation],
+        theta: np.ndarray,
+        now: Evaluation,
+        direction: np.ndarray,
+        first_step: float = 1.0,
+    ) -> tuple[np.ndarray, Evaluation] | None:
+        """A step along `direction`; None where rounding hides all progress."""
+        found = line_search(evaluate, theta, now, direction, float(direction @ now.gradient), first_step)
+        self.steps += found is not None
+        return found
+
     def product(self, posterior: Posterior, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian times a vector; it counts as a pass, and may be the last one."""
         self._check_budget(posterior)
         self.products += 1
+        self.work += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
 
+    def blocks(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False) -> Blocks:
+        """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
+        blocks = Blocks(posterior, theta, diagonal_edge)
+        self.work += 0.5
+        self.add_operations(posterior, blocks.operations)
+        return blocks
+
     def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
-        """A block of the Hessian times a vector; counted like a product with the whole of it."""
-        self._check_budget(blocks.posterior)
+        """A block of the Hessian times a vector; for the budget a product like any other."""
+        posterior = blocks.posterior
+        self._check_budget(posterior)
         self.products += 1
+        self.work += (posterior.blocks[term].stop - posterior.blocks[term].start) / posterior.pass_size
         return blocks.product(term, vector)
+
+    def add_operations(self, posterior: Posterior, operations: float) -> None:
+        """Floating-point operations outside passes and products, for the books."""
+        self.work += operations / (4 * max(posterior.problem.positions, 1) * posterior.pass_size)
 
     def _check_budget(self, posterior: Posterior) -> None:
         if self.passes + self.products >= self.max_passes:
@@ -130,45 +183,57 @@ class Run:
         return self._double or posterior.dtype == np.float64
 
     def _gap(self) -> float:
-        return relative_gap(self._best[0], self._lower[0])
+        return relative_gap(self._best[0], self._lower)
+
+    def _keep(self, value: float, theta: np.ndarray, lower: float) -> None:
+        """A value of P at theta and the bound it proves, for the books and the observer."""
+        improved = self._best is None or value < self._best[0]
+        if improved:
+            self._best = (value, theta, lower)
+        if self._observe is not None:
+            best = theta if improved else None
+            self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
 
     def _pass(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
         self.passes += 1
+        self.work += 1
         found = posterior.evaluate(theta, np.float64 if self._double else None)
         if not np.isfinite(found.value):
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
-        improved = self._best is None or found.value < self._best[0]
-        if improved:
-            self._best = (found.value, theta)
-        if self._lower is None or found.lower > self._lower[0]:
-            self._lower = (found.lower, theta)
-        if self._observe is not None:
-            best = theta if improved else None
-            self._observe(Progress(self.passes, found.value, self._gap(), self._lower[0], self.products, best))
+        margin = 0.0 if self._in_double(posterior) else SINGLE_MARGIN * abs(found.value)
+        self._proven = max(self._proven, self._bundle.add(posterior, theta, found) - margin)
+        self._lower = max(self._lower, found.lower, self._proven)
+        self._keep(found.value, theta, found.lower)
         return found
 
     def _confirm(self, posterior: Posterior) -> NoReturn:
-        """Certify the best point in double precision; where that fails, the solver restarts from it."""
-        best, lowest = self._best[1], self._lower[1]
+        """Certify the best point in double precision; where that fails, the solver restarts from it.
+
+        What was proven with a margin stays so if P and its own bound, taken at the best point in both precisions, bear
+        the margin out.
+        """
+        single, best, single_lower = self._best
+        proven = self._proven
         self._double = True
         self._forget()
         found = self._pass(posterior, best)
-        if self._gap() > self.tolerance and lowest is not best:
-            self._pass(posterior, lowest)
+        if max(abs(found.value - single), abs(found.lower - single_lower)) < SINGLE_MARGIN * abs(single):
+            self._lower = self._proven = max(self._lower, proven)
         if self._gap() <= self.tolerance:
             self._stop(posterior, CERTIFIED)
         raise Restart(best, found)
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
-        if not self._in_double(posterior):
+        if not self._in_double(posterior) or not np.isfinite(self._lower):
             best = self._best[1]
             self._double = True
             self._forget()
             self._pass(posterior, best)
-        value, theta = self._best
-        raise Stop(SolverResult(theta, value, min(self._lower[0], value), self.passes, self.products, reason))
+        value, theta, _ = self._best
+        lower = min(self._lower, value)
+        raise Stop(SolverResult(theta, value, lower, self.passes, self.products, self.steps, self.work, reason))
 
 
 def until_stopped(

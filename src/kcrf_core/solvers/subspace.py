@@ -1,7 +1,8 @@
 """One term at a time (Section 5.1), the one that promises most next.
 
 With the other terms held, term j can lower P by at most (sigma_j^2 / 2) |grad_j P|^2 (Corollary 10). The term with the
-largest such bound gets a Newton step with its block of (30), searched along; then the bounds are taken anew.
+largest such bound gets a Newton step with its block of (30), searched along; then the bounds are taken anew. As in
+`block_jacobi`, pairs of earlier steps are laid over it: without them, pitch accent (linear) took 479 steps, not 29.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..blocks import Blocks
 from ..posterior import Evaluation, Posterior
-from .block_jacobi import newton_steps
-from .line_search import line_search
+from .block_jacobi import BlockNewton
+from .lbfgs import Memory, step
+from .metric import LeadingColumns
 from .run import Run
 
 
@@ -21,16 +22,23 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    scale = posterior.curvature_guess()
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.size)
     while True:
         bounds = [
             variance / 2 * float(now.gradient[part] @ now.gradient[part])
             for part, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
         ]
         best = int(np.argmax(bounds))
-        direction = newton_steps(Blocks(posterior, theta), now.gradient, scale, [best], run)
-        slope = float(direction @ now.gradient)
-        found = line_search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, 1.0)
+        newton = BlockNewton(run.blocks(posterior, theta), columns, run)
+        found = step(
+            lambda point: run.evaluate(posterior, point),
+            theta,
+            now,
+            memory,
+            lambda vector, newton=newton, best=best: newton.step(vector, [best]),
+            run,
+            newton=True,
+        )
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

@@ -1,0 +1,171 @@
+"""Bounds from several points, nested columns, the metric, and what solvers do with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kcrf_core import basis
+from kcrf_core.blocks import Blocks
+from kcrf_core.kernels import PolynomialKernel, RBFKernel
+from kcrf_core.maps import ExplicitMap, ReducedMap
+from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
+from kcrf_core.problem import Problem
+from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
+from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
+from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
+from problems import random_inputs, random_offsets
+
+
+def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4):
+    """Node scores by a reduced map for a kernel, by an explicit one without; and transitions."""
+    offsets = random_offsets(rng, sequences, longest)
+    problem = Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, rng.random(sequences) + 0.5, Y)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    feature_map = ExplicitMap.of(inputs, dtype)
+    if kernel is not None:
+        chosen = (
+            basis.full_basis(inputs, kernel)
+            if size is None
+            else basis.choose_pivots("random", inputs, kernel, size, rng, workers, np.float64)
+        )
+        pivots = inputs.take(chosen.rows)
+        feature_map = ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
+    variances = rng.choice([0.1, 1.0, 10.0], 2)
+    terms = [Cliques(NODE, variances[0], feature_map), Cliques(EDGE, variances[1])]
+    return Posterior(problem, terms, workers, dtype)
+
+
+def test_bundles_never_bound_above_the_optimum(rng, workers):
+    """Hundreds of convex cases: points anywhere, and points on the way to the optimum."""
+    for _ in range(100):
+        posterior = random_posterior(rng, workers, int(rng.integers(2, 4)), 4)
+        best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-10, 5000))
+        bundle = Bundle()
+        for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.01):
+            theta = best.theta + scale * rng.normal(size=posterior.size)
+            found = posterior.evaluate(theta)
+            bound = bundle.add(posterior, theta, found)
+            assert bound >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
+            assert bound <= best.value * (1 + 1e-12)
+            assert len(bundle._gradients) <= POINTS
+
+
+def test_best_combination_against_a_grid(rng):
+    grid = np.array([(a, b, 1 - a - b) for a in np.linspace(0, 1, 41) for b in np.linspace(0, 1 - a, 41)])
+    for _ in range(50):
+        root = rng.normal(size=(3, 4))
+        constants, gram = rng.normal(size=3), root @ root.T
+        shares, value = best_combination(constants, gram)
+        assert (shares >= 0).all() and np.isclose(shares.sum(), 1, rtol=1e-12)
+        on_grid = grid @ constants - np.einsum("ni,ij,nj->n", grid, gram, grid) / 2
+        assert value >= on_grid.max() - 1e-8
+
+
+def test_leading_columns_are_the_map_of_the_first_pivots(rng, workers):
+    inputs = random_inputs(rng, 40, 2, 3)
+    kernel = PolynomialKernel(2, 0.2, 1.0, 1.0)
+    chosen = basis.choose_pivots("greedy", inputs, kernel, 9, rng, workers, np.float64)
+
+    def of(count):
+        pivots = inputs.take(chosen.rows[:count])
+        return ReducedMap.of(inputs, kernel, pivots, chosen.curve[: count + 1] / chosen.trace, workers, np.float64)
+
+    whole, few, leading = of(9), of(4), of(9).leading(4)
+    phi = whole.features(workers)
+    np.testing.assert_allclose(leading.features(workers), phi[:, :4], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(few.features(workers), phi[:, :4], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(leading.column_squares(), whole.column_squares()[:4], rtol=1e-12)
+    W, out = rng.normal(size=(9, 2)), np.zeros((40, 2))
+    whole.add_scores(whole.prepare(W, np.dtype(np.float64)), slice(0, 40), out)
+    np.testing.assert_allclose(out, phi @ W, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("Y", [2, 3])
+def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, monkeypatch):
+    monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
+    posterior = random_posterior(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
+    part = nested.narrowed(posterior)
+    assert part.terms[0].map.size == 6
+    sizes = []
+    found = SOLVERS["auto"](
+        posterior, np.zeros(posterior.size), Run(1e-6, 2000, observe=lambda progress: sizes.append(progress.work))
+    )
+    assert sizes[0] == pytest.approx(6 / 30, rel=1e-12)  # a pass over a fifth of the columns counts as that
+    reference = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
+    assert found.reason == reference.reason == CERTIFIED
+    np.testing.assert_allclose(found.value, reference.value, rtol=2e-6)
+
+
+def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
+    """Zeros for the other columns leave P as it is: interrupted there, a point of the whole comes back."""
+    monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
+    posterior = random_posterior(rng, workers, 3, 40, RBFKernel(0.3), 30)
+    seen = []
+    run = Run(1e-9, 100, observe=lambda progress: seen.append(progress.value), interrupted=lambda: len(seen) >= 6)
+    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), run)
+    assert found.reason == INTERRUPTED and np.isfinite(found.lower)
+    np.testing.assert_allclose(found.value, min(seen), rtol=1e-12)
+    np.testing.assert_allclose(posterior.evaluate(found.theta).value, found.value, rtol=1e-12)
+
+
+def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
+    """With all columns leading and nothing left out, two labels have the exact block of (30)."""
+    monkeypatch.setattr("kcrf_core.solvers.metric.SETTLED", 0.0)
+    monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
+    posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
+    blocks, run = Blocks(posterior, rng.normal(size=posterior.size)), Run(1e-3, 10)
+    metric = BlockMetric(blocks, LeadingColumns(posterior, run), run)
+    node, edge = posterior.blocks
+    vector = rng.normal(size=posterior.size)
+    np.testing.assert_allclose(blocks.product(0, metric(vector)[node]), vector[node], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(blocks.small[EDGE] @ metric(vector)[edge], vector[edge], rtol=1e-8, atol=1e-10)
+    assert run.work > 0
+
+
+@pytest.mark.parametrize("Y", [2, 4])
+def test_metric_is_symmetric_and_positive(rng, workers, Y):
+    posterior = random_posterior(rng, workers, Y, 30, RBFKernel(0.3), 12)
+    run = Run(1e-3, 10)
+    metric = BlockMetric(Blocks(posterior, np.zeros(posterior.size)), LeadingColumns(posterior, run), run)
+    dense = np.array([metric(unit) for unit in np.eye(posterior.size)])
+    np.testing.assert_allclose(dense, dense.T, rtol=1e-8, atol=1e-10)
+    assert np.linalg.eigvalsh((dense + dense.T) / 2).min() > 0
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_books_are_kept(rng, workers, name):
+    """Without pivots work is passes and products, and blocks on top of them; every step takes at least a pass."""
+    posterior = random_posterior(rng, workers, 3, 20)
+    found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-5, 500))
+    assert found.reason == CERTIFIED
+    assert 1 <= found.steps < found.passes
+    assert found.passes + found.products <= found.work
+    if name == "lbfgs":
+        assert found.work == found.passes
+    few = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-12, 6))
+    assert few.reason == PASSES
+
+
+def test_primal_and_dual_agree_at_degree_one(rng, workers):
+    """The linear kernel as features with L-BFGS, and as a full kernel map with the paper's blocks."""
+    offsets = random_offsets(rng, 40, 5)
+    problem = Problem(rng.integers(0, 3, offsets[-1]).astype(np.int32), offsets, np.ones(40), 3)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
+    # Linear, and a constant: the polynomial kernel of degree one.
+    kernel = PolynomialKernel(1, 1.0, 1.0, 1.0)
+    chosen = basis.full_basis(inputs, kernel)
+    full = ReducedMap.of(
+        inputs, kernel, inputs.take(chosen.rows), chosen.curve / chosen.trace, workers, np.dtype(np.float64)
+    )
+    with_one = replace(inputs, real=np.hstack([inputs.real, np.ones((len(inputs), 1))]))
+    found = []
+    for feature_map, solver in ((ExplicitMap.of(with_one, np.float64), "lbfgs"), (full, "block-jacobi")):
+        posterior = Posterior(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 3.0)], workers)
+        result = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-7, 2000))
+        found.append((result.value, posterior.errors(result.theta)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-3)
