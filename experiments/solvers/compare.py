@@ -81,7 +81,7 @@ TASKS = {
         "conll2000/train.conll",
         {"sigma2": 1.0},
         tolerance=1e-3,
-        solvers=(PLAIN, "auto", "newton"),
+        solvers=(PLAIN, "auto", "lbfgs"),
     ),
 }
 

@@ -5,6 +5,9 @@ cliques: an operator, two products with the map and no forward-backward. Transit
 covariances of pairs. Where that would be large, and for triples, its diagonal sum_t p_t + 1 / sigma^2 stands in: it is
 never below the block, since diag p - p p^T <= diag p. The matrix takes 2 N Y^4 operations; who wants only a guess asks
 for its own diagonal, sum_t p_t (1 - p_t) + 1 / sigma^2.
+
+A clique whose label is all but certain, p_t up to `settled` from 0 or 1, adds next to nothing to any of them and is
+left out, where enough are for that to pay.
 """
 
 from __future__ import annotations
@@ -12,23 +15,25 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import block_diag
 
+from .maps import FeatureMap
+from .parallel import ranges
 from .posterior import EDGE, EDGE2, EDGE_X, NODE, Chunk, Posterior
 from .problem import gathered, positions_within, spread
 
 LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matrix
+WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
+ROWS_PER_TASK = 2048
 
 
 class Blocks:
     """Blocks of P's Hessian at one point."""
 
-    def __init__(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False):
-        self.posterior = posterior
+    def __init__(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False, settled: float = 0.0):
+        self.posterior, self._settled = posterior, settled
         kinds = {term.kind for term in posterior.terms}
         Y = posterior.problem.label_count
         exact_edge = EDGE in kinds and Y * Y <= LARGEST_EDGE_BLOCK and not diagonal_edge
         self._diagonal_edge = diagonal_edge
-        # Operations beyond those of half a pass.
-        self.operations = 2 * posterior.problem.positions * Y**4 if exact_edge else 0
         self._weights = posterior.problem.position_weights()
 
         def work(part: Chunk) -> tuple:
@@ -38,8 +43,8 @@ class Blocks:
             pairs = found.edge.reshape(len(part.labels), -1) if found.edge.ndim == 3 else None
             covariance = None
             if exact_edge:
-                inner = positions_within(part.offsets) > 0
-                covariance = _covariance(pairs[inner], part.position_weights()[inner])
+                open_pairs = (positions_within(part.offsets) > 0) & (pairs.max(axis=1) < 1 - settled)
+                covariance = (_covariance(pairs[open_pairs], part.position_weights()[open_pairs]), open_pairs.sum())
             summed = (
                 found.edge
                 if pairs is None
@@ -51,11 +56,30 @@ class Blocks:
         self.marginals = {NODE: np.concatenate(node)}  # of cliques: [N, Y]
         if EDGE_X in kinds:
             self.marginals[EDGE_X] = np.concatenate(pairs).astype(posterior.dtype)  # [N, Y^2]
+        # Operations beyond those of half a pass.
+        self.operations = 2 * Y**4 * sum(int(rows) for _, rows in covariances) if exact_edge else 0
+        self._parts = {j: self._open_part(j) for j in posterior.mapped}
         self.small: dict[str, np.ndarray] = {}  # blocks without a map: a matrix, or its diagonal
         if EDGE in kinds:
-            self.small[EDGE] = self._edge_block(sum(covariances) if exact_edge else sum(summed).ravel())
+            matrix = sum(matrix for matrix, _ in covariances) if exact_edge else sum(summed).ravel()
+            self.small[EDGE] = self._edge_block(matrix)
         if EDGE2 in kinds:
             self.small[EDGE2] = sum(triples).ravel() + 1 / self._sigma2(EDGE2)
+
+    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
+        """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
+        cliques = self.posterior.terms[term]
+        if self._settled == 0:
+            return cliques.map, None
+        rows = np.flatnonzero(self.marginals[cliques.kind].max(axis=1) < 1 - self._settled)
+        if len(rows) > (1 - WORTH_LEAVING_OUT) * len(self._weights):
+            return cliques.map, None
+        return cliques.map.subset(rows), rows
+
+    def share(self, term: int) -> float:
+        """The part of the rows that a product with a term's block goes through."""
+        rows = self._parts[term][1]
+        return 1.0 if rows is None else len(rows) / max(len(self._weights), 1)
 
     def _sigma2(self, kind: str) -> float:
         return next(term.sigma2 for term in self.posterior.terms if term.kind == kind)
@@ -76,15 +100,16 @@ class Blocks:
     def product(self, term: int, vector: np.ndarray) -> np.ndarray:
         """The block of a term with a map times a vector."""
         posterior, cliques = self.posterior, self.posterior.terms[term]
-        Y, dtype, feature_map = posterior.problem.label_count, posterior.dtype, cliques.map
+        Y, dtype = posterior.problem.label_count, posterior.dtype
+        feature_map, chosen = self._parts[term]
+        chosen = slice(None) if chosen is None else chosen
         width = posterior.columns_of(cliques)
         ready = feature_map.prepare(vector.reshape(feature_map.size, width), dtype)
-        weights = self._weights.astype(dtype)
-        marginals = self.marginals[cliques.kind]
-        residuals = np.empty((posterior.problem.positions, width), dtype=dtype)
+        weights = self._weights[chosen].astype(dtype)
+        marginals = self.marginals[cliques.kind][chosen]
+        residuals = np.empty((len(weights), width), dtype=dtype)
 
-        def work(bounds: tuple[int, int]) -> np.ndarray | None:
-            rows = slice(*(int(posterior.problem.offsets[bound]) for bound in bounds))
+        def work(rows: slice) -> np.ndarray | None:
             columns = np.zeros((rows.stop - rows.start, width), dtype=dtype)
             feature_map.add_scores(ready, rows, columns)
             p, change = marginals[rows], spread(columns, Y) if cliques.kind == NODE else columns
@@ -94,7 +119,7 @@ class Blocks:
             residuals[rows] = change * weights[rows][:, None]
             return feature_map.adjoint_rows(residuals[rows], rows)
 
-        parts = [part for part in posterior.workers.map(work, posterior.chunks) if part is not None]
+        parts = [part for part in posterior.workers.map(work, ranges(len(weights), ROWS_PER_TASK)) if part is not None]
         summed = sum(part.astype(np.float64) for part in parts) if parts else None
         product = feature_map.adjoint(summed, residuals, posterior.workers).ravel()
         return product + vector / cliques.sigma2

@@ -155,3 +155,16 @@ def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeyp
     diagonal = Blocks(posterior, theta).small[EDGE]
     assert diagonal.shape == (len(matrix),)
     assert np.linalg.eigvalsh(np.diag(diagonal) - matrix).min() > -1e-12
+
+
+def test_settled_positions_are_left_out_of_blocks(rng, workers):
+    """What they would add is below what they have left, and fewer rows are gone through."""
+    posterior = random_posterior(rng, workers, (NODE, EDGE), 3, sequences=30)
+    theta = 20 * rng.normal(size=posterior.size)
+    exact, rough = Blocks(posterior, theta), Blocks(posterior, theta, settled=1e-3)
+    assert exact.share(0) == 1 and rough.share(0) < 0.6
+    v = rng.normal(size=posterior.blocks[0].stop)
+    reach = np.square(dense_map(posterior.terms[0].map, posterior.problem.positions)).sum()
+    difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
+    assert 0 < difference < 4e-3 * reach * np.abs(v).max()
+    np.testing.assert_allclose(rough.small[EDGE], exact.small[EDGE], atol=4e-3 * posterior.problem.positions)

@@ -1,14 +1,13 @@
-"""The default: L-BFGS that begins on the first columns of the maps and knows their curvature.
+"""The default: L-BFGS that begins on the first columns of the maps.
 
 The columns of a reduced map are nested: the first m of them are the map of the first m pivots, L being triangular. So
 the first steps are taken on a part of the columns, where a pass costs that part, and their pairs are carried over with
-zeros for the other columns, which brings far more than the point alone. From there on, blocks of the Hessian on the
-leading columns (see `metric`) are the first guess of L-BFGS, taken anew now and then.
+zeros for the other columns, which brings far more than the point alone. Other maps have no such order: there it is
+`lbfgs`.
 
-OCR, poly-3, 1,500 pivots, gap of 1e-3, in passes: 126 without any scaling and 157 with the diagonal of `lbfgs`; with
-60 pairs and the bound of `bundle` 97; beginning on 300 columns 95, with the pairs from there 80; and with blocks 62.
-Maps without an order of columns have a diagonal that is taken anew as positions settle: CRF++ basenp needs 34 passes
-with it, and 47 with the diagonal at zero that `lbfgs` keeps.
+OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 126 for L-BFGS without any scaling, 72 for `lbfgs`, 60 for this;
+pitch accent, poly-2, gap of 1e-4: 59, 36 and 18. Blocks of the Hessian on the leading columns as a first guess (see
+`metric`) were no better than the diagonal of `lbfgs`: 62 and 21.
 """
 
 from __future__ import annotations
@@ -21,30 +20,18 @@ import numpy as np
 from ..maps import ReducedMap
 from ..posterior import Evaluation, Posterior
 from . import lbfgs
-from .metric import BlockMetric, LeadingColumns
 from .run import Run
 
-PART, PART_STEPS = 5, 30  # begin on a fifth of the columns
+PART, PART_STEPS = 5, 40  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
-EARLY_METRIC, METRIC_EVERY = 15, 30  # steps
 
 
 def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    memory = lbfgs.Memory(posterior.size)
-    if now is None:
-        if not theta.any():
-            theta, memory = _begin_on_part(posterior, run)
-        now = run.evaluate(posterior, theta)
-    columns, steps = LeadingColumns(posterior, run), 0
-    while True:
-        if steps == EARLY_METRIC or steps % METRIC_EVERY == 0:
-            metric = BlockMetric(run.blocks(posterior, theta, diagonal_edge=True), columns, run)
-        found = lbfgs.step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, run)
-        if found is None:
-            run.raise_precision(posterior)
-        theta, now = found
-        steps += 1
+    memory = None
+    if now is None and not theta.any():
+        theta, memory = _begin_on_part(posterior, run)
+    lbfgs.descend(posterior, theta, now, run, memory)
 
 
 def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Memory]:
@@ -64,9 +51,9 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
         return run.evaluate_part(part, point, posterior, widened(point))
 
     theta, memory = np.zeros(part.size), lbfgs.Memory(part.size)
-    now = evaluate(theta)
+    now, metric = evaluate(theta), lbfgs.diagonal(part)
     for _ in range(PART_STEPS):
-        found = lbfgs.step(evaluate, theta, now, memory, np.copy, run)
+        found = lbfgs.step(evaluate, theta, now, memory, metric, run)
         if found is None:
             break
         theta, now = found

@@ -30,6 +30,9 @@ BEST = "best"
 # Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
 
+# Cliques whose label has less than this left to be something else are left out of blocks.
+SETTLED = 1e-3
+
 
 @dataclass(frozen=True)
 class SolverResult:
@@ -147,7 +150,7 @@ class Run:
 
     def blocks(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False) -> Blocks:
         """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
-        blocks = Blocks(posterior, theta, diagonal_edge)
+        blocks = Blocks(posterior, theta, diagonal_edge, SETTLED)
         self.work += 0.5
         self.add_operations(posterior, blocks.operations)
         return blocks
@@ -157,7 +160,8 @@ class Run:
         posterior = blocks.posterior
         self._check_budget(posterior)
         self.products += 1
-        self.work += (posterior.blocks[term].stop - posterior.blocks[term].start) / posterior.pass_size
+        size = posterior.blocks[term].stop - posterior.blocks[term].start
+        self.work += blocks.share(term) * size / posterior.pass_size
         return blocks.product(term, vector)
 
     def add_operations(self, posterior: Posterior, operations: float) -> None:
