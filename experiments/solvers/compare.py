@@ -75,7 +75,7 @@ TASKS = {
         template="crfpp/basenp/template",
     ),
     "ocr-poly2": _ocr(2, 500, 40.0, 1e-4, PLAIN, *SOLVERS),
-    "ocr-poly3": _ocr(3, 1500, 80.0, 1e-3, PLAIN, "auto", "lbfgs", "newton"),
+    "ocr-poly3": _ocr(3, 1500, 80.0, 1e-3, PLAIN, *SOLVERS),
     "conll2000": Task(
         "CoNLL-2000, linear, sigma2 1",
         "conll2000/train.conll",

@@ -69,6 +69,7 @@ class RunLog(Observer):
                 "lower_bound": _finite(progress.lower),
                 "certified_gap": _finite(progress.gap),
                 "hessian_products": progress.products,
+                "work": progress.work,
             },
         )
 

@@ -138,14 +138,14 @@ class Watch:
         # One score takes about a pass over the held-out data.
         cost = problem.positions / training.problem.positions
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
-        self._last: int | None = None
+        self._last: float | None = None
         self._seen: np.ndarray | None = None  # where the last score was taken
         self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
 
     def passed(self, progress: Progress) -> None:
         """One more pass of training; parameters of another size belong to a rehearsal on a part of the problem."""
         self._observer.passed(progress)
-        theta, work = progress.theta, progress.passes + progress.products
+        theta, work = progress.theta, progress.work
         if theta is None or theta is self._seen or len(theta) != self._posterior.size:
             return
         if self._last is None or work - self._last >= self._interval:
