@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,11 +22,15 @@ from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
+from .repeated_maps import RepeatedMap
 
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
 # Numbers, keys and hashes while columns are merged, if every conjunction were seen once.
 BYTES_PER_CONJUNCTION = 60
+
+# Part of the positions whose input must have stood elsewhere before, for sharing to pay.
+WORTH_SHARING = 0.4
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -100,7 +105,7 @@ def fit_terms(
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
         if term.name not in stored and _map_type(term, inputs) == "explicit":
-            fitted.append(_explicit(term, features, inputs, config, observer))
+            fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
         residual = None
         if term.name in stored:
@@ -110,8 +115,8 @@ def fit_terms(
             )
         else:
             chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
-        reduced = ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, residual)
-        fitted.append(FittedTerm(term, features, reduced, chosen))
+        make = partial(_reduced, chosen, residual, workers, dtype)
+        fitted.append(FittedTerm(term, features, _shared(term, inputs, make, workers, observer), chosen))
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
@@ -128,13 +133,45 @@ def _map_type(term: TermConfig, inputs: Inputs) -> str:
     return "explicit" if fits else "reduced"
 
 
+def _reduced(
+    chosen: TermBasis,
+    residual: np.ndarray | None,
+    workers: Workers,
+    dtype: np.dtype,
+    inputs: Inputs,
+    rows: np.ndarray | slice,
+) -> FeatureMap:
+    own = None if residual is None else residual[rows]
+    return ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, own)
+
+
+def _shared(
+    term: TermConfig,
+    inputs: Inputs,
+    make: Callable[[Inputs, np.ndarray | slice], FeatureMap],
+    workers: Workers,
+    observer: Observer,
+) -> FeatureMap:
+    """A map of inputs, made of distinct ones where enough of them come again; `make` takes rows and their numbers."""
+    rows, group = inputs.distinct()
+    if len(rows) > (1 - WORTH_SHARING) * len(inputs):
+        return make(inputs, slice(None))
+    observer.note(f"term {term.name}: {len(rows):,} distinct inputs at {len(inputs):,} positions, each computed once")
+    return RepeatedMap(make(inputs.take(rows), rows), group, workers)
+
+
 def _explicit(
-    term: TermConfig, features: tuple[str, ...], inputs: Inputs, config: Config, observer: Observer
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
 ) -> FittedTerm:
     """The linear kernel's own features, or the conjunctions of a polynomial one."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
-        explicit = ExplicitMap.of(inputs, dtype)
+        explicit = _shared(term, inputs, lambda rows, _: ExplicitMap.of(rows, dtype), workers, observer)
         observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
         return FittedTerm(term, features, explicit)
     kernel = fit_kernel(term.kernel, inputs, config.training.seed)

@@ -44,9 +44,9 @@ class FeatureMap(Protocol):
 
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray: ...
 
-    def column_squares(self) -> np.ndarray: ...
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
 
-    def mean_diagonal(self) -> float: ...
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float: ...
 
     def residual(self, workers: Workers) -> np.ndarray | None: ...
 
@@ -137,14 +137,16 @@ class ExplicitMap:
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside
 
-    def column_squares(self) -> np.ndarray:
-        """Sum of squares of each column, [D]."""
-        squares = self._matrix.multiply(self._matrix).sum(axis=0)
-        return np.concatenate([squares, np.square(self._dense, dtype=np.float64).sum(axis=0)])
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+        counts = np.ones(self._matrix.shape[0]) if counts is None else counts
+        squares = self._matrix.multiply(self._matrix).T @ counts
+        return np.concatenate([squares, counts @ np.square(self._dense, dtype=np.float64)])
 
-    def mean_diagonal(self) -> float:
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
-        return max(float(self.column_squares().sum()) / max(self._matrix.shape[0], 1), 1e-12)
+        rows = self._matrix.shape[0] if counts is None else counts.sum()
+        return max(float(self.column_squares(counts).sum()) / max(rows, 1), 1e-12)
 
     def subset(self, rows: np.ndarray) -> ExplicitMap:
         return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
@@ -251,9 +253,10 @@ class ReducedMap:
         workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
         return out
 
-    def column_squares(self) -> np.ndarray:
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
-        return -np.diff(self._curve) * self._diagonal.sum()
+        trace = self._diagonal.sum() if counts is None else self._diagonal @ counts
+        return -np.diff(self._curve) * trace
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
@@ -269,9 +272,9 @@ class ReducedMap:
             self._residual = np.maximum(out, 0.0)
         return self._residual
 
-    def mean_diagonal(self) -> float:
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
-        return max(float(self._diagonal.mean()), 1e-12)
+        return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]

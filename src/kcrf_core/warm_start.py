@@ -26,11 +26,11 @@ from .config_reader import parse_config
 from .encoding import Encoding
 from .errors import ConfigError, FileFormatError, NumericError
 from .fitted_terms import FittedTerm
-from .maps import ReducedMap
 from .model import ConjunctionTerm, ExplicitTerm, Model, Term
 from .observer import Observer
 from .posterior import EDGE2, NODE, Posterior
 from .problem import gathered, score_columns, spread
+from .repeated_maps import has_nested_columns
 from .translation import shared_conjunctions, translation
 
 
@@ -113,7 +113,7 @@ class WarmStart:
             if term.map is None and _matches(term.config, known):
                 out[posterior.blocks[j]] = self._edge_block(term, labels, posterior)
                 told.append(f"term {term.name}")
-            elif old is not None and isinstance(term.map, ReducedMap):
+            elif old is not None and has_nested_columns(term.map):
                 posterior.weights_of(out, j)[:] = self._projected(encoding, term, old, labels)
                 told.append(f"term {term.name} at its {term.map.size:,} pivots")
             elif isinstance(old, ConjunctionTerm) and term.conjunctions is not None:

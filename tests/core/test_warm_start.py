@@ -96,18 +96,19 @@ def test_features_of_another_meaning_are_not_matched(rng):
 
 @pytest.mark.parametrize("options", SETTINGS)
 @pytest.mark.parametrize("labels", ["ab", "abc"])
-def test_the_same_data_needs_hardly_a_pass(rng, options, labels):
+def test_the_same_data_needs_few_passes(rng, options, labels):
     corpus = toy_corpus(rng, 60, labels)
     old, first = fit(corpus, options | TIGHT)
     _, again = fit(corpus, options | TIGHT, start=WarmStart(old))
-    assert again.result.reason == "certified" and again.result.passes <= 3 < first.result.passes
+    # Not one alone: what proved the optimum was a bundle of points, and it is gone.
+    assert again.result.reason == "certified" and again.result.passes < first.result.passes / 2
     np.testing.assert_allclose(again.result.value, first.result.value, rtol=2e-7)
 
 
 @pytest.mark.parametrize("options", SETTINGS)
 def test_a_little_more_data_has_the_same_optimum_sooner(rng, options):
     corpus = toy_corpus(rng, 120)
-    old, _ = fit(corpus.subset(range(110)), options | {"sigma2": 1.0})
+    old, _ = fit(corpus.subset(range(118)), options | TIGHT)
     _, cold = fit(corpus, options | TIGHT)
     _, warm = fit(corpus, options | TIGHT, start=WarmStart(old))
     np.testing.assert_allclose(warm.result.value, cold.result.value, rtol=2e-7)

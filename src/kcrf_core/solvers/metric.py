@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, inv
 
 from ..blocks import Blocks
-from ..maps import ReducedMap
 from ..posterior import NODE, Posterior
+from ..repeated_maps import has_nested_columns
 from .run import Run
 
 MOST_COLUMNS = 300
@@ -38,7 +38,7 @@ class LeadingColumns:
         self._unsettled = 0.0  # when those were built
         for j in posterior.mapped:
             term = posterior.terms[j]
-            if term.kind == NODE and isinstance(term.map, ReducedMap):
+            if term.kind == NODE and has_nested_columns(term.map):
                 wanted = np.sqrt(4 * PASSES_TO_BUILD * term.map.size * max(1, posterior.columns / 2))
                 m = int(min(term.map.size, MOST_COLUMNS, wanted))
                 self._features[j] = term.map.leading(m).features(posterior.workers)

@@ -17,8 +17,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..maps import ReducedMap
 from ..posterior import Evaluation, Posterior
+from ..repeated_maps import has_nested_columns
 from . import lbfgs
 from .run import Run
 
@@ -65,7 +65,7 @@ def narrowed(posterior: Posterior) -> Posterior | None:
     """P on the first columns of every reduced map; None where they are too few to bother."""
     terms, smaller = [], False
     for term in posterior.terms:
-        if isinstance(term.map, ReducedMap) and term.map.size >= PART * FEWEST_COLUMNS:
+        if has_nested_columns(term.map) and term.map.size >= PART * FEWEST_COLUMNS:
             term, smaller = replace(term, map=term.map.leading(term.map.size // PART)), True
         terms.append(term)
     if not smaller:
