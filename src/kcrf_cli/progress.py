@@ -9,7 +9,9 @@ from kcrf_core.dev import DevProgress
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.prior_search import ALL_TERMS
 from kcrf_core.solvers import Progress
+from kcrf_core.structure import Structure
 
+from . import render
 from .files import say
 
 
@@ -58,6 +60,9 @@ class Talk(Observer):
         self.note(
             f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
         )
+
+    def selected(self, structure: Structure) -> None:
+        self.note(render.structure_text(structure))
 
     def close(self) -> None:
         if self._bar is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.evaluation import Evaluation, Score
+    from kcrf_core.structure import Structure
     from kcrf_core.training import Report
 
 
@@ -106,6 +107,19 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         work.append(f"peak memory {memory / 2**20:.0f} MiB")
     lines.append("  " + ", ".join(work))
     return lines
+
+
+def structure_text(structure: Structure) -> str:
+    """Every term of the configuration, with what speaks for it or against it."""
+    header = ("term", "bound", "null", "ratio", "chance", "gain in P", "held-out gain", "decision")
+    rows = []
+    for found in structure.judgements:
+        held_out = "-" if found.held_out is None else f"{found.held_out:.1f} +- {found.held_out_error:.1f}"
+        figures = (found.bound, found.null, found.ratio, found.p_value, found.gain)
+        forms = (".1f", ".1f", ".2f", ".2g", ".1f")
+        cells = ["-" if value is None else format(value, form) for value, form in zip(figures, forms, strict=True)]
+        rows.append([found.term, *cells, held_out, found.decision])
+    return table(header, rows)
 
 
 def dev_text(dev: DevReport) -> str:

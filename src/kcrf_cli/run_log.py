@@ -19,6 +19,7 @@ import click
 from kcrf_core.dev import DevProgress
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.solvers import Progress
+from kcrf_core.structure import Structure
 
 from .files import check_writable, write_out
 
@@ -79,6 +80,9 @@ class RunLog(Observer):
     def scored(self, progress: DevProgress) -> None:
         self._write("dev", {"pass": progress.passes, **asdict(progress.score), "best": progress.best})
 
+    def selected(self, structure: Structure) -> None:
+        self._write("structure", structure.to_dict())
+
     def _write(self, event: str, values: dict[str, Any]) -> None:
         if self._path is None or self._error is not None:
             return
@@ -137,6 +141,10 @@ class Both(Observer):
     def tried(self, trial: Trial) -> None:
         for one in self._each:
             one.tried(trial)
+
+    def selected(self, structure: Structure) -> None:
+        for one in self._each:
+            one.selected(structure)
 
     def scored(self, progress: DevProgress) -> None:
         for one in self._each:

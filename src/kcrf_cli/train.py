@@ -42,6 +42,17 @@ if TYPE_CHECKING:
     "Default: estimate.",
 )
 @click.option(
+    "--select-terms",
+    is_flag=True,
+    help="Keep only those terms of the configuration that do better than chance, fit by fit on held-out sequences.",
+)
+@click.option(
+    "--min-gain",
+    type=click.FloatRange(min=0),
+    metavar="G",
+    help="With --select-terms: leave out terms that are proven to gain less in P, in nats. Default: 1.",
+)
+@click.option(
     "--init",
     type=click.Path(dir_okay=False),
     metavar="MODEL",
@@ -76,6 +87,8 @@ def train(
     format_: str | None,
     basis: str | None,
     certify: str,
+    select_terms: bool,
+    min_gain: float | None,
     init: str | None,
     dev: str | None,
     keep: str | None,
@@ -96,10 +109,12 @@ def train(
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
+      kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
     """
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
+    from kcrf_core.structure import MIN_GAIN
     from kcrf_core.training import train as fit
     from kcrf_core.warm_start import WarmStart
 
@@ -110,6 +125,8 @@ def train(
 
     began = time.perf_counter()
     options.resolve_c2(values)
+    if min_gain is not None and not select_terms:
+        raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
     inputs = (data, config, basis, dev)
     check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
     check_log(log, output, as_json, init, *inputs)
@@ -143,6 +160,8 @@ def train(
                     observer=observer,
                     interrupted=interrupted,
                     certify=certify,
+                    select_terms=select_terms,
+                    min_gain=MIN_GAIN if min_gain is None else min_gain,
                     start=start,
                     dev=dev_set,
                     keep=keep or "last",

@@ -170,8 +170,10 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     if raw_terms is not None:
         terms = tuple(_parse_term(entry) for entry in raw_terms)
         _refuse_twins(section, "terms", [term.name for term in terms])
-        if not any(term.type == "node" for term in terms):
-            raise section.error("terms", "'terms' has no node term, so nothing would look at the input")
+        if not any(term.type in MAPPED_TERMS for term in terms):
+            raise section.error(
+                "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
+            )
         for kind in ("edge", "edge2"):
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")

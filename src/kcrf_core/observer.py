@@ -9,6 +9,7 @@ from .solvers import Progress
 
 if TYPE_CHECKING:
     from .dev import DevProgress
+    from .structure import Structure
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,6 @@ class Observer:
 
     def scored(self, progress: DevProgress) -> None:
         """Held-out data was scored on the way."""
+
+    def selected(self, structure: Structure) -> None:
+        """Terms were chosen."""

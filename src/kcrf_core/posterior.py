@@ -66,8 +66,9 @@ class Posterior:
         self.problem, self.terms, self.workers = problem, tuple(terms), workers
         self.dtype, self.forbidden = np.dtype(dtype), forbidden
         self.columns = score_columns(problem.label_count)
-        ends = np.cumsum([self._term_size(term) for term in self.terms], dtype=np.int64)
-        self.blocks = [slice(int(first), int(end)) for first, end in zip([0, *ends[:-1]], ends, strict=True)]
+        sizes = [self._term_size(term) for term in self.terms]
+        ends = np.cumsum(sizes, dtype=np.int64)
+        self.blocks = [slice(int(end) - size, int(end)) for size, end in zip(sizes, ends, strict=True)]
         self.sigma2 = np.array([term.sigma2 for term in self.terms], dtype=np.float64)  # [blocks]
         self.size = int(ends[-1]) if len(ends) else 0
         self.mapped = [j for j, term in enumerate(self.terms) if term.map is not None]
@@ -195,12 +196,16 @@ class Posterior:
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Weighted sum over sequences of log p(y | x)."""
+        return float(self.problem.weights @ self.sequence_log_probabilities(theta))
 
-        def work(part: Chunk) -> float:
+    def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
+        """log p(y | x) of each sequence, [S]."""
+
+        def work(part: Chunk) -> np.ndarray:
             gold = chain.path_scores(part.scores, part.edges, part.offsets, part.labels)
-            return float(part.weights @ (gold - part.marginals().log_z))
+            return gold - part.marginals().log_z
 
-        return sum(self.over_chunks(theta, work))
+        return np.concatenate(list(self.over_chunks(theta, work)))
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right, weighted by sequence."""

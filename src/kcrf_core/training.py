@@ -1,7 +1,7 @@
 """From encoded data and a configuration to a model with its certificate.
 
-The steps: fix each term's kernel and map, choose sigma2 on held-out sequences where it is not given, then
-minimise P until its certified relative gap is within the tolerance.
+The steps: fix each term's kernel and map, choose among terms where that is asked for, choose sigma2 on held-out
+sequences where it is not given, then minimise P until its certified relative gap is within the tolerance.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .schemes import Transitions, allowed_transitions
 from .solvers import SOLVERS, Run, SolverResult
+from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
 
 # The variance of scores where too little can be held out to choose one.
@@ -49,11 +50,12 @@ class Report:
     certify: str  # which of the two
     score_columns: int
     parameters: int
+    structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
-        return {
+        out = {
             "stop": result.reason,
             "objective": result.value,
             "lower_bound": result.lower,
@@ -67,7 +69,9 @@ class Report:
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
             "parameters": self.parameters,
-        } | ({} if self.dev is None else {"dev": self.dev.to_dict()})
+        }
+        optional = {"structure": self.structure, "dev": self.dev}
+        return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
 def train(
@@ -80,6 +84,8 @@ def train(
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
     certify: str = "estimate",
+    select_terms: bool = False,
+    min_gain: float = MIN_GAIN,
     start: WarmStart | None = None,
     dev: Dataset | None = None,
     keep: str = "last",
@@ -87,8 +93,9 @@ def train(
     """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
-    positions, "estimate" next to nothing. `dev` is scored on the way; with `keep` "best" the parameters that label
-    it best come back instead of the last ones, with their own P and gap.
+    positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
+    are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
+    "best" the parameters that label it best come back instead of the last ones, with their own P and gap.
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
@@ -100,9 +107,18 @@ def train(
     dtype = DTYPES[training.precision]
     problem = _problem(encoding, dataset)
     forbidden = _forbidden(encoding, dataset, problem, config)
+    if select_terms:
+        check_choice(config)
     fitted = fit_terms(encoding, dataset, config, basis, workers, observer)
-    maps = [term.map for term in fitted if term.map is not None]
     solve = SOLVERS[training.solver]
+    structure = None
+    if select_terms:
+        structure = choose_structure(
+            problem, fitted, training, solve, min_gain, workers, forbidden, observer, interrupted
+        )
+        fitted = [term for term in fitted if term.name in structure.chosen]
+        config = replace(config, terms=tuple(term for term in config.terms if term.name in structure.chosen))
+    maps = [term.map for term in fitted if term.map is not None]
     if config.edge_term is None and config.edge2_term is None:
         observer.note("no edge term: labels are taken as independent of each other")
     if problem.label_count == 1:
@@ -155,6 +171,7 @@ def train(
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
+        structure=structure,
         dev=None if watch is None else watch.report(model),
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}

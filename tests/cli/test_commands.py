@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from kcrf_core.model import Model
+
 
 @pytest.fixture
 def accent(sample_data):
@@ -130,6 +132,28 @@ def test_sample_configuration_with_two_kernels(kcrf, sample_data, accent, tmp_pa
     )  # fmt: skip
     assert done.code == 0
     assert "term lexical: poly" in done.err and "term acoustic: rbf" in done.err
+
+
+def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, accent, tmp_path):
+    model = tmp_path / "m.npz"
+    arguments = ("train", accent, "-c", sample_data / "terms.yaml", "--select-terms", "--sigma2", "1", "-o", model)
+    done = kcrf(*arguments, "--json", "--log", tmp_path / "log.jsonl")
+    assert done.code == 0, done.err
+    structure = json.loads(done.out)["structure"]
+    assert structure["chosen"] == ["f0", "long and loud", "edge"]
+    found = {entry["term"]: entry for entry in structure["terms"]}
+    assert found["initial"]["decision"] == "like chance" and found["class"]["decision"] == "dropped again"
+    lines = done.err.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("term  "))
+    assert [line.split("  ")[0] for line in lines[first + 1 : first + 9]] == list(found)
+    events = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    (logged,) = [event for event in events if event["event"] == "structure"]
+    assert {key: logged[key] for key in structure} == structure
+    stored = Model.load(model)
+    assert stored.info["training"]["structure"] == structure
+    assert [term["name"] for term in stored.info["config"]["terms"]] == structure["chosen"]
+    assert kcrf("evaluate", "-m", model, accent).code == 0
+    assert kcrf(*arguments, "-q").err == ""
 
 
 def test_max_passes_is_a_warning_and_strict_an_error(kcrf, accent, tmp_path):

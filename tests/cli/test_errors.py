@@ -280,3 +280,16 @@ def test_closed_streams(kcrf, tmp_path, write):
         assert done.returncode == 1 and "closed" in done.stderr and "Traceback" not in done.stderr, (line, done)
     done = in_a_shell(f"kcrf train {data} --sigma2 1 -o {tmp_path}/again.npz 2>&-")
     assert done.returncode == 0 and (tmp_path / "again.npz").exists()
+
+
+def test_terms_to_choose_from(kcrf, tmp_path, write):
+    data = write("data.conll", GOOD)
+    done = train(kcrf, tmp_path, data, "--min-gain", "2")
+    assert done.code == 2 and "--select-terms" in done.err
+    done = train(kcrf, tmp_path, data, "--select-terms", "-q")
+    one_line(done, 2, "nothing to choose from", "'node'")
+    assert train(kcrf, tmp_path, data, "--select-terms", "--min-gain", "-1").code == 2
+    terms = "terms:\n  - {name: a, features: [c0]}\n  - {name: b, features: [c1]}\n  - {type: edge}\n"
+    done = train(kcrf, tmp_path, data, "-c", write("config.yaml", terms), "--select-terms", "-q")
+    one_line(done, 3, "no term", "better than chance")
+    assert not (tmp_path / "model.npz").exists()

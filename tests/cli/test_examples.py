@@ -80,6 +80,14 @@ def test_readme_session(shell):
         assert shape(found) == shape(expected)
 
 
+def test_readme_table_of_terms(shell):
+    """The same terms are chosen for the same reasons."""
+    ((command, output),) = next(s for s in readme_sessions() if "--select-terms" in s[0][0])
+    done = shell(command)
+    assert done.returncode == 0, done.stderr
+    assert shape(done.stdout) == shape(output)
+
+
 def test_readme_configuration_and_templates(shell, tmp_path):
     """The README's YAML trains, and so do a template and an attribute file typed as it shows."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
