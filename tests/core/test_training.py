@@ -358,3 +358,26 @@ def test_data_that_breaks_its_scheme_is_refused():
         fit(chunk_corpus([["O", "S-x", "B-x"], ["I-x"], ["E-x"]]), {"sigma2": 1.0, "scheme": "iobes"})
     with pytest.raises(DataError, match="label 'a' does not belong to the scheme iob2"):
         fit(chunk_corpus([["a", "b"]]), {"sigma2": 1.0, "scheme": "iob2"})
+
+
+# ----------------------------------------------------------------------------- the paper's own solver, on the sample
+
+
+def test_degree_one_is_the_same_model_primal_and_dual(sample_data):
+    """Figure 1 of the paper: explicit weights by L-BFGS, all inputs as pivots by block-Jacobi, one optimum."""
+    corpus = read_corpus(str(sample_data / "pitch_accent.conll")).subset(range(150))
+    shared = {"kernel": "linear", "sigma2": 0.1, "tolerance": 1e-5}
+    (primal, by_primal), (dual, by_dual) = (
+        fit(corpus, {**shared, "map": kind, "solver": solver})
+        for kind, solver in (("explicit", "lbfgs"), ("full", "block-jacobi"))
+    )
+    np.testing.assert_allclose(by_dual.result.value, by_primal.result.value, rtol=2e-5)
+    assert dual.tag_corpus(corpus) == primal.tag_corpus(corpus)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_block_jacobi_needs_few_newton_steps(sample_data, degree):
+    corpus = read_corpus(str(sample_data / "pitch_accent.conll")).subset(range(200))
+    options = {"kernel": "poly", "degree": degree, "map": "full", "sigma2": 1.0, "solver": "block-jacobi"}
+    result = fit(corpus, options)[1].result
+    assert result.reason == "certified" and result.gap <= 1e-3 and result.steps <= 15
