@@ -18,6 +18,12 @@ from . import options
 @options.encoding
 @options.precision
 @options.seed
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Draw what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no picture.",
+)
 @options.threads
 @options.json
 @options.quiet
@@ -26,6 +32,7 @@ def select_basis(
     output: str,
     config: str | None,
     format_: str | None,
+    plot: str | None,
     threads: int | None,
     as_json: bool,
     quiet: bool,
@@ -48,9 +55,13 @@ def select_basis(
 
     from . import render
     from .files import check_writable, prepare, say, write_out
+    from .plots import check_plot, residual_curves
     from .progress import Talk
 
     check_writable(output, data, config)
+    check_plot(plot)
+    if plot is not None:
+        check_writable(plot, data, config, output)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
     for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
@@ -58,6 +69,8 @@ def select_basis(
     with Workers(threads) as workers, Talk(quiet) as talk:
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
+    if plot is not None:
+        residual_curves(plot, {term.name: term.curve for term in basis.terms})
     if as_json:
         write_out(
             render.as_json(

@@ -305,3 +305,16 @@ def test_first_interrupt_writes_a_usable_model(kcrf, sample_data, tmp_path):
         assert running.wait(60) == 130
     done = kcrf("evaluate", "-m", model, sample_data / "digits.conll", "--json")
     assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.2
+
+
+@pytest.mark.parametrize("suffix, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_select_basis_draws_what_is_left(kcrf, sample_data, tmp_path, suffix, magic):
+    for name in ("a", "b"):
+        kcrf(
+            "select-basis", sample_data / "digits.conll", "--kernel", "rbf", "--size", "30", "-q",
+            "-o", tmp_path / "basis.npz", "--plot", tmp_path / f"{name}.{suffix}",
+        )  # fmt: skip
+    drawn = (tmp_path / f"a.{suffix}").read_bytes()
+    assert drawn.startswith(magic)
+    if suffix == "png":
+        assert drawn == (tmp_path / f"b.{suffix}").read_bytes()

@@ -293,3 +293,14 @@ def test_terms_to_choose_from(kcrf, tmp_path, write):
     done = train(kcrf, tmp_path, data, "-c", write("config.yaml", terms), "--select-terms", "-q")
     one_line(done, 3, "no term", "better than chance")
     assert not (tmp_path / "model.npz").exists()
+
+
+def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
+    data = write("d.conll", GOOD)
+    call = ("select-basis", data, "--kernel", "rbf", "--size", "2", "-o", tmp_path / "b.npz", "--plot")
+    done = kcrf(*call, tmp_path / "curve.gif")
+    assert done.code == 2 and "must end in one of .png, .svg, .pdf" in done.err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = kcrf(*call, tmp_path / "curve.png")
+    assert done.code == 2 and "pip install 'kcrf[plot]'" in done.err
+    assert not (tmp_path / "b.npz").exists()
