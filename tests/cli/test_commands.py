@@ -247,10 +247,15 @@ def test_data_from_a_named_pipe_is_read_whole(kcrf, trained, accent, tmp_path):
     assert piped.out == kcrf("evaluate", "-m", trained, accent, "--json").out
 
 
+def heeding_interrupts():
+    """A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests may be such a job."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def process(*arguments, **more):
     return subprocess.Popen(
         [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heeding_interrupts, **more,
     )  # fmt: skip
 
 
