@@ -7,8 +7,8 @@ out to positions, and residuals are summed over the positions of each distinct r
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 
+from . import _sparse
 from .dataset import Inputs
 from .kernels import Kernel
 from .maps import FeatureMap, ReducedMap
@@ -23,10 +23,11 @@ class RepeatedMap:
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
-        U, N = int(group.max(initial=-1)) + 1, len(group)
+        U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
-        # [U, N]: sums over the positions of each distinct row, in the order of positions
-        self._gather = scipy.sparse.csr_array((np.ones(N, dtype=np.float32), (group, np.arange(N))), shape=(U, N))
+        # Positions of each distinct row, in compressed rows.
+        self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
+        self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
 
     def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Scores of all distinct rows, [U, C]."""
@@ -44,12 +45,14 @@ class RepeatedMap:
         return None  # residuals of all positions have to be there first
 
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
-        shared = np.asarray(self._gather.astype(R.dtype, copy=False) @ R)  # [U, C]
-        parts = workers.map(
-            lambda part: self.distinct.adjoint_rows(shared[part], part), ranges(self._rows, ROWS_PER_TASK)
-        )
+        shared = np.zeros((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
+
+        def task(part: slice) -> np.ndarray | None:
+            _sparse.multiply(self._ends, self._positions, R[:0, 0], R, part.start, part.stop, shared[part])
+            return self.distinct.adjoint_rows(shared[part], part)
+
         total = None
-        for part in parts:
+        for part in workers.map(task, ranges(self._rows, ROWS_PER_TASK)):
             if part is not None:
                 total = part.astype(np.float64) if total is None else total + part
         return self.distinct.adjoint(total, shared, workers)
