@@ -25,13 +25,24 @@ DIRECTIVES = {
 COMPILE_ARGS = [] if sys.platform == "win32" else ["-O3"]
 
 
+MODULES = (
+    "_chain",
+    "_conjunctions",
+    "_kernels",
+    "_second_order",
+    "_second_order_tangent",
+    "_sparse",
+    "_tangent",
+)
+
+
 def extension(name):
     return Extension(f"kcrf_core.{name}", [f"src/kcrf_core/{name}.pyx"], extra_compile_args=COMPILE_ARGS)
 
 
 setup(
     ext_modules=cythonize(
-        [extension(name) for name in ("_chain", "_conjunctions", "_kernels", "_second_order", "_sparse", "_tangent")],
+        [extension(name) for name in MODULES],
         build_dir="build/debug-cython" if DEBUG else "build/cython",
         compiler_directives=DIRECTIVES,
     )

@@ -1,4 +1,4 @@
-# What the scaled recursions of _chain.pyx, _tangent.pyx and _second_order.pyx share, inlined into each.
+# What the scaled recursions of chains share, of first and of second order, inlined into each.
 
 from libc.math cimport exp, INFINITY, isfinite
 

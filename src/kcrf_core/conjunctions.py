@@ -115,8 +115,7 @@ class Conjunctions:
 
     def squares(self) -> np.ndarray:
         """Squared weight of each conjunction, [Q]."""
-        sizes = np.searchsorted([1, self.base, self.base**2], self.keys, side="right")  # features of each
-        return squared_weights(self.kernel)[sizes]
+        return _squares(self.keys, self.base, self.kernel)
 
     def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
         """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
@@ -144,6 +143,11 @@ class Conjunctions:
         )
 
 
+def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarray:
+    """Squared weights of conjunctions [Q] by their keys, whose digits are their features."""
+    return squared_weights(kernel)[np.searchsorted([1, base, base**2], keys, side="right")]
+
+
 def _empty_slots(keys: int) -> np.ndarray:
     """Slots for that many keys, at most half of them full."""
     return np.full(max(_FIRST_SLOTS, 1 << (2 * keys).bit_length()), -1, dtype=np.int32)
@@ -162,8 +166,7 @@ def find_conjunctions(
     keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends)
     hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
     _conjunctions.add_supports(ends, numbers, hashes, counts)
-    sizes = np.searchsorted([1, base, base**2], keys, side="right")  # features of each conjunction
-    squares = squared_weights(kernel)[sizes]
+    squares = _squares(keys, base, kernel)
     # Without coef0 the smaller conjunctions weigh nothing.
     kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
     first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows

@@ -1,4 +1,4 @@
-"""Chains of second order over `_second_order`: which pairs exist, and log space where scaling cannot be trusted.
+"""Chains of second order: which pairs exist, and log space where scaling cannot be trusted.
 
 A pair of labels that is forbidden everywhere (minus infinity) is left out of the recursions altogether, so a label
 scheme makes them cheaper. All functions take the checked arrays of `chain`.
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from . import _second_order
+from . import _second_order, _second_order_tangent
 from .problem import positions_within
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Allowed pairs, and triples in one block for each middle label; see `_second_order`."""
+    """Allowed pairs, and triples in one block for each middle label; see `_pairs.pxd`."""
 
     first: np.ndarray  # [P] int32
     second: np.ndarray  # [P] int32
@@ -103,12 +103,8 @@ def marginals(
         rows = slice(offsets[k], offsets[k + 1])
         own = stacked if len(stacked) == 1 else stacked[rows]
         found = _in_log_space(scores[rows].astype(np.float64), own, start, end, triples)
-        node[rows], log_z[k] = found.node, found.log_z
-        triple += weights[k] * found.triple
-        if len(stacked) == 1:
-            edge[0] += weights[k] * found.edge.sum(axis=0)
-        else:
-            edge[rows] = found.edge
+        log_z[k] = found.log_z
+        _put(found, rows, weights[k], node, edge, triple)
     return node, edge, triple, log_z
 
 
@@ -139,8 +135,8 @@ def tangent(
         flat = d_triples.ravel()
         d_up, d_down = up * flat[layout.triples], down * flat[layout.transposed]
         d_pair, packed = np.zeros_like(pairs), np.zeros(len(up))
-        work = np.empty(_second_order.tangent_work_size(longest, Y, len(layout.first), len(up)))
-        _second_order.tangent(
+        work = np.empty(_second_order_tangent.work_size(longest, Y, len(layout.first), len(up)))
+        _second_order_tangent.tangent(
             scores, pairs, start, end, up, down, d_scores, d_pairs, d_start, d_end, d_up, d_down, *layout.arrays(),
             offsets, weights, d_node, d_pair, packed, done, work,
         )  # fmt: skip
@@ -153,13 +149,20 @@ def tangent(
         if not np.isfinite(found.log_z):
             continue
         change = _log_tangent(found, triples, d_scores[rows], d_own, d_start, d_end, d_triples)
-        d_node[rows] = change.node
-        d_triple += weights[k] * change.triple
-        if len(stacked) == 1:
-            d_edge[0] += weights[k] * change.edge.sum(axis=0)
-        else:
-            d_edge[rows] = change.edge
+        _put(change, rows, weights[k], d_node, d_edge, d_triple)
     return d_node, d_edge, d_triple, log_z
+
+
+def _put(
+    found: _LogMessages, rows: slice, weight: float, node: np.ndarray, edge: np.ndarray, triple: np.ndarray
+) -> None:
+    """What one sequence has, marginals or their derivatives, into the arrays of all."""
+    node[rows] = found.node
+    triple += weight * found.triple
+    if len(edge) == 1:
+        edge[0] += weight * found.edge.sum(axis=0)
+    else:
+        edge[rows] = found.edge
 
 
 def viterbi(

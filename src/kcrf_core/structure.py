@@ -6,18 +6,7 @@ At the optimum without term j, having it lowers P by at most
 
 A small bound proves a term useless, a large one proves nothing: noise has a large one, too. So a term is
 taken only if its bound stands out of its null, the bounds of the same term where nothing ties its inputs to the
-errors m, and if it predicts sequences that it was not fitted to.
-
-The null of a term that looks at the input: each sequence gets the errors of another of about its length, turned
-by a random number of positions. That keeps how errors go together along a sequence, which a free permutation of
-positions would destroy: inputs that change slowly along a sequence, or not at all, would then look useful. The turn
-unties the errors from the place in the sequence, which an exchange of whole sequences would leave as it is. The
-null of triples of labels: labels drawn from the present model.
-
-Why not the ratio of bound to null alone: with one real column and two labels it is a chi-square variable of one
-degree of freedom, above 2 by chance in 16 of 100 cases, while a column of hundreds of values that is really of use
-may stay below 1.5. How often the null reaches the bound means the same for both. A bound is a quadratic form, so its
-tail is taken from a gamma distribution with the mean and the variance of the draws (Satterthwaite's approximation).
+errors m (see `structure_null`), and if it predicts sequences that it was not fitted to.
 """
 
 from __future__ import annotations
@@ -28,17 +17,18 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincc
 
 from . import certificates, chain
 from .config import Config, TrainingConfig
 from .errors import ConfigError, DataError
-from .fitted_terms import DTYPES, FittedTerm
+from .fitted_terms import FittedTerm
 from .observer import Observer
 from .parallel import Workers
-from .posterior import EDGE, EDGE2, EDGE_X, Chunk, Cliques, Posterior
-from .problem import Problem, positions_within
+from .posterior import EDGE, EDGE2, Posterior
+from .problem import Problem
 from .solvers import Run, SolverResult
+from .structure_fits import Fit, Fits
+from .structure_null import centred, drawn_labels, exchanged, tail
 
 MIN_GAIN = 1.0  # of P, in nats
 
@@ -48,18 +38,6 @@ SIGNIFICANCE = 0.02
 FIRST_DRAWS, MOST_DRAWS, FEW_REACH = 20, 200, 1
 # Columns of errors that go through a map at a time.
 COLUMNS_AT_ONCE = 64
-# Spread of the logarithm of lengths within which sequences exchange their errors.
-LENGTH_SPREAD = 0.2
-
-# Variances of scores that a term without a sigma2 of its own is tried with, and the one that it is judged at first.
-VARIANCES = (0.1, 1.0, 10.0)
-JUDGED_VARIANCE = 1.0
-
-# Sequences are dealt into folds, of which as many are held out in turn as give enough positions.
-FOLDS, ENOUGH_HELD_OUT = 5, 20_000
-LEAST_SEQUENCES = 10
-
-TOLERANCE, MAX_PASSES = 1e-3, 300
 
 TAKEN, EXCLUDED, CHANCE, UNCONFIRMED = "taken", "cannot gain", "like chance", "no held-out gain"
 DROPPED, ALWAYS, UNDECIDED = "dropped again", "always there", "undecided"
@@ -125,7 +103,7 @@ def choose_structure(
     if problem.label_count == 1:
         observer.note("one label only: there is nothing to choose terms by, all are kept")
         return _all_of(names)
-    fits = _Fits(problem, fitted, training, solve, workers, forbidden, observer, interrupted)
+    fits = Fits(problem, fitted, training, solve, workers, forbidden, observer, interrupted)
     selection = _Selection(fits, training.seed, min_gain, observer, interrupted)
     selection.run()
     chosen = tuple(name for name in names if name in selection.now.sigma2)
@@ -143,198 +121,10 @@ def _all_of(names: tuple[str, ...]) -> Structure:
     return Structure(names, tuple(Judgement(name, UNDECIDED) for name in names))
 
 
-# ----------------------------------------------------------------------------- the null
-
-
-def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each position the one whose errors it gets, [N]: of another sequence of about the same length, turned.
-
-    Sequences without weight have no errors to give, and keep theirs.
-    """
-    lengths = np.diff(offsets)
-    source = np.arange(offsets[-1])
-    taking_part = np.flatnonzero((lengths > 0) & (weights > 0))
-    size = np.log(lengths[taking_part])
-    takers, givers = (
-        taking_part[np.argsort(size + LENGTH_SPREAD * rng.standard_normal(len(size)), kind="stable")] for _ in "tg"
-    )
-    giver = np.arange(len(lengths))
-    giver[takers] = givers
-    turn = np.zeros(len(lengths), dtype=np.int64)
-    turn[takers] = rng.integers(0, lengths[givers])
-    sequence = np.repeat(np.arange(len(lengths)), lengths)  # [N]
-    from_ = giver[sequence]
-    turned = offsets[from_] + (positions_within(offsets) + turn[sequence]) % np.maximum(lengths[from_], 1)
-    return np.where(np.isin(sequence, taking_part), turned, source)
-
-
-def centred(errors: np.ndarray, problem: Problem, kind: str) -> np.ndarray:
-    """Errors [N, C] less their mean. Transitions see to that themselves; without them, any term would gain from the
-    frequencies of labels, whatever its inputs, and the null would hide all else."""
-    weights = problem.position_weights()
-    if kind == EDGE_X:
-        weights = np.where(positions_within(problem.offsets) > 0, weights, 0.0)  # no pair ends at a first position
-    return errors - np.outer(weights, errors.sum(axis=0) / max(weights.sum(), 1e-300))
-
-
-def drawn_labels(posterior: Posterior, theta: np.ndarray, rng: np.random.Generator, draws: int) -> np.ndarray:
-    """Labels drawn from a first-order model, [draws, N]."""
-    chance = rng.random((draws, posterior.problem.positions))
-
-    def work(part: Chunk) -> np.ndarray:
-        found = part.with_edges_repeated().marginals()
-        lengths, labels = np.diff(part.offsets), np.zeros((draws, len(part.labels)), dtype=np.int32)
-        for t in range(int(lengths.max(initial=0))):
-            rows = part.offsets[:-1][lengths > t] + t
-            # [draws, rows, Y] probabilities of labels given the one before, up to a factor
-            likely = (
-                found.edge[rows, labels[:, rows - 1]]
-                if t
-                else np.broadcast_to(found.node[rows], (draws, len(rows), found.node.shape[1]))
-            )
-            steps = np.cumsum(likely, axis=2, dtype=np.float64)
-            aim = chance[:, part.rows][:, rows, None] * steps[:, :, -1:]
-            labels[:, rows] = (steps <= aim).sum(axis=2)
-        return labels
-
-    return np.concatenate(list(posterior.over_chunks(theta, work)), axis=1)
-
-
-def tail(bound: float, null: np.ndarray) -> float:
-    """Chance of a bound at least so large, by the gamma distribution with the mean and variance of the null."""
-    mean, variance = null.mean(), null.var(ddof=1)
-    if variance <= (1e-9 * mean) ** 2:  # nothing changes when errors are exchanged
-        return float(bound <= mean * (1 + 1e-9))
-    return float(gammaincc(mean**2 / variance, bound * mean / variance))
-
-
-# ----------------------------------------------------------------------------- fits
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A set of terms fitted to all sequences and, fold by fold, to those not held out."""
-
-    sigma2: dict[str, float]  # of its terms
-    theta: np.ndarray
-    value: float  # P
-    slack: float  # what P may be above its minimum
-    fold_thetas: tuple[np.ndarray, ...]
-    held_out: np.ndarray  # [S] weighted log p(y | x) of each sequence held out in turn
-
-
-class _Fits:
-    """Fits of any set of terms, each from the one before it."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        fitted: Sequence[FittedTerm],
-        training: TrainingConfig,
-        solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-        workers: Workers,
-        forbidden: chain.Edges | None,
-        observer: Observer,
-        interrupted: Callable[[], bool],
-    ):
-        self.problem, self.fitted, self.workers = problem, tuple(fitted), workers
-        self._solve, self._forbidden, self.dtype = solve, forbidden, DTYPES[training.precision]
-        self._observer, self._interrupted = observer, interrupted
-        self.given = {term.name: term.config.sigma2 or training.sigma2 for term in fitted}
-        self.folds = _folds(problem, training.seed)
-        if not self.folds:
-            observer.note("too few sequences to hold some out: terms are judged by chance alone")
-
-    def term(self, name: str) -> FittedTerm:
-        return next(term for term in self.fitted if term.name == name)
-
-    def judged_sigma2(self, name: str) -> float:
-        """The given one, or one that no data has been asked about yet."""
-        return self.given[name] or JUDGED_VARIANCE / self.term(name).score_scale()
-
-    def posterior(self, sigma2: dict[str, float], problem: Problem | None = None) -> Posterior:
-        terms = [Cliques(term.config.type, sigma2[term.name], term.map) for term in self._present(sigma2)]
-        return Posterior(problem or self.problem, terms, self.workers, self.dtype, self._forbidden)
-
-    def carried(self, theta: np.ndarray, before: dict[str, float], after: dict[str, float]) -> np.ndarray:
-        """Parameters of one set of terms for another: new terms at zero, old ones left out."""
-        old, new = self.posterior(before), self.posterior(after)
-        blocks = {term.name: block for term, block in zip(self._present(before), old.blocks, strict=True)}
-        out = np.zeros(new.size)
-        for term, block in zip(self._present(after), new.blocks, strict=True):
-            if term.name in blocks:
-                out[block] = theta[blocks[term.name]]
-        return out
-
-    def extended(self, before: _Fit, names: Sequence[str]) -> _Fit:
-        """With more terms, whose sigma2 is the best of the variances tried where none is given."""
-        free = [name for name in names if self.given[name] is None]
-        best: _Fit | None = None
-        for variance in VARIANCES if free and self.folds else (JUDGED_VARIANCE,):
-            added = {name: self.given[name] or variance / self.term(name).score_scale() for name in names}
-            tried = self._held_out(best or before, before.sigma2 | added)
-            if best is not None and tried.held_out.sum() <= best.held_out.sum():
-                break
-            best = tried
-            if self._interrupted():
-                break
-        return self._on_all(best, before)
-
-    def without(self, before: _Fit, name: str) -> _Fit:
-        sigma2 = {other: value for other, value in before.sigma2.items() if other != name}
-        return self._on_all(self._held_out(before, sigma2), before)
-
-    def _present(self, sigma2: dict[str, float]) -> list[FittedTerm]:
-        return [term for term in self.fitted if term.name in sigma2]
-
-    def _held_out(self, before: _Fit, sigma2: dict[str, float]) -> _Fit:
-        """Fits without each fold, and what they say about it. They start from fits that have not seen it either."""
-        thetas, held_out = [], np.zeros(len(self.problem.weights))
-        for fold, theta in zip(self.folds, before.fold_thetas, strict=True):
-            rest = replace(self.problem, weights=np.where(fold, 0.0, self.problem.weights))
-            thetas.append(self._minimise(sigma2, self.carried(theta, before.sigma2, sigma2), rest))
-            found = self.posterior(sigma2).sequence_log_probabilities(thetas[-1])
-            held_out[fold] = (self.problem.weights * found)[fold]
-        return _Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
-
-    def _on_all(self, tried: _Fit, before: _Fit) -> _Fit:
-        theta = self.carried(before.theta, before.sigma2, tried.sigma2)
-        theta = self._minimise(tried.sigma2, theta, self.problem)
-        here = self.posterior(tried.sigma2).evaluate(theta, np.float64)
-        return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
-
-    def _minimise(self, sigma2: dict[str, float], theta: np.ndarray, problem: Problem) -> np.ndarray:
-        posterior = self.posterior(sigma2, problem)
-        if posterior.size == 0:  # no term yet, nothing to fit
-            return theta
-        run = Run(TOLERANCE, MAX_PASSES, self._observer.passed, self._interrupted)
-        return self._solve(posterior, theta, run).theta
-
-    def nothing(self) -> _Fit:
-        """No term at all."""
-        empty = np.zeros(0)
-        return _Fit({}, empty, 0.0, 0.0, (empty,) * len(self.folds), np.zeros(len(self.problem.weights)))
-
-
-def _folds(problem: Problem, seed: int) -> list[np.ndarray]:
-    """Sequences to hold out in turn, [S] bool each; none where there are too few to tell anything."""
-    lengths = np.diff(problem.offsets)
-    useful = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    if len(useful) < LEAST_SEQUENCES:
-        return []
-    place = np.full(len(lengths), -1)
-    place[np.random.default_rng([seed, 2]).permutation(useful)] = np.arange(len(useful)) % FOLDS
-    wanted = int(np.ceil(ENOUGH_HELD_OUT * FOLDS / lengths[useful].sum()))
-    return [place == fold for fold in range(min(wanted, FOLDS))]
-
-
-# ----------------------------------------------------------------------------- selection
-
-
 class _Selection:
     """The terms chosen so far, and the last judgement of every term."""
 
-    def __init__(self, fits: _Fits, seed: int, min_gain: float, observer: Observer, interrupted: Callable[[], bool]):
+    def __init__(self, fits: Fits, seed: int, min_gain: float, observer: Observer, interrupted: Callable[[], bool]):
         self._fits, self._seed, self._min_gain = fits, seed, min_gain
         self._observer, self._interrupted = observer, interrupted
         self._candidates = [term.name for term in fits.fitted if term.config.type != EDGE]
@@ -392,7 +182,7 @@ class _Selection:
         self.judgements[name] = replace(judgement, decision=DROPPED)
         self._observer.note(f"  - {name}: {_figures(judgement)}")
 
-    def _against_chance(self, fit: _Fit, name: str) -> Judgement:
+    def _against_chance(self, fit: Fit, name: str) -> Judgement:
         """The bound of a term that is not there, and its null; undecided where neither speaks against it."""
         sigma2 = self._fits.judged_sigma2(name)
         bound, beyond, draws = self._bounds(fit, name, sigma2)
@@ -408,7 +198,7 @@ class _Selection:
         judgement = replace(judgement, null=mean, ratio=ratio, p_value=p_value, draws=len(null))
         return judgement if p_value <= SIGNIFICANCE / len(self._candidates) else replace(judgement, decision=CHANCE)
 
-    def _bounds(self, fit: _Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
+    def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
         """The bound of a term, the same without what a constant would gain, and its null, drawn when asked for."""
         fits, term = self._fits, self._fits.term(name)
         if term.config.type == EDGE2:
@@ -430,7 +220,7 @@ class _Selection:
             squares = np.square(gradient).sum(axis=0).reshape(at_once, columns).sum(axis=1)
             yield from (sigma2 / 2 * squares).tolist()
 
-    def _triple_bounds(self, fit: _Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
+    def _triple_bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
         fits = self._fits
         wider = fit.sigma2 | {name: sigma2}
         posterior = fits.posterior(wider)
@@ -449,7 +239,7 @@ class _Selection:
         bound = sigma2 / 2 * float(gradient @ gradient)
         return bound, bound, draws()
 
-    def _on_held_out(self, fit: _Fit, judgement: Judgement) -> tuple[Judgement, _Fit]:
+    def _on_held_out(self, fit: Fit, judgement: Judgement) -> tuple[Judgement, Fit]:
         """Fit a term beside those that are there, and ask the sequences that were held out."""
         name = judgement.term
         self._observer.stage(f"with {name}")

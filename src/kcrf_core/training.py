@@ -196,7 +196,8 @@ def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: C
     if training.scheme is not None:
         allowed = allowed_transitions(encoding.labels, training.scheme)
     if training.observed_transitions:
-        seen = problem.clique_counts(1) > 0
+        unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
+        seen = unweighted.clique_counts(1) > 0
         allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None

@@ -21,7 +21,8 @@ from kcrf_core.parallel import Workers
 from kcrf_core.posterior import EDGE, EDGE_X, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem, positions_within
 from kcrf_core.solvers import SOLVERS, Run
-from kcrf_core.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED, drawn_labels, exchanged, tail
+from kcrf_core.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
+from kcrf_core.structure_null import drawn_labels, exchanged, tail
 from kcrf_core.training import train
 from problems import random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -381,3 +382,12 @@ def test_block_jacobi_needs_few_newton_steps(sample_data, degree):
     options = {"kernel": "poly", "degree": degree, "map": "full", "sigma2": 1.0, "solver": "block-jacobi"}
     result = fit(corpus, options)[1].result
     assert result.reason == "certified" and result.gap <= 1e-3 and result.steps <= 15
+
+
+def test_pairs_in_sequences_without_weight_are_observed_too(rng):
+    corpus = toy_corpus(rng, 30)
+    config = parse_config(with_options({}, {"sigma2": 1.0, "observed_transitions": True}))
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        _, report = train(encoding, replace(dataset, weights=np.arange(30) % 2 * 1.0), config, workers=workers)
+    assert report.result.reason == "certified"
