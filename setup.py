@@ -33,6 +33,7 @@ MODULES = (
     "_second_order_tangent",
     "_sparse",
     "_tangent",
+    "_text",
 )
 
 

@@ -105,6 +105,50 @@ def fill_slots(const int64[::1] keys, int64 count, int[::1] slots):
     return -1
 
 
+def number_pairs(
+    const int[::1] first,              # [n]
+    const int[::1] second,             # [n], below `base`
+    int64 base,
+    int64[::1] keys,                   # [n] out: distinct ones
+    int[::1] slots,                    # [power of two above n] of -1
+    int[::1] out,                      # [n] out: numbers of the pairs, -1 where one of the two is negative
+):
+    """Number the distinct pairs; their key is first * base + second. How many there are."""
+    cdef Py_ssize_t t
+    cdef int64 count = 0
+    cdef uint64 mask = slots.shape[0] - 1
+    if first.shape[0] == 0:
+        return 0
+    with nogil:
+        for t in range(first.shape[0]):
+            if first[t] < 0 or second[t] < 0:
+                out[t] = -1
+            else:
+                out[t] = number_of(first[t] * base + second[t], &keys[0], &slots[0], mask, &count)
+    return count
+
+
+def find_pairs(
+    const int[::1] first,              # [n]
+    const int[::1] second,             # [n], below `base`
+    int64 base,
+    const int64[::1] keys,             # [Q]
+    const int[::1] slots,
+    int[::1] out,                      # [n] out: numbers of the pairs, -1 for those not in the table
+):
+    cdef Py_ssize_t t
+    cdef uint64 at, mask = slots.shape[0] - 1
+    if keys.shape[0] == 0:
+        out[:] = -1
+        return
+    with nogil:
+        for t in range(first.shape[0]):
+            if first[t] < 0 or second[t] < 0:
+                out[t] = -1
+            else:
+                out[t] = <int>find(first[t] * base + second[t], &keys[0], &slots[0], mask, &at)
+
+
 def add_supports(
     const int64[::1] ends,             # [N+1]
     const int[::1] numbers,            # [E] conjunctions of each row

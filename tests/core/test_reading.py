@@ -210,7 +210,7 @@ def test_appended_columns_leave_the_line_as_it_stands(line, separator, values, e
 def test_a_sequence_is_delivered_before_more_is_asked_for():
     stream = Pieces([b"a b\nc", b" d\n", b"\ne f\n\ng", b" h\n \r", b"\n", b"i j"])
     parts = conll.parse_blocks(blocks(stream, "file"), "file")
-    seen = [(stream.taken, part.corpus.columns[0]) for part in parts]
+    seen = [(stream.taken, list(part.corpus.columns[0])) for part in parts]
     assert seen == [(3, ["a", "c", "e"]), (5, ["g"]), (6, ["i"])]
 
 
