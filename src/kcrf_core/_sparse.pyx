@@ -1,6 +1,6 @@
 """Products with a sparse matrix in compressed rows, against thin dense matrices.
 
-    multiply:   out[rows] += A[rows] W        with A the map itself:       scores
+    multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
     gather:     out[rows] = A[rows] R         with A its transpose:        adjoint, in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of
@@ -42,6 +42,28 @@ def multiply(
                     value = values[k]
                     for c in range(C):
                         target[c] += value * row[c]
+
+
+def multiply_codes(
+    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
+    const int64[::1] first,            # [F] the row of W of each field's code 0
+    const real[:, ::1] W,              # [D, C]
+    real[:, ::1] out,                  # [n, C] added to
+):
+    """The product of `multiply` for one-hot rows that are given by their codes."""
+    cdef Py_ssize_t t, f, c, C = W.shape[1]
+    cdef const real* row
+    cdef real* target
+    if C == 0:
+        return
+    with nogil:
+        for t in range(codes.shape[0]):
+            target = &out[t, 0]
+            for f in range(codes.shape[1]):
+                if codes[t, f] >= 0:
+                    row = &W[first[f] + codes[t, f], 0]
+                    for c in range(C):
+                        target[c] += row[c]
 
 
 def gather(

@@ -64,10 +64,11 @@ class Columns:
         """The column as numbers; an error names the first line that is none."""
         numbers = self.numbers(column)
         if numbers is None:
-            t = int(self._is_word(column)[self.distinct(column)[1]].argmax())
+            words, inverse = self._is_word(column), self.distinct(column)[1]
+            t = int(words[inverse].argmax())
             raise DataError(
-                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; correct it, "
-                "or declare the column with 'type: categorical'",
+                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; "
+                "correct it, or declare the column with 'type: categorical'",
                 self.corpus.source,
                 int(self.corpus.lines[t]),
             )

@@ -212,9 +212,7 @@ class ConjunctionFeature:
     def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
         """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
         combined = codes[0]
-        for part, part_codes, keys, slots in zip(
-            self.parts[1:], codes[1:], self.keys[w], self._slots[w], strict=True
-        ):
+        for part, part_codes, keys, slots in zip(self.parts[1:], codes[1:], self.keys[w], self._slots[w], strict=True):
             found = np.empty(len(combined), dtype=np.int32)
             _conjunctions.find_pairs(combined, part_codes, part_size(part, self.config), keys, slots, found)
             combined = found

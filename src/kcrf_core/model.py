@@ -20,7 +20,6 @@ from .corpus import Corpus
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .kernels import Kernel, Pivots, PolynomialKernel, kernel_from_dict, kernel_to_dict
-from .maps import sparse_block
 from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
 
@@ -38,18 +37,21 @@ class ExplicitTerm:
     weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2]; sparse features first, then real columns
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
-        sparse = sparse_block(inputs)
-        D = sparse.shape[1]
-        if D:
+        ends = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
+        _sparse.multiply_codes(np.ascontiguousarray(inputs.codes), ends[:-1], self.weights, out)
+        D = int(ends[-1])
+        if inputs.bag is not None:
+            bag, A = inputs.bag, inputs.bag.shape[1]
             _sparse.multiply(
-                sparse.indptr.astype(np.int64),
-                sparse.indices.astype(np.int32),
-                sparse.data,
-                self.weights[:D],
+                bag.indptr.astype(np.int64),
+                bag.indices.astype(np.int32),
+                bag.data,
+                self.weights[D : D + A],
                 0,
                 len(inputs),
                 out,
             )
+            D += A
         if inputs.real.shape[1]:
             out += inputs.real @ self.weights[D:]
 
