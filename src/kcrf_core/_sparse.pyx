@@ -7,6 +7,8 @@
 rows, so that threads can share a product and its result does not depend on how many there are.
 """
 
+from ._prefetch cimport prefetch
+
 ctypedef fused real:
     float
     double
@@ -59,6 +61,10 @@ def multiply_codes(
     with nogil:
         for t in range(codes.shape[0]):
             target = &out[t, 0]
+            if t + 1 < codes.shape[0]:  # rows of W are far apart: ask for those of the next row now
+                for f in range(codes.shape[1]):
+                    if codes[t + 1, f] >= 0:
+                        prefetch(&W[first[f] + codes[t + 1, f], 0], C * sizeof(real))
             for f in range(codes.shape[1]):
                 if codes[t, f] >= 0:
                     row = &W[first[f] + codes[t, f], 0]

@@ -120,7 +120,7 @@ class Encoding:
                     code_columns.extend(range(next_code, next_code + count))
                     sizes.extend(feature.field_sizes)
                 next_code += count
-        codes = dataset.codes[:, code_columns]
+        codes = dataset.codes if len(code_columns) == next_code else dataset.codes[:, code_columns]
         unseen = (codes == UNSEEN).sum(axis=1).astype(np.float64)
         return Inputs(
             codes=np.maximum(codes, NOTHING),
