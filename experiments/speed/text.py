@@ -175,7 +175,9 @@ def tagging(data: Path, repeat: int) -> None:
     window, _ = rates(kcrf("tag", "-m", models["window.npz"], long, "-o", BUILD / "long.tagged"))
     degree2, _ = rates(kcrf("tag", "-m", models["degree2.npz"], long, "-o", BUILD / "long.tagged"))
     peer, _ = rates(job("crfsuite_jobs", "tag", BUILD / "observed.crfsuite", long, BUILD / "long.peer"))
-    outcomes = [run(kcrf("tag", "-m", models["linear.npz"], longer, "-o", BUILD / "long.tagged")) for _ in range(repeat)]
+    outcomes = [
+        run(kcrf("tag", "-m", models["linear.npz"], longer, "-o", BUILD / "long.tagged")) for _ in range(repeat)
+    ]
     more = [found.peak_bytes / 1e6 for found in outcomes]
     details = {"linear": ours, "window": window, "degree2": degree2, "crfsuite": peer, "memory": memory, "longer": more}
     note = f"{positions:,} tokens, whole commands, file to file"
