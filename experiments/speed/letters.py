@@ -13,7 +13,7 @@ from statistics import median
 from measure import BUILD, HERE, Row, at_least, at_most, job, kcrf, limit, repeated, run, said, save
 
 PIVOTS, SIGMA2, TOLERANCE = 1000, 80, 1e-2
-COPIES = 10  # of the test data, for tagging
+COPIES = 40  # of the test data, for tagging
 
 
 def split(data: Path) -> tuple[Path, Path]:

@@ -121,11 +121,12 @@ class Encoding:
                     sizes.extend(feature.field_sizes)
                 next_code += count
         codes = dataset.codes if len(code_columns) == next_code else dataset.codes[:, code_columns]
+        real = dataset.real if len(real_columns) == next_real else dataset.real[:, real_columns]
         unseen = (codes == UNSEEN).sum(axis=1).astype(np.float64)
         return Inputs(
             codes=np.maximum(codes, NOTHING),
             sizes=np.array(sizes, dtype=np.int64),
-            real=np.ascontiguousarray(dataset.real[:, real_columns]),
+            real=np.ascontiguousarray(real),
             bag=dataset.bag if with_bag else None,
             unseen=unseen + dataset.bag_unseen if with_bag else unseen,
         )

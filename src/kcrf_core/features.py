@@ -296,7 +296,8 @@ class RealFeature:
             values = (raw - self.mean) / self.scale
         values[np.isnan(raw)] = 0.0  # missing: the mean
         _refuse_large(values, self.config.name, columns)
-        return np.hstack([shifted_real(values, o, columns.corpus.offsets) for o in self.config.window])
+        seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
+        return seen[0] if len(seen) == 1 else np.hstack(seen)
 
 
 def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:

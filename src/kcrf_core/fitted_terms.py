@@ -65,15 +65,15 @@ class FittedTerm:
             return ExplicitMap.of(inputs, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
 
-    def to_model(self, weights: np.ndarray) -> Term:
-        """With its weights [D, columns], as the model keeps it."""
+    def to_model(self, weights: np.ndarray, precision: str) -> Term:
+        """With its weights [D, columns] found in the given precision, as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
         if self.conjunctions is not None:
             return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
         if self.basis is None:
             return ExplicitTerm(*about, np.ascontiguousarray(weights))
         alpha = np.ascontiguousarray(self.map.dual(weights))
-        return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
+        return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
 
 
 def select_bases(

@@ -67,13 +67,16 @@ class KernelTerm:
     pivots: Inputs  # [M]
     lines: np.ndarray  # [M] int64, where the pivots stand in the training data
     alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
+    precision: str = "double"  # of kernel values and their products with alpha: that of training
 
     @cached_property
-    def _prepared(self) -> Pivots:
-        return Pivots(self.pivots, self.kernel)
+    def _prepared(self) -> tuple[Pivots, np.ndarray]:
+        dtype = np.float32 if self.precision == "single" else np.float64
+        return Pivots(self.pivots, self.kernel, dtype), self.alpha.astype(dtype)
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
-        out += self._prepared.gram(inputs) @ self.alpha
+        pivots, alpha = self._prepared
+        out += pivots.gram(inputs) @ alpha
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ class Model:
                 alpha = contents.array(f"{at}.alpha", "float64", 2)
                 if alpha.shape != (len(pivots), C):
                     raise contents.error(f"'{at}.alpha' does not fit its pivots")
-                terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha))
+                terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha, _precision(contents)))
             elif entry.get("map") == "conjunctions":
                 kernel = unpack_kernel(contents, entry, at)
                 found = _stored_conjunctions(contents, kernel, inputs, at)
@@ -217,6 +220,14 @@ class Model:
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
         return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+def _precision(contents: Contents) -> str:
+    """The precision of training, as its configuration tells it; double where it does not."""
+    info: Any = contents.get("info", dict)
+    for key in ("config", "training", "precision"):
+        info = info.get(key) if isinstance(info, dict) else None
+    return "single" if info == "single" else "double"
 
 
 def _stored_conjunctions(contents: Contents, kernel: Kernel, inputs: Inputs, at: str) -> Conjunctions:

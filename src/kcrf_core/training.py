@@ -161,7 +161,7 @@ def train(
     result = solve(final, theta, Run(training.tolerance, training.max_passes, observe, interrupted))
     if watch is not None:
         result = watch.kept(result, final, training.tolerance)
-    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
+    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
     report = Report(
         result=result,
