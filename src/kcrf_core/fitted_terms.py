@@ -17,8 +17,9 @@ from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
 from .kernels import fit_kernel
-from .maps import ExplicitMap, FeatureMap, ReducedMap
+from .maps import ExplicitMap, FeatureMap, ReducedMap, sparse_block
 from .memory import size_text
+from .merged_columns import MergedColumns, MergedMap, merged_columns
 from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
@@ -48,6 +49,7 @@ class FittedTerm:
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
+    merged: MergedColumns | None = None  # of a linear kernel, where features share columns
 
     @property
     def name(self) -> str:
@@ -62,7 +64,7 @@ class FittedTerm:
         if self.conjunctions is not None:
             return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
         if self.basis is None:
-            return ExplicitMap.of(inputs, dtype)
+            return _linear_map(inputs, self.merged, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
 
     def to_model(self, weights: np.ndarray, precision: str) -> Term:
@@ -71,6 +73,7 @@ class FittedTerm:
         if self.conjunctions is not None:
             return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
         if self.basis is None:
+            weights = weights if self.merged is None else self.merged.spread(weights)
             return ExplicitTerm(*about, np.ascontiguousarray(weights))
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
@@ -180,6 +183,12 @@ def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> 
         )
 
 
+def _linear_map(inputs: Inputs, merged: MergedColumns | None, dtype: np.dtype) -> ExplicitMap:
+    if merged is None:
+        return ExplicitMap.of(inputs, dtype)
+    return MergedMap(merged, inputs, dtype)
+
+
 def _explicit(
     term: TermConfig,
     features: tuple[str, ...],
@@ -191,9 +200,12 @@ def _explicit(
     """The linear kernel's own features, or the conjunctions of a polynomial one."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
-        explicit = _shared(term, inputs, lambda rows, _: ExplicitMap.of(rows, dtype), workers, observer)
-        observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
-        return FittedTerm(term, features, explicit)
+        merged = merged_columns(sparse_block(inputs)) if inputs.bag is None else None
+        explicit = _shared(term, inputs, lambda rows, _: _linear_map(rows, merged, dtype), workers, observer)
+        count = explicit.size if merged is None else explicit.size - merged.size + len(merged.column)
+        shared = "" if merged is None else f" in {explicit.size:,} columns"
+        observer.note(f"term {term.name}: linear kernel, explicit map, {count:,} features{shared}")
+        return FittedTerm(term, features, explicit, merged=merged)
     kernel = fit_kernel(term.kernel, inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
     if reason is not None:
