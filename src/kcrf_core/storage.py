@@ -137,7 +137,8 @@ def write_container(
     full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
-        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()
+        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+        for name, array in arrays.items()
     }
     with replacing(path) as stream:
         np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
