@@ -17,11 +17,10 @@ from kcrf_core.config_reader import load_yaml, parse_config
 from kcrf_core.dataset import Dataset
 from kcrf_core.encoding import Encoding, fit_encoding
 from kcrf_core.features import CategoricalFeature
-from kcrf_core.fitted_terms import fit_terms
 from kcrf_core.formats import read_corpus
-from kcrf_core.observer import Observer
+from kcrf_core.maps import ExplicitMap
 from kcrf_core.parallel import Workers
-from kcrf_core.posterior import Cliques, Posterior
+from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem
 
 
@@ -75,21 +74,20 @@ def objective(config_path: str, data: str, model: str, sigma2: str) -> None:
     from attributes import FIRST, LAST
 
     encoding, dataset = prepared(config_path, data)
-    config = parse_config(load_yaml(Path(config_path).read_text(encoding="utf-8"), config_path), config_path)
     tagger = pycrfsuite.Tagger()
     tagger.open(model)
     found = tagger.info()
     labels, Y = encoding.labels, len(encoding.labels)
     with Workers(1) as workers:
-        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
+        inputs = encoding.inputs(dataset, encoding.names)
+        features = ExplicitMap.of(inputs, np.float64)
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
-        terms = [Cliques(term.config.type, float(sigma2), term.map) for term in fitted]
+        terms = [Cliques(NODE, float(sigma2), features), Cliques(EDGE, float(sigma2))]
         posterior = Posterior(problem, terms, workers, np.float64)
-        weights = np.zeros((fitted[0].map.size, Y))
+        weights = np.zeros((features.size, Y))
         first = 0
         used = 0
-        sizes = encoding.inputs(dataset, encoding.names).sizes
-        for names, size in zip(attribute_names(encoding, dataset), sizes, strict=True):
+        for names, size in zip(attribute_names(encoding, dataset), inputs.sizes, strict=True):
             for code, name in names.items():
                 for y, label in enumerate(labels):
                     value = found.state_features.get((name, label))
