@@ -99,12 +99,6 @@ def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarra
     return out.tobytes()
 
 
-def append_columns(raw_line: str, separator: str, values: Iterable[str]) -> str:
-    """The line as it stands with values appended, before the carriage return if it ends in one."""
-    body = raw_line.removesuffix("\r")
-    return separator.join((body, *values)) + raw_line[len(body) :]
-
-
 def _columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 

@@ -193,19 +193,6 @@ def test_lines_of_positions_point_into_their_block():
             assert part.block.lines[line - part.block.first_line].startswith(part.corpus.columns[0][t])
 
 
-@pytest.mark.parametrize(
-    "line, separator, values, expected",
-    [
-        ("a b", " ", ["X"], "a b X"),
-        ("a\tb\r", "\t", ["p", "X"], "a\tb\tp\tX\r"),
-        ("\ufeffa ", " ", ["X"], "\ufeffa  X"),
-        ("a\r", "\t", [], "a\r"),
-    ],
-)
-def test_appended_columns_leave_the_line_as_it_stands(line, separator, values, expected):
-    assert conll.append_columns(line, separator, values) == expected
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_any_text_is_split_as_a_plain_reader_splits_it_and_labels_go_to_the_ends_of_lines(seed):
     rng = random.Random(seed)
