@@ -26,7 +26,8 @@ from scipy.linalg import lapack, solve_triangular
 
 from .dataset import Inputs
 from .errors import ConfigError, NumericError
-from .kernels import Kernel, Pivots, gram
+from .kernel_values import Kernel
+from .kernels import Pivots, gram
 from .parallel import Workers, ranges
 
 DEFAULT_SIZE = 1000
