@@ -19,6 +19,8 @@ from .kernel_values import CosineKernel, Kernel, PlainKernel, ProductKernel, RBF
 
 # Rows per block are chosen so that a block stays in the second-level cache.
 BLOCK_BYTES = 1 << 20
+# Rows of one matrix product.
+SLAB = 96
 # Rows that are prepared at a time: bounds the memory of what kernels make of them.
 ROWS_AT_ONCE = 1024
 
@@ -42,7 +44,8 @@ class Pivots:
         return len(self.inputs)
 
     def block_rows(self) -> int:
-        return max(16, BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1)))
+        rows = BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1))
+        return max(rows // SLAB, 1) * SLAB
 
     def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
         """k(rows, pivots), [n, M]. The GIL is released in the hot parts: give each thread rows of its own."""
@@ -131,6 +134,22 @@ class _MixedSide:
         return fill_product if isinstance(kernel, ProductKernel) else fill_sum
 
 
+def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+    """out = rows @ columns, the bytes of a row being the same whatever rows it stands among.
+
+    BLAS sums in an order that depends on the number of rows and, at the ends of its tiles, on where a row stands: so
+    it always gets the same number of them, a multiple of the heights of all tiles.
+    """
+    n = len(rows)
+    whole = n - n % SLAB
+    for first in range(0, whole, SLAB):
+        np.matmul(rows[first : first + SLAB], columns, out=out[first : first + SLAB])
+    if whole < n:
+        last = np.zeros((SLAB, rows.shape[1]), dtype=rows.dtype)
+        last[: n - whole] = rows[whole:]
+        out[whole:] = (last @ columns)[: n - whole]
+
+
 class _PlainSide:
     """Functions of inner products."""
 
@@ -187,7 +206,7 @@ class _PlainSide:
         def fill(part: slice, out: np.ndarray) -> None:
             block = np.empty(out.shape) if self._exact and out.dtype != np.float64 else out
             if self._real.shape[0]:
-                np.matmul(rows.real[part].astype(block.dtype, copy=False), self._real, out=block)
+                _products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
