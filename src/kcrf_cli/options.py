@@ -200,7 +200,7 @@ training = group(
     click.option(
         "--sigma2",
         type=AutoNumber(),
-        help="Prior variance of weights, for poly and rbf that of scores. "
+        help="Prior variance of weights, for kernels other than linear that of scores. "
         "Default: auto, chosen per term on held-out sequences.",
     ),
     click.option(
