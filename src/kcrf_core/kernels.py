@@ -44,15 +44,19 @@ class Pivots:
         return len(self.inputs)
 
     def block_rows(self) -> int:
+        """Rows that are worked on at a time."""
         rows = BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1))
-        return max(rows // SLAB, 1) * SLAB
+        return min(max(rows // SLAB, 1), ROWS_AT_ONCE // SLAB) * SLAB
 
     def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
-        """k(rows, pivots), [n, M]. The GIL is released in the hot parts: give each thread rows of its own."""
+        """k(rows, pivots), [n, M]; a row has the same bits in any company.
+
+        The GIL is released in the hot parts: give each thread rows of its own.
+        """
         n, step = len(rows), self.block_rows()
         if out is None:
             out = np.empty((n, len(self)), dtype=self.dtype)
-        at_once = max(ROWS_AT_ONCE // step, 1) * step
+        at_once = ROWS_AT_ONCE // step * step
         for begin in range(0, n, at_once):
             some = rows if n <= at_once else rows.take(slice(begin, begin + at_once))
             fill = self._side.against(some)

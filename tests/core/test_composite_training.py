@@ -109,7 +109,7 @@ def test_composites_are_terms_to_choose_from(rng):
             {"name": "both", "kernel": PRODUCT, "map": {"type": "reduced", "size": 30}},
             {"name": "alone", "features": ["c1"], "kernel": {"type": "rbf"}, "map": {"type": "reduced", "size": 30}},
             {"type": "edge"},
-        ]
+        ],
     }
     model, _ = fit(corpus, {"sigma2": 1.0}, raw, select_terms=True)
     assert "both" in [term.name for term in model.terms]
