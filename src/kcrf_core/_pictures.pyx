@@ -15,44 +15,51 @@ def neighbourhoods(
 ):
     cdef Py_ssize_t H = down.shape[0], A = down.shape[1], W = across.shape[0], B = across.shape[1]
     cdef Py_ssize_t i, k, h, w, a, b, dy, dx, first, last
-    cdef double value, weight
+    cdef double value
     cdef const double* picture
     cdef const double* other
+    cdef const double* row_weights
+    cdef const double* column_weights
+    cdef double* pools
     cdef double* target
     cdef double* sums = &line[0]
-    cdef bint empty
+    cdef bint empty, alone
     with nogil:
         for i in range(pictures.shape[0]):
-            picture = &pictures[i, 0]
             target = &out[i, 0]
             memset(target, 0, out.shape[1] * sizeof(double))
             for k in range(offsets.shape[0]):
                 dy, dx = offsets[k, 0], offsets[k, 1]
+                alone = dy == 0 and dx == 0
                 first, last = max(0, -dx), min(W, W - dx)
                 for h in range(max(0, -dy), min(H, H - dy)):
-                    memset(sums, 0, B * sizeof(double))
+                    picture = &pictures[i, h * W]
+                    other = &pictures[i, 0] + (h + dy) * W + dx
                     empty = True
-                    other = picture + (h + dy) * W + dx
                     for w in range(first, last):
-                        value = picture[h * W + w]
+                        value = picture[w] if alone else picture[w] * other[w]
                         if value == 0:
                             continue
-                        if dy != 0 or dx != 0:
-                            value = value * other[w]
-                            if value == 0:
-                                continue
-                        empty = False
-                        for b in range(B):
-                            sums[b] += value * across[w, b]
+                        column_weights = &across[w, 0]
+                        if empty:
+                            empty = False
+                            for b in range(B):
+                                sums[b] = value * column_weights[b]
+                        else:
+                            for b in range(B):
+                                sums[b] += value * column_weights[b]
                     if empty:
                         continue
+                    row_weights = &down[h, 0]
+                    pools = target
                     for a in range(A):
-                        weight = down[h, a]
-                        if weight != 0:
+                        value = row_weights[a]
+                        if value != 0:
                             for b in range(B):
-                                target[a * B + b] += weight * sums[b]
+                                pools[b] += value * sums[b]
+                        pools += B
                 target += A * B
-            # Counts of what is there vary by their roots: a kernel on roots weighs rare and frequent alike.
+            # Sums vary by their roots: a kernel on roots lets long strokes not drown short ones.
             target = &out[i, 0]
             for k in range(out.shape[1]):
                 value = sqrt(fabs(target[k]))
