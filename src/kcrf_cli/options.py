@@ -17,7 +17,8 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
-KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select", "residual", "cut_off")
+PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
+KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "cut_off", *PIVOT_OPTIONS)
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
@@ -128,15 +129,22 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=click.Choice(["random", "greedy", "uniform", "kmeans"]),
-        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, or the middles of "
-        "clusters. Default: random.",
+        type=click.Choice(["random", "greedy", "uniform", "kmeans", "gradient"]),
+        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
+        "clusters, or those that lower the objective most, while training goes on. Default: random.",
     ),
     click.option(
         "--residual",
         type=click.FloatRange(min=0, max=1, max_open=True),
         metavar="R",
         help="Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
+    ),
+    click.option(
+        "--basis-tolerance",
+        type=click.FloatRange(min=0),
+        metavar="B",
+        help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
+        "this part of the objective. Default: 0.01.",
     ),
     click.option(
         "--cut-off",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.evaluation import Evaluation, Score
+    from kcrf_core.growth import GrowthRound
     from kcrf_core.structure import Structure
     from kcrf_core.training import Report
 
@@ -120,6 +121,18 @@ def structure_text(structure: Structure) -> str:
         cells = ["-" if value is None else format(value, form) for value, form in zip(figures, forms, strict=True)]
         rows.append([found.term, *cells, held_out, found.decision])
     return table(header, rows)
+
+
+def growth_text(state: GrowthRound) -> str:
+    """One fit on a growing basis, or the bound that confirms it."""
+    pivots = ", ".join(f"{name} {count:,} pivots" for name, count in state.pivots.items())
+    if state.bound is None:
+        outside = f"gain outside them (estimate) {state.estimate:.4g}"
+        part = state.estimate
+    else:
+        outside = f"gain outside them at most {state.bound:.4g}"
+        part = state.bound
+    return f"{pivots}: P {state.objective:.6g}, {outside}, {part / state.objective:.2g} of P"
 
 
 def dev_text(dev: DevReport) -> str:

@@ -301,6 +301,37 @@ def _accept(factor: _Factorisation, proposals: np.ndarray, chances: np.ndarray) 
 METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": _kmeans}
 
 
+class GrowingBasis(_Factorisation):
+    """Random pivots to begin with, and room for more that are chosen by what training finds (see `growth`)."""
+
+    def begin(self, start: int, rng: np.random.Generator) -> None:
+        """Take the first pivots, as `random` does."""
+        whole, self.size = self.size, min(start, self.size)
+        _random(self, rng)
+        self.size = whole
+        if not self.chosen:
+            raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+
+    def open_rows(self) -> np.ndarray:
+        """Positions that would add something."""
+        return np.flatnonzero(self.residual > self.floor)
+
+    def residual_products(self, rows: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Rows of K - G G^T at the given positions times errors [N, C]: [b, C] in double precision."""
+        m = len(self.chosen)
+        pivots = Pivots(self.inputs.take(rows), self.kernel, self.dtype)
+        errors = errors.astype(self.dtype, copy=False)
+
+        def task(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            return pivots.gram(self.inputs.take(part)).T @ errors[part], self.G[part, :m].T @ errors[part]
+
+        whole, inside = np.zeros((len(rows), errors.shape[1])), np.zeros((m, errors.shape[1]))
+        for product, reached in self.workers.map(task, self._tasks):
+            whole += product
+            inside += reached
+        return whole - self.G[rows, :m].astype(np.float64) @ inside
+
+
 def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:
     """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost)."""
     rows, group = inputs.distinct()

@@ -18,7 +18,8 @@ NUMBER_TRANSFORMS = ("length", "position", "frequency")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 KERNELS = ("linear", "poly", "rbf")
 MAPS = ("auto", "explicit", "reduced", "full")
-SELECTIONS = ("random", "greedy", "uniform", "kmeans")
+GRADIENT = "gradient"  # pivots that are chosen while training goes on
+SELECTIONS = ("random", "greedy", "uniform", "kmeans", GRADIENT)
 TERMS = ("node", "edge-x", "edge", "edge2")
 MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
 SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
@@ -59,6 +60,7 @@ class MapConfig:
     size: int | None = None  # None: DEFAULT_SIZE of the basis module
     select: str = "random"
     residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
+    basis_tolerance: float | None = None  # select gradient: part of P; None: BASIS_TOLERANCE of the growth module
     cut_off: int = 1  # explicit poly: conjunctions in fewer training positions are left out
 
 

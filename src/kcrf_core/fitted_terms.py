@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from . import basis as pivot_selection
 from . import certificates
 from .archives import StoredBasis, TermBasis
-from .config import Config, TermConfig
+from .basis import GrowingBasis
+from .config import GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
-from .kernels import fit_kernel
+from .kernels import Kernel, fit_kernel
 from .maps import ExplicitMap, FeatureMap, ReducedMap
 from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
@@ -32,6 +33,9 @@ BYTES_PER_CONJUNCTION = 60
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
 
+# Pivots that a basis grows from: few, but enough to choose sigma2 with.
+FIRST_PIVOTS, FIRST_SHARE = 250, 8
+
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
@@ -44,6 +48,7 @@ class FittedTerm:
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
+    growing: GrowingBasis | None = None  # pivots that training adds to
 
     @property
     def name(self) -> str:
@@ -71,6 +76,13 @@ class FittedTerm:
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
 
+    def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedTerm:
+        """With the pivots that its growing basis has by now; the columns that were there stay as they are."""
+        inputs = self.growing.inputs
+        chosen, residual = _chosen_basis(self.config, self.features, inputs, dataset, self.growing)
+        make = partial(_reduced, chosen, residual, workers, dtype)
+        return replace(self, map=_shared(self.config, inputs, make, workers, Observer()), basis=chosen)
+
 
 def select_bases(
     encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
@@ -83,6 +95,10 @@ def select_bases(
         if _map_type(term, inputs) == "explicit":
             observer.note(f"term {term.name}: {term.kernel.type} kernel, explicit map; it needs no pivots")
             continue
+        if term.map.select == GRADIENT:
+            raise ConfigError(
+                f"term '{term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
+            )
         found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
@@ -107,24 +123,28 @@ def fit_terms(
         if term.name not in stored and _map_type(term, inputs) == "explicit":
             fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
-        residual = None
+        residual = growing = None
         if term.name in stored:
             chosen = stored[term.name]
             observer.note(
                 f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )
+        elif term.map.select == GRADIENT and len(inputs):
+            growing = _begin(term, inputs, config, workers, observer)
+            chosen, residual = _chosen_basis(term, features, inputs, dataset, growing)
         else:
             chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
         make = partial(_reduced, chosen, residual, workers, dtype)
-        fitted.append(FittedTerm(term, features, _shared(term, inputs, make, workers, observer), chosen))
+        shared = _shared(term, inputs, make, workers, observer)
+        fitted.append(FittedTerm(term, features, shared, chosen, growing=growing))
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
 def _map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for."""
+    """The map of a term; `auto` is explicit where that is exact, unless pivots were asked for."""
     if term.map.type != "auto":
         return term.map.type
-    if term.map.size is not None or term.kernel.type == "rbf":
+    if term.map.size is not None or term.map.select == GRADIENT or term.kernel.type == "rbf":
         return "reduced"
     if term.kernel.type == "linear":
         return "explicit"
@@ -218,9 +238,41 @@ def _select(
         f"term {term.name}: {term.kernel.type} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
-    pivots = inputs.take(chosen.rows)
+    return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
+
+
+def _term_basis(
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    kernel: Kernel,
+    chosen: pivot_selection.Basis,
+) -> TermBasis:
     curve = chosen.curve / chosen.trace
-    return TermBasis(term.name, features, kernel, pivots, dataset.lines[chosen.rows], curve), chosen.residual
+    return TermBasis(term.name, features, kernel, inputs.take(chosen.rows), dataset.lines[chosen.rows], curve)
+
+
+def _begin(term: TermConfig, inputs: Inputs, config: Config, workers: Workers, observer: Observer) -> GrowingBasis:
+    """The first pivots of a basis that is to grow."""
+    training = config.training
+    kernel = fit_kernel(term.kernel, inputs, training.seed)
+    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+    growing = GrowingBasis(inputs, kernel, size, workers, DTYPES[training.precision], None, term.map.residual)
+    growing.begin(max(min(FIRST_PIVOTS, size // FIRST_SHARE), 1), np.random.default_rng(training.seed))
+    observer.note(
+        f"term {term.name}: {term.kernel.type} kernel, reduced map, {len(growing.chosen):,} pivots (random) to grow "
+        f"from, by gradient, to {size:,} at most"
+    )
+    return growing
+
+
+def _chosen_basis(
+    term: TermConfig, features: tuple[str, ...], inputs: Inputs, dataset: Dataset, growing: GrowingBasis
+) -> tuple[TermBasis, np.ndarray]:
+    """What a growing basis has by now, and the residual of every training position."""
+    chosen = growing.basis()
+    return _term_basis(term, features, inputs, dataset, growing.kernel, chosen), chosen.residual
 
 
 def outside_gain(

@@ -19,7 +19,8 @@ from .dataset import Dataset
 from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import DataError
-from .fitted_terms import DTYPES, fit_terms, outside_gain
+from .fitted_terms import DTYPES, FittedTerm, fit_terms, outside_gain
+from .growth import Growth, grow
 from .maps import FeatureMap
 from .model import Model
 from .observer import Observer, Trial
@@ -52,6 +53,7 @@ class Report:
     parameters: int
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
+    growth: Growth | None = None  # how pivots were added, where they were
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -70,7 +72,7 @@ class Report:
             "score_columns": self.score_columns,
             "parameters": self.parameters,
         }
-        optional = {"structure": self.structure, "dev": self.dev}
+        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth}
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -158,21 +160,37 @@ def train(
     watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
     observer.stage("training")
     observe = observer.passed if watch is None else watch.passed
-    result = solve(final, theta, Run(training.tolerance, training.max_passes, observe, interrupted))
+    run = Run(training.tolerance, training.max_passes, observe, interrupted)
+    growth = None
+    if any(term.growing is not None for term in fitted):
+
+        def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
+            return posterior(sigma2, problem, [term.map for term in terms if term.map is not None])
+
+        grown = grow(fitted, on_pivots, theta, dataset, training, solve, run, observer, watch)
+        fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
+    else:
+        result = solve(final, theta, run)
     if watch is not None:
         result = watch.kept(result, final, training.tolerance)
     terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
+    outside = growth.proven(fitted) if growth is not None and result is grown.result else None
+    if outside is not None:
+        certify = "exact"
+    else:
+        outside = outside_gain(encoding, dataset, fitted, final, result.theta, certify)
     report = Report(
         result=result,
         sigma2=sigma2,
         path=path,
-        outside=outside_gain(encoding, dataset, fitted, final, result.theta, certify),
+        outside=outside,
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
         structure=structure,
         dev=None if watch is None else watch.report(model),
+        growth=growth,
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
     return replace(model, info=info), report
