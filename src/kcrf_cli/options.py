@@ -140,18 +140,19 @@ kernel = group(
         help="Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
     ),
     click.option(
-        "--basis-tolerance",
-        type=click.FloatRange(min=0),
-        metavar="B",
-        help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
-        "this part of the objective. Default: 0.01.",
-    ),
-    click.option(
         "--cut-off",
         type=click.IntRange(min=1),
         metavar="N",
         help="Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
     ),
+)
+
+basis_tolerance = click.option(
+    "--basis-tolerance",
+    type=click.FloatRange(min=0),
+    metavar="B",
+    help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
+    "this part of the objective. Default: 0.01.",
 )
 
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")

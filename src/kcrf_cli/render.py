@@ -126,13 +126,9 @@ def structure_text(structure: Structure) -> str:
 def growth_text(state: GrowthRound) -> str:
     """One fit on a growing basis, or the bound that confirms it."""
     pivots = ", ".join(f"{name} {count:,} pivots" for name, count in state.pivots.items())
-    if state.bound is None:
-        outside = f"gain outside them (estimate) {state.estimate:.4g}"
-        part = state.estimate
-    else:
-        outside = f"gain outside them at most {state.bound:.4g}"
-        part = state.bound
-    return f"{pivots}: P {state.objective:.6g}, {outside}, {part / state.objective:.2g} of P"
+    kind, gain = ("estimate", state.estimate) if state.bound is None else ("at most", state.bound)
+    part = f", {gain / state.objective:.2g} of P" if state.objective > 0 else ""
+    return f"{pivots}: P {state.objective:.6g}, gain outside them ({kind}) {gain:.4g}{part}"
 
 
 def dev_text(dev: DevReport) -> str:

@@ -82,7 +82,7 @@ class RunLog(Observer):
         self._write("dev", {"pass": progress.passes, **asdict(progress.score), "best": progress.best})
 
     def grew(self, state: GrowthRound) -> None:
-        self._write("growth", {**asdict(state), "certified_gap": _finite(state.certified_gap)})
+        self._write("growth", asdict(state))
 
     def selected(self, structure: Structure) -> None:
         self._write("structure", structure.to_dict())

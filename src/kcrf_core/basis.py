@@ -35,6 +35,9 @@ GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
 KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
 
+# Pivots that a basis grows from: a part of those it may have, at most so many.
+FIRST_SHARE, FIRST_PIVOTS = 8, 250
+
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
 
@@ -304,13 +307,24 @@ METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": 
 class GrowingBasis(_Factorisation):
     """Random pivots to begin with, and room for more that are chosen by what training finds (see `growth`)."""
 
-    def begin(self, start: int, rng: np.random.Generator) -> None:
-        """Take the first pivots, as `random` does."""
-        whole, self.size = self.size, min(start, self.size)
+    @property
+    def first(self) -> int:
+        """Pivots to grow from."""
+        return max(min(FIRST_PIVOTS, self.size // FIRST_SHARE), 1)
+
+    def begin(self, count: int, rng: np.random.Generator) -> None:
+        """Take `count` pivots, as `random` does."""
+        whole, self.size = self.size, min(count, self.size)
         _random(self, rng)
         self.size = whole
         if not self.chosen:
             raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+
+    def cut_back(self, count: int) -> None:
+        """Keep the first `count` pivots only."""
+        for part in self._tasks:
+            self.residual[part] += np.square(self.G[part, count : len(self.chosen)], dtype=np.float64).sum(axis=1)
+        del self.chosen[count:], self.curve[count + 1 :]
 
     def open_rows(self) -> np.ndarray:
         """Positions that would add something."""

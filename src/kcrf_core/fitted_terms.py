@@ -33,9 +33,6 @@ BYTES_PER_CONJUNCTION = 60
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
 
-# Pivots that a basis grows from: few, but enough to choose sigma2 with.
-FIRST_PIVOTS, FIRST_SHARE = 250, 8
-
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
@@ -112,8 +109,12 @@ def fit_terms(
     basis: StoredBasis | None,
     workers: Workers,
     observer: Observer,
+    rehearse: bool = False,
 ) -> list[FittedTerm]:
-    """Terms with maps first, in the order of the configuration, then those over labels alone."""
+    """Terms with maps first, in the order of the configuration, then those over labels alone.
+
+    A basis that is to grow has its first pivots only or, to `rehearse` with, as many random ones as others have.
+    """
     dtype = DTYPES[config.training.precision]
     stored = {} if basis is None else {term.name: term for term in basis.terms}
     fitted = []
@@ -130,7 +131,7 @@ def fit_terms(
                 f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )
         elif term.map.select == GRADIENT and len(inputs):
-            growing = _begin(term, inputs, config, workers, observer)
+            growing = _begin(term, inputs, config, rehearse, workers, observer)
             chosen, residual = _chosen_basis(term, features, inputs, dataset, growing)
         else:
             chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
@@ -253,16 +254,20 @@ def _term_basis(
     return TermBasis(term.name, features, kernel, inputs.take(chosen.rows), dataset.lines[chosen.rows], curve)
 
 
-def _begin(term: TermConfig, inputs: Inputs, config: Config, workers: Workers, observer: Observer) -> GrowingBasis:
+def _begin(
+    term: TermConfig, inputs: Inputs, config: Config, rehearse: bool, workers: Workers, observer: Observer
+) -> GrowingBasis:
     """The first pivots of a basis that is to grow."""
     training = config.training
     kernel = fit_kernel(term.kernel, inputs, training.seed)
     size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
     growing = GrowingBasis(inputs, kernel, size, workers, DTYPES[training.precision], None, term.map.residual)
-    growing.begin(max(min(FIRST_PIVOTS, size // FIRST_SHARE), 1), np.random.default_rng(training.seed))
+    growing.begin(pivot_selection.DEFAULT_SIZE if rehearse else growing.first, np.random.default_rng(training.seed))
+    count = len(growing.chosen)
+    extra = f"; {count:,} to choose by, before" if count > growing.first else ""
     observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, reduced map, {len(growing.chosen):,} pivots (random) to grow "
-        f"from, by gradient, to {size:,} at most"
+        f"term {term.name}: {term.kernel.type} kernel, reduced map, grows by gradient from "
+        f"{min(count, growing.first):,} random pivots to {size:,} at most{extra}"
     )
     return growing
 

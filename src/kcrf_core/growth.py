@@ -36,6 +36,7 @@ from .dataset import Dataset
 from .dev import Watch
 from .fitted_terms import DTYPES, FittedTerm
 from .observer import Observer
+from .parallel import Workers
 from .posterior import Posterior
 from .solvers import INTERRUPTED, PASSES, Run, SolverResult
 from .solvers.nested import widened
@@ -56,7 +57,7 @@ class GrowthRound:
 
     pivots: dict[str, int]  # of each term that grows
     objective: float  # P
-    certified_gap: float  # to its optimum with these pivots
+    certified_gap: float | None  # to its optimum with these pivots; None where it is unknown
     estimate: float  # of the gain outside them
     bound: float | None  # on it, where all pairs of positions were asked
     passes: int  # so far
@@ -102,6 +103,17 @@ def grow(
 ) -> Grown:
     """Fit, add pivots, and fit again, until no more are wanted; the last fit is as tight as training asks for."""
     return _Growing(fitted, posterior, theta, dataset, training, solve, run, observer, watch).until_enough()
+
+
+def cut_back(fitted: Sequence[FittedTerm], dataset: Dataset, workers: Workers, dtype: np.dtype) -> list[FittedTerm]:
+    """Terms with the pivots that they grow from, where they have had more to rehearse with."""
+    out = []
+    for term in fitted:
+        if term.growing is not None and len(term.growing.chosen) > term.growing.first:
+            term.growing.cut_back(term.growing.first)
+            term = term.grown(dataset, workers, dtype)
+        out.append(term)
+    return out
 
 
 class _Growing:
@@ -175,7 +187,8 @@ class _Growing:
         for j in self._growing:
             term = self._posterior.terms[j]
             estimates[j] = certificates.estimate(errors[term.kind], term.map, term.sigma2, self._posterior.workers)
-        state = GrowthRound(pivots, result.value, result.gap, sum(estimates.values()), None, result.passes)
+        gap = result.gap if np.isfinite(result.gap) else None
+        state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
         self._rounds.append(state)
         self._observer.grew(state)
         return result, errors, estimates

@@ -20,7 +20,7 @@ from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import DataError
 from .fitted_terms import DTYPES, FittedTerm, fit_terms, outside_gain
-from .growth import Growth, grow
+from .growth import Growth, cut_back, grow
 from .maps import FeatureMap
 from .model import Model
 from .observer import Observer, Trial
@@ -30,6 +30,7 @@ from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .schemes import Transitions, allowed_transitions
 from .solvers import SOLVERS, Run, SolverResult
+from .solvers.nested import shortened
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
 
@@ -111,7 +112,8 @@ def train(
     forbidden = _forbidden(encoding, dataset, problem, config)
     if select_terms:
         check_choice(config)
-    fitted = fit_terms(encoding, dataset, config, basis, workers, observer)
+    searched = any((term.sigma2 or training.sigma2) is None for term in config.terms)
+    fitted = fit_terms(encoding, dataset, config, basis, workers, observer, select_terms or searched)
     solve = SOLVERS[training.solver]
     structure = None
     if select_terms:
@@ -155,6 +157,15 @@ def train(
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
     final = posterior(sigma2)
     theta = np.zeros(final.size) if theta is None else theta
+    grows = any(term.growing is not None for term in fitted)
+
+    def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
+        return posterior(sigma2, problem, [term.map for term in terms if term.map is not None])
+
+    if grows:
+        fitted, whole = cut_back(fitted, dataset, workers, dtype), final
+        final = on_pivots(fitted)
+        theta = shortened(theta, whole, final)
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
     watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
@@ -162,11 +173,7 @@ def train(
     observe = observer.passed if watch is None else watch.passed
     run = Run(training.tolerance, training.max_passes, observe, interrupted)
     growth = None
-    if any(term.growing is not None for term in fitted):
-
-        def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
-            return posterior(sigma2, problem, [term.map for term in terms if term.map is not None])
-
+    if grows:
         grown = grow(fitted, on_pivots, theta, dataset, training, solve, run, observer, watch)
         fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
     else:
