@@ -11,12 +11,12 @@ import numpy as np
 from . import basis as pivot_selection
 from . import certificates
 from .archives import StoredBasis, TermBasis
-from .basis import GrowingBasis
 from .config import GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
+from .growing_basis import GrowingBasis
 from .kernels import Kernel, fit_kernel
 from .maps import ExplicitMap, FeatureMap, ReducedMap
 from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
@@ -73,12 +73,15 @@ class FittedTerm:
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
 
-    def grown(self, dataset: Dataset, workers: Workers, dtype: np.dtype) -> FittedTerm:
+    def grown(
+        self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None
+    ) -> FittedTerm:
         """With the pivots that its growing basis has by now; the columns that were there stay as they are."""
-        inputs = self.growing.inputs
-        chosen, residual = _chosen_basis(self.config, self.features, inputs, dataset, self.growing)
-        make = partial(_reduced, chosen, residual, workers, dtype)
-        return replace(self, map=_shared(self.config, inputs, make, workers, Observer()), basis=chosen)
+        growing = self.growing
+        chosen = _term_basis(self.config, self.features, growing.inputs, dataset, growing.kernel, growing.basis)
+        make = partial(_reduced, chosen, growing.basis.residual, workers, dtype)
+        shared = _shared(self.config, growing.inputs, make, workers, observer or Observer())
+        return replace(self, map=shared, basis=chosen)
 
 
 def select_bases(
@@ -113,7 +116,8 @@ def fit_terms(
 ) -> list[FittedTerm]:
     """Terms with maps first, in the order of the configuration, then those over labels alone.
 
-    A basis that is to grow has its first pivots only or, to `rehearse` with, as many random ones as others have.
+    A basis that is to grow has its first pivots only or, to `rehearse` with, as many random ones as others have; then
+    `begin_growth` is still to be called.
     """
     dtype = DTYPES[config.training.precision]
     stored = {} if basis is None else {term.name: term for term in basis.terms}
@@ -121,24 +125,64 @@ def fit_terms(
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
+        if term.map.select == GRADIENT and not rehearse:
+            fitted.append(_growing(term, features, inputs, dataset, config, workers, observer))
+            continue
         if term.name not in stored and _map_type(term, inputs) == "explicit":
             fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
-        residual = growing = None
+        residual = None
         if term.name in stored:
             chosen = stored[term.name]
             observer.note(
                 f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )
-        elif term.map.select == GRADIENT and len(inputs):
-            growing = _begin(term, inputs, config, rehearse, workers, observer)
-            chosen, residual = _chosen_basis(term, features, inputs, dataset, growing)
         else:
             chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
         make = partial(_reduced, chosen, residual, workers, dtype)
-        shared = _shared(term, inputs, make, workers, observer)
-        fitted.append(FittedTerm(term, features, shared, chosen, growing=growing))
+        fitted.append(FittedTerm(term, features, _shared(term, inputs, make, workers, observer), chosen))
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
+
+
+def begin_growth(
+    fitted: Sequence[FittedTerm],
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> list[FittedTerm]:
+    """The same terms; those whose basis is to grow have their first pivots."""
+    out = []
+    for term in fitted:
+        if term.config.map.select == GRADIENT and term.growing is None:
+            inputs = encoding.inputs(dataset, term.features).seen()
+            term = _growing(term.config, term.features, inputs, dataset, config, workers, observer)
+        out.append(term)
+    return out
+
+
+def _growing(
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> FittedTerm:
+    """A term with the first pivots of a basis that is to grow."""
+    training = config.training
+    dtype = DTYPES[training.precision]
+    kernel = fit_kernel(term.kernel, inputs, training.seed)
+    size = term.map.size or pivot_selection.DEFAULT_SIZE
+    rng = np.random.default_rng(training.seed)
+    growing = GrowingBasis(inputs, kernel, size, rng, workers, dtype, term.map.residual)
+    observer.note(
+        f"term {term.name}: {kernel.type} kernel, reduced map that grows by gradient from {len(growing):,} random "
+        f"pivots to {growing.size:,} at most"
+    )
+    return FittedTerm(term, features, growing=growing).grown(dataset, workers, dtype, observer)
 
 
 def _map_type(term: TermConfig, inputs: Inputs) -> str:
@@ -228,13 +272,15 @@ def _select(
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size = term.map.size or pivot_selection.DEFAULT_SIZE
+        size, select = term.map.size or pivot_selection.DEFAULT_SIZE, term.map.select
+        if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
+            size, select = min(size, pivot_selection.DEFAULT_SIZE), "random"
         observer.stage("choosing pivots", min(size, len(inputs)))
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(
-            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
+            select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
         )
-        how = term.map.select
+        how = select
     observer.note(
         f"term {term.name}: {term.kernel.type} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
@@ -252,32 +298,6 @@ def _term_basis(
 ) -> TermBasis:
     curve = chosen.curve / chosen.trace
     return TermBasis(term.name, features, kernel, inputs.take(chosen.rows), dataset.lines[chosen.rows], curve)
-
-
-def _begin(
-    term: TermConfig, inputs: Inputs, config: Config, rehearse: bool, workers: Workers, observer: Observer
-) -> GrowingBasis:
-    """The first pivots of a basis that is to grow."""
-    training = config.training
-    kernel = fit_kernel(term.kernel, inputs, training.seed)
-    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
-    growing = GrowingBasis(inputs, kernel, size, workers, DTYPES[training.precision], None, term.map.residual)
-    growing.begin(pivot_selection.DEFAULT_SIZE if rehearse else growing.first, np.random.default_rng(training.seed))
-    count = len(growing.chosen)
-    extra = f"; {count:,} to choose by, before" if count > growing.first else ""
-    observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, reduced map, grows by gradient from "
-        f"{min(count, growing.first):,} random pivots to {size:,} at most{extra}"
-    )
-    return growing
-
-
-def _chosen_basis(
-    term: TermConfig, features: tuple[str, ...], inputs: Inputs, dataset: Dataset, growing: GrowingBasis
-) -> tuple[TermBasis, np.ndarray]:
-    """What a growing basis has by now, and the residual of every training position."""
-    chosen = growing.basis()
-    return _term_basis(term, features, inputs, dataset, growing.kernel, chosen), chosen.residual
 
 
 def outside_gain(

@@ -1,16 +1,7 @@
-"""Growing a basis while training goes on: the pivots that lower P most come next.
+"""Growing a basis while training goes on: a fit, the pivots that may lower P most (see `growing_basis`), a fit again.
 
-At the optimum in the span of the pivots that are there, a new direction v lowers P by at most (Corollary 10)
-
-    (sigma^2 / 2) |sum_t m_t <v, phi(x_t)>|^2,      m_t = w (p_t - e_{y_t})
-
-and what a position x_c adds to the span is its residual, of squared length d_c = r(x_c, x_c), so that its bound is
-
-    (sigma^2 / 2) |sum_t m_t r(x_t, x_c)|^2 / d_c,      r = k - <Phi, Phi>.
-
-Candidates are drawn with probability ~ d_t |m_t|^2, their bounds are worked out exactly, and the best of them are taken
-one after the other, each time with what it explains taken off the others. The columns that were there stay as they
-are, so the fit goes on from where it was, with zero weights for the new ones.
+The columns that were there stay as they are, so each fit goes on from where the last one was, with zero weights for
+the new columns.
 
 It ends where the gain outside the pivots, first estimated and then bounded by a pass over all pairs of positions, is no
 more than a part of P, or where there is no room for more pivots.
@@ -30,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from . import certificates
-from .basis import GrowingBasis
 from .config import TrainingConfig
 from .dataset import Dataset
 from .dev import Watch
 from .fitted_terms import DTYPES, FittedTerm
+from .growing_basis import GrowingBasis
 from .observer import Observer
-from .parallel import Workers
 from .posterior import Posterior
 from .solvers import INTERRUPTED, PASSES, Run, SolverResult
 from .solvers.nested import widened
@@ -44,9 +34,6 @@ from .solvers.nested import widened
 BASIS_TOLERANCE = 0.01  # part of P
 
 LOOSE = 0.1  # gap of fits that only choose pivots
-# New pivots as a part of those there, at most so many, and candidates for each of them.
-PART, MOST_AT_ONCE, CANDIDATES = 1.0, 500, 4
-FEWEST_AT_ONCE = 8
 
 ENOUGH, SIZE, RESIDUAL = "tolerance", "size", "residual"
 
@@ -105,17 +92,6 @@ def grow(
     return _Growing(fitted, posterior, theta, dataset, training, solve, run, observer, watch).until_enough()
 
 
-def cut_back(fitted: Sequence[FittedTerm], dataset: Dataset, workers: Workers, dtype: np.dtype) -> list[FittedTerm]:
-    """Terms with the pivots that they grow from, where they have had more to rehearse with."""
-    out = []
-    for term in fitted:
-        if term.growing is not None and len(term.growing.chosen) > term.growing.first:
-            term.growing.cut_back(term.growing.first)
-            term = term.grown(dataset, workers, dtype)
-        out.append(term)
-    return out
-
-
 class _Growing:
     """The terms and the parameters so far."""
 
@@ -136,7 +112,6 @@ class _Growing:
         self._dataset, self._training, self._solve = dataset, training, solve
         self._run, self._observer, self._watch = run, observer, watch
         self._growing = [j for j, term in enumerate(fitted) if term.growing is not None]
-        self._rngs = {j: np.random.default_rng([training.seed, 4, j]) for j in self._growing}
         # Bound over estimate, of the last time that there was a bound.
         self._ratios = dict.fromkeys(self._growing, 1.0)
         # One limit for the sum over terms: the finest that was asked for.
@@ -147,7 +122,7 @@ class _Growing:
     def until_enough(self) -> Grown:
         tight = False
         while True:
-            tight = tight or not any(self._has_room(j) for j in self._growing)
+            tight = tight or not any(self._basis(j).has_room() for j in self._growing)
             result, errors, estimates = self._fit(tight)
             if result.reason in (PASSES, INTERRUPTED):
                 return self._ended(result, result.reason)
@@ -162,16 +137,13 @@ class _Growing:
             if sum(expected.values()) > limit:  # so at least one term is above its part of it
                 share = self._add_pivots([j for j in self._growing if expected[j] > limit / len(expected)], errors)
             if share is None and tight:
-                full = any(len(self._basis(j).chosen) >= self._basis(j).size for j in self._growing)
+                full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
                 return self._ended(result, SIZE if full else RESIDUAL)
             tight = share is None
             self._run.go_on(share or 1.0)
 
     def _basis(self, j: int) -> GrowingBasis:
         return self._fitted[j].growing
-
-    def _has_room(self, j: int) -> bool:
-        return not self._basis(j).done() and len(self._basis(j).open_rows()) > 0
 
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[str, np.ndarray], dict[int, float]]:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
@@ -208,14 +180,14 @@ class _Growing:
     def _add_pivots(self, wanted: Sequence[int], errors: dict[str, np.ndarray]) -> float | None:
         """More pivots for some terms; the old size of the problem as a part of the new one, None where none came."""
         workers, dtype = self._posterior.workers, DTYPES[self._training.precision]
-        changed = False
-        for j in filter(self._has_room, wanted):
-            basis, size = self._basis(j), self._fitted[j].map.size
-            self._observer.stage("choosing pivots")
-            if add_best(basis, errors[self._posterior.terms[j].kind], self._rngs[j]):
+        self._observer.stage("choosing pivots")
+        added = 0
+        for j in wanted:
+            basis = self._basis(j)
+            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].kind])):
                 self._fitted[j] = self._fitted[j].grown(self._dataset, workers, dtype)
-                changed = changed or self._fitted[j].map.size > size
-        if not changed:
+                added += new
+        if not added:
             return None
         before, self._posterior = self._posterior, self._make(self._fitted)
         self._theta = widened(self._theta, before, self._posterior)
@@ -226,57 +198,3 @@ class _Growing:
 
     def _ended(self, result: SolverResult, why: str) -> Grown:
         return Grown(self._fitted, self._posterior, result, Growth(why, self._tolerance, tuple(self._rounds)))
-
-
-# ----------------------------------------------------------------------------- one block of pivots
-
-
-def add_best(basis: GrowingBasis, errors: np.ndarray, rng: np.random.Generator) -> int:
-    """Add a block of pivots by the errors m [N, C] that the fit leaves; how many it was, 0 where none is left."""
-    squares = np.square(errors, dtype=np.float64).sum(axis=1)  # [N]
-    while not basis.done():
-        rows = basis.open_rows()
-        weights = basis.residual[rows] * squares[rows]
-        total = weights.sum()
-        if not total > 0:  # nothing left, or no error where something is
-            return 0
-        there, room = len(basis.chosen), basis.size - len(basis.chosen)
-        count = min(max(int(PART * there), FEWEST_AT_ONCE), MOST_AT_ONCE, room)
-        candidates = np.unique(rows[rng.choice(len(rows), CANDIDATES * count, p=weights / total)])
-        block = basis.residual_block(candidates)
-        hidden = np.diagonal(block) <= basis.floor  # rounding had hidden that nothing is left
-        basis.residual[candidates[hidden]] = 0.0
-        places, triangle = best_of_block(block, basis.residual_products(candidates, errors), count, basis.floor)
-        if places:
-            chosen = candidates[places]
-            basis.append(chosen.tolist(), basis.residual_columns(chosen), triangle)
-            return len(places)
-    return 0
-
-
-def best_of_block(
-    residual: np.ndarray,  # [b, b] r among candidates
-    gradients: np.ndarray,  # [b, C] sum_t m_t r(x_t, x_c)
-    count: int,
-    floor: float,
-) -> tuple[list[int], np.ndarray]:
-    """Places of up to `count` candidates, the largest |gradient|^2 / d next, and their Cholesky factor.
-
-    What is taken is projected out of the others, so the sum of these bounds is the bound of all of them together.
-    """
-    d, g = np.diagonal(residual).copy(), gradients.copy()
-    factor = np.zeros((len(d), min(count, len(d))))
-    places: list[int] = []
-    while len(places) < factor.shape[1]:
-        bounds = np.where(d > floor, np.square(g).sum(axis=1) / np.maximum(d, floor), 0.0)
-        best = int(bounds.argmax())
-        if not bounds[best] > 0:
-            break
-        k, root = len(places), np.sqrt(d[best])
-        column = (residual[:, best] - factor[:, :k] @ factor[best, :k]) / root
-        factor[:, k] = column
-        g -= np.outer(column, g[best] / root)
-        d -= column * column
-        places.append(best)
-        d[places] = 0.0
-    return places, np.tril(factor[places, : len(places)])

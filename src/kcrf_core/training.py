@@ -14,13 +14,13 @@ import numpy as np
 
 from .archives import StoredBasis, digest
 from .chain import Edges
-from .config import Config
+from .config import GRADIENT, Config
 from .dataset import Dataset
 from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import DataError
-from .fitted_terms import DTYPES, FittedTerm, fit_terms, outside_gain
-from .growth import Growth, cut_back, grow
+from .fitted_terms import DTYPES, FittedTerm, begin_growth, fit_terms, outside_gain
+from .growth import Growth, grow
 from .maps import FeatureMap
 from .model import Model
 from .observer import Observer, Trial
@@ -30,7 +30,6 @@ from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .schemes import Transitions, allowed_transitions
 from .solvers import SOLVERS, Run, SolverResult
-from .solvers.nested import shortened
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
 
@@ -112,8 +111,9 @@ def train(
     forbidden = _forbidden(encoding, dataset, problem, config)
     if select_terms:
         check_choice(config)
-    searched = any((term.sigma2 or training.sigma2) is None for term in config.terms)
-    fitted = fit_terms(encoding, dataset, config, basis, workers, observer, select_terms or searched)
+    # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
+    rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
+    fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
     solve = SOLVERS[training.solver]
     structure = None
     if select_terms:
@@ -156,16 +156,12 @@ def train(
             theta, path = chosen.theta, chosen.tried
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
     final = posterior(sigma2)
+    grows = any(term.config.map.select == GRADIENT for term in fitted)
+    if grows and rehearse:
+        fitted, theta = begin_growth(fitted, encoding, dataset, config, workers, observer), None
+        maps[:] = [term.map for term in fitted if term.map is not None]  # the others give their memory back
+        final = posterior(sigma2)
     theta = np.zeros(final.size) if theta is None else theta
-    grows = any(term.growing is not None for term in fitted)
-
-    def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
-        return posterior(sigma2, problem, [term.map for term in terms if term.map is not None])
-
-    if grows:
-        fitted, whole = cut_back(fitted, dataset, workers, dtype), final
-        final = on_pivots(fitted)
-        theta = shortened(theta, whole, final)
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
     watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
@@ -174,6 +170,11 @@ def train(
     run = Run(training.tolerance, training.max_passes, observe, interrupted)
     growth = None
     if grows:
+
+        def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
+            maps[:] = [term.map for term in terms if term.map is not None]
+            return posterior(sigma2)
+
         grown = grow(fitted, on_pivots, theta, dataset, training, solve, run, observer, watch)
         fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
     else:

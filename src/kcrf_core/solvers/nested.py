@@ -63,14 +63,6 @@ def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.nda
     return out
 
 
-def shortened(vector: np.ndarray, posterior: Posterior, part: Posterior) -> np.ndarray:
-    """The first columns of every map of a vector over all of them."""
-    out = np.empty(part.size)
-    for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
-        out[few] = vector[all_of_it.start : all_of_it.start + few.stop - few.start]
-    return out
-
-
 def narrowed(posterior: Posterior) -> Posterior | None:
     """P on the first columns of every reduced map; None where they are too few to bother."""
     terms, smaller = [], False
