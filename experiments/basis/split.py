@@ -1,7 +1,7 @@
 """Split a task into training and test parts: `split.py ocr|adl SEQUENCES TRAIN TEST`.
 
-    ocr   train on fold 0, test on folds 1-9 (`folds.txt` beside the sequences)
-    adl   half of the trials each, chosen by a fixed seed; each sequence is a trial of its own (`sequences.txt`)
+ocr   train on fold 0, test on folds 1-9 (`folds.txt` beside the sequences)
+adl   half of the trials each, chosen by a fixed seed; each sequence is a trial of its own (`sequences.txt`)
 """
 
 from __future__ import annotations

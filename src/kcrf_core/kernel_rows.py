@@ -66,19 +66,19 @@ class KernelRows:
             return self._computed(rows)
         block = self._pivots.block_rows()
         for number in range(rows.start // block, -(-rows.stop // block)):
-            if not self._filled[number]:  # two threads may fill the same one, with the same bits
+            if not self._filled[number]:
+                # Two threads may fill the same one: it has to be there at once, not inner products first.
                 part = slice(number * block, min((number + 1) * block, len(held)))
-                self._fill(part, held[part])
+                held[part] = self._first_values(part)
                 self._filled[number] = True
         return held[rows]
 
-    def _fill(self, rows: slice, out: np.ndarray) -> None:
+    def _first_values(self, rows: slice) -> np.ndarray:
         if self._source is not None:
             whole, chosen = self._source
             if whole._complete():
-                np.take(whole._held, chosen[rows], axis=0, out=out)
-                return
-        self._pivots.gram(self._inputs.take(rows), out)
+                return whole._held[chosen[rows]]
+        return self._pivots.gram(self._inputs.take(rows))
 
     def _complete(self) -> bool:
         """Whether all rows are held and computed."""

@@ -17,7 +17,7 @@ DEFAULT_SHARE = 0.6
 # Where the memory of this machine cannot be found out.
 FALLBACK = 4 << 30
 
-UNITS = ("B", "KB", "MB", "GB", "TB")
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 class Budget:
@@ -86,9 +86,8 @@ def _group_limits() -> list[int]:
 
 
 def size_text(count: float) -> str:
-    """Bytes for people: 1.5 GB."""
-    for unit in UNITS[:-1]:
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} {UNITS[-1]}"
+    """Bytes for people: 1.5 GiB."""
+    number = 0
+    while count >= 1000 and number < len(UNITS) - 1:
+        count, number = count / 1024, number + 1
+    return f"{count:.3g} {UNITS[number]}"

@@ -46,7 +46,7 @@ def test_free_memory_is_a_sane_number():
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (4e9, "4 GB"), (2.5e15, "2.5e+03 TB")]
+    ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1536, "1.5 KiB"), (1 << 32, "4 GiB"), (1023e6, "976 MiB")]
 )
 def test_sizes_for_people(count, text):
     assert size_text(count) == text
@@ -123,3 +123,19 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
         assert ample[0] == little[0]
         np.testing.assert_array_equal(ample[1], little[1])
         np.testing.assert_array_equal(ample[2], little[2])
+
+
+def test_threads_never_see_rows_half_computed(rng):
+    """Threads that ask for the same rows at the same time fill the same blocks."""
+    inputs = random_inputs(rng, 2000, 0, 20)
+    pivots = inputs.take(np.arange(1500))
+    expected = Pivots(pivots, KERNELS[2], np.float32, steady=True).gram(inputs)
+    for _ in range(5):
+        rows = KernelRows.of(inputs, KERNELS[2], pivots, Budget(1 << 30), np.float32)
+
+        def same(first: int, rows: KernelRows = rows) -> bool:
+            (found,) = (values for _, values in rows.pieces(slice(first, first + 300)))
+            return np.array_equal(found, expected[first : first + 300])
+
+        with Workers(4) as workers:
+            assert all(workers.map(same, np.repeat(np.arange(0, 1700, 50), 4).tolist()))
