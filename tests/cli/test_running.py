@@ -247,6 +247,7 @@ def test_a_growing_basis_is_told_logged_and_reported(kcrf, parts, tmp_path):
         )
     assert f"gain outside them (at most) {rounds[-1]['bound']:.4g}" in done.err
     assert "gain still possible outside the pivots (at most)" in done.err
+    assert f"  node {rounds[-1]['pivots']['node']:,} pivots: more would gain no more than 0.2 of P\n" in done.err
     assert kcrf("tag", "-m", model, training).code == 0
 
 

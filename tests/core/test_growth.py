@@ -16,12 +16,14 @@ from kcrf_core.fitted_terms import fit_terms, select_bases
 from kcrf_core.growing_basis import GrowingBasis, best_of_block, residual_products
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import ReducedMap
-from kcrf_core.model import KernelTerm, Model
+from kcrf_core.model import KernelTerm
 from kcrf_core.observer import Observer
+from kcrf_core.parallel import Workers
 from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem
 from kcrf_core.repeated_maps import RepeatedMap
 from kcrf_core.solvers import SOLVERS, Run
+from kcrf_core.training import train
 from kcrf_core.warm_start import WarmStart
 from tasks import COLUMNS, Task, draw_task
 
@@ -259,15 +261,18 @@ def test_no_input_that_comes_again_is_a_pivot_twice(rng):
 @pytest.mark.parametrize(
     "more", [{}, {"order": 2}, {"kernel": "poly", "degree": 3}, {"sigma2": "auto", "basis_tolerance": 0.0}]
 )
-def test_the_same_bytes_for_any_number_of_threads(rng, tmp_path, more):
+def test_the_same_bytes_for_any_number_of_threads_and_any_memory(rng, tmp_path, more):
     corpus = toy_corpus(rng, 80)
+    config = parse_config(with_options({}, {**GROWING, "size": 120, **more}))
+    encoding, dataset = fit_encoding(config, corpus)
     saved = []
-    for threads in (1, 2):
-        model, _ = fit(corpus, {**GROWING, "size": 120, **more}, threads=threads)
-        model.save(tmp_path / f"{threads}.npz")
-        saved.append((tmp_path / f"{threads}.npz").read_bytes())
-    assert saved[0] == saved[1]
-    assert len(Model.load(tmp_path / "1.npz").terms[0].pivots) > 15
+    for threads, memory in ((1, None), (2, None), (2, 300_000)):
+        with Workers(threads, memory) as workers:
+            model, _ = train(encoding, dataset, config, workers=workers)
+        model.save(tmp_path / "model.npz")
+        saved.append((tmp_path / "model.npz").read_bytes())
+    assert saved[0] == saved[1] == saved[2]
+    assert len(model.terms[0].pivots) > 15
 
 
 def test_another_seed_is_another_basis(rng):
