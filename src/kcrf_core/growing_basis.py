@@ -26,8 +26,8 @@ from .parallel import Workers, ranges
 
 # The first pivots, drawn at random: a part of those that there may be, at most so many.
 FIRST_SHARE, FIRST_PIVOTS = 8, 250
-# New pivots as a part of those there, at least and at most so many, and candidates for each of them.
-PART, FEWEST, MOST, CANDIDATES = 1.0, 8, 500, 4
+# New pivots at a time, at least and at most, and candidates for each of them.
+FEWEST, MOST, CANDIDATES = 8, 500, 4
 
 
 class GrowingBasis:
@@ -68,9 +68,9 @@ class GrowingBasis:
             return False
         return bool((self.basis.residual > self._floor).any())
 
-    def add(self, errors: np.ndarray) -> int:
-        """Add a block of pivots by errors m [N, C]; how many it was, 0 where none would add anything."""
-        count = min(max(int(PART * len(self)), FEWEST), MOST, self.size - len(self))
+    def add(self, errors: np.ndarray, count: int) -> int:
+        """Add about `count` pivots by errors m [N, C]; how many it was, 0 where none would add anything."""
+        count = min(max(count, FEWEST), MOST, self.size - len(self))
         before, factor = len(self), self._again(len(self) + count)
         if not _take_best(factor, errors, count, self._rng):
             self._exhausted = True

@@ -34,6 +34,8 @@ from .solvers.nested import widened
 BASIS_TOLERANCE = 0.01  # part of P
 
 LOOSE = 0.1  # gap of fits that only choose pivots
+# New pivots as a part of those there: all but where fewer seem to be enough.
+LARGEST_PART, SMALLEST_PART, RESERVE = 1.0, 0.125, 1.1
 
 ENOUGH, SIZE, RESIDUAL = "tolerance", "size", "residual"
 
@@ -112,6 +114,7 @@ class _Growing:
         self._dataset, self._training, self._solve = dataset, training, solve
         self._run, self._observer, self._watch = run, observer, watch
         self._growing = [j for j, term in enumerate(fitted) if term.growing is not None]
+        self._seen: dict[int, list[tuple[int, float]]] = {j: [] for j in self._growing}  # pivots and estimates
         # Bound over estimate, of the last time that there was a bound.
         self._ratios = dict.fromkeys(self._growing, 1.0)
         # One limit for the sum over terms: the finest that was asked for.
@@ -135,7 +138,8 @@ class _Growing:
                 self._ratios = {j: expected[j] / estimates[j] if estimates[j] > 0 else 1.0 for j in self._growing}
             share = None
             if sum(expected.values()) > limit:  # so at least one term is above its part of it
-                share = self._add_pivots([j for j in self._growing if expected[j] > limit / len(expected)], errors)
+                excess = {j: value / (limit / len(expected)) if limit > 0 else np.inf for j, value in expected.items()}
+                share = self._add_pivots({j: self._count(j, value) for j, value in excess.items() if value > 1}, errors)
             if share is None and tight:
                 full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
                 return self._ended(result, SIZE if full else RESIDUAL)
@@ -144,6 +148,19 @@ class _Growing:
 
     def _basis(self, j: int) -> GrowingBasis:
         return self._fitted[j].growing
+
+    def _count(self, j: int, excess: float) -> int:
+        """How many pivots to add where the gain outside is `excess` times what it may be.
+
+        The gain falls like a power of the number of pivots, which the last two fits tell.
+        """
+        size = len(self._basis(j))
+        earlier = [(pivots, estimate) for pivots, estimate in self._seen[j] if pivots < size]
+        part = LARGEST_PART
+        if earlier and self._seen[j][-1][1] < earlier[-1][1]:
+            power = np.log(earlier[-1][1] / self._seen[j][-1][1]) / np.log(size / earlier[-1][0])
+            part = min(RESERVE * excess ** (1 / power) - 1, LARGEST_PART)
+        return int(max(part, SMALLEST_PART) * size)
 
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[str, np.ndarray], dict[int, float]]:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
@@ -159,6 +176,7 @@ class _Growing:
         for j in self._growing:
             term = self._posterior.terms[j]
             estimates[j] = certificates.estimate(errors[term.kind], term.map, term.sigma2, self._posterior.workers)
+            self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
         self._rounds.append(state)
@@ -177,14 +195,14 @@ class _Growing:
         self._observer.grew(self._rounds[-1])
         return found
 
-    def _add_pivots(self, wanted: Sequence[int], errors: dict[str, np.ndarray]) -> float | None:
+    def _add_pivots(self, wanted: dict[int, int], errors: dict[str, np.ndarray]) -> float | None:
         """More pivots for some terms; the old size of the problem as a part of the new one, None where none came."""
         workers, dtype = self._posterior.workers, DTYPES[self._training.precision]
         self._observer.stage("choosing pivots")
         added = 0
-        for j in wanted:
+        for j, count in wanted.items():
             basis = self._basis(j)
-            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].kind])):
+            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].kind], count)):
                 self._fitted[j] = self._fitted[j].grown(self._dataset, workers, dtype)
                 added += new
         if not added:

@@ -126,7 +126,7 @@ def test_pivots_are_added_until_nothing_is_left(rng, workers):
     sizes = [len(small.basis)]
     while small.basis.has_room():
         before = small.basis.basis
-        added = small.basis.add(errors)
+        added = small.basis.add(errors, len(small.basis))
         sizes.append(sizes[-1] + added)
         now = small.basis.basis
         # What was there stays as it was, and what is left is known.
@@ -433,7 +433,7 @@ def test_repeated_maps_grow(rng, workers):
     encoding, dataset = fit_encoding(config, corpus)
     term = fit_terms(encoding, dataset, config, None, workers, Observer())[0]
     errors = rng.normal(size=(dataset.positions, 3))
-    added = term.growing.add(errors)
+    added = term.growing.add(errors, 20)
     grown = term.grown(dataset, workers, np.dtype(np.float32))
     assert added and isinstance(grown.map, RepeatedMap) and grown.map.size == term.map.size + added
     few, many = (each.map.features(workers) for each in (term, grown))
