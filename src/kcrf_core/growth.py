@@ -14,6 +14,7 @@ little (P 442 instead of 444).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -35,7 +36,7 @@ BASIS_TOLERANCE = 0.01  # part of P
 
 LOOSE = 0.1  # gap of fits that only choose pivots
 # New pivots as a part of those there: all but where fewer seem to be enough.
-LARGEST_PART, SMALLEST_PART, RESERVE = 1.0, 0.125, 1.1
+LARGEST_PART, SMALLEST_PART, RESERVE, LEAST_POWER = 1.0, 0.125, 1.1, 0.5
 
 ENOUGH, SIZE, RESIDUAL = "tolerance", "size", "residual"
 
@@ -138,7 +139,9 @@ class _Growing:
                 self._ratios = {j: expected[j] / estimates[j] if estimates[j] > 0 else 1.0 for j in self._growing}
             share = None
             if sum(expected.values()) > limit:  # so at least one term is above its part of it
-                excess = {j: value / (limit / len(expected)) if limit > 0 else np.inf for j, value in expected.items()}
+                excess = {
+                    j: value / (limit / len(expected)) if limit > 0 else math.inf for j, value in expected.items()
+                }
                 share = self._add_pivots({j: self._count(j, value) for j, value in excess.items() if value > 1}, errors)
             if share is None and tight:
                 full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
@@ -154,12 +157,13 @@ class _Growing:
 
         The gain falls like a power of the number of pivots, which the last two fits tell.
         """
-        size = len(self._basis(j))
-        earlier = [(pivots, estimate) for pivots, estimate in self._seen[j] if pivots < size]
+        size, now = self._seen[j][-1]
+        earlier = [seen for seen in self._seen[j] if seen[0] < size]
         part = LARGEST_PART
-        if earlier and self._seen[j][-1][1] < earlier[-1][1]:
-            power = np.log(earlier[-1][1] / self._seen[j][-1][1]) / np.log(size / earlier[-1][0])
-            part = min(RESERVE * excess ** (1 / power) - 1, LARGEST_PART)
+        if earlier and 0 < now < earlier[-1][1]:
+            power = math.log(earlier[-1][1] / now) / math.log(size / earlier[-1][0])
+            if power > LEAST_POWER:
+                part = min(RESERVE * excess ** (1 / power) - 1, LARGEST_PART)
         return int(max(part, SMALLEST_PART) * size)
 
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[str, np.ndarray], dict[int, float]]:
