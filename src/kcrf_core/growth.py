@@ -138,11 +138,8 @@ class _Growing:
                     return self._ended(result, ENOUGH)
                 self._ratios = {j: expected[j] / estimates[j] if estimates[j] > 0 else 1.0 for j in self._growing}
             share = None
-            if sum(expected.values()) > limit:  # so at least one term is above its part of it
-                excess = {
-                    j: value / (limit / len(expected)) if limit > 0 else math.inf for j, value in expected.items()
-                }
-                share = self._add_pivots({j: self._count(j, value) for j, value in excess.items() if value > 1}, errors)
+            if sum(expected.values()) > limit:
+                share = self._add_pivots(self._wanted(expected, limit), errors)
             if share is None and tight:
                 full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
                 return self._ended(result, SIZE if full else RESIDUAL)
@@ -151,6 +148,12 @@ class _Growing:
 
     def _basis(self, j: int) -> GrowingBasis:
         return self._fitted[j].growing
+
+    def _wanted(self, expected: dict[int, float], limit: float) -> dict[int, int]:
+        """How many pivots each term wants that is above its part of the limit, of which there is at least one."""
+        own = limit / len(expected)
+        excess = {j: value / own if own > 0 else math.inf for j, value in expected.items()}
+        return {j: self._count(j, value) for j, value in excess.items() if value > 1}
 
     def _count(self, j: int, excess: float) -> int:
         """How many pivots to add where the gain outside is `excess` times what it may be.
