@@ -183,7 +183,7 @@ def _growing(
     training = config.training
     dtype = DTYPES[training.precision]
     kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
-    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+    size = pivot_limits(term, len(inputs))[0]
     check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
     rng = np.random.default_rng(training.seed)
     growing = GrowingBasis(inputs, kernel, size, rng, workers, dtype, term.map.residual)
@@ -317,21 +317,40 @@ def _select(
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size, select = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs)), term.map.select
+        size, left = pivot_limits(term, len(inputs))
+        select = term.map.select
         if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
-            size, select = min(size, pivot_selection.DEFAULT_SIZE), "random"
+            size, select = min(size, pivot_selection.automatic_size(len(inputs))), "random"
         check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
         observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
-        chosen = pivot_selection.choose_pivots(
-            select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
-        )
-        how = select
+        chosen = pivot_selection.choose_pivots(select, inputs, kernel, size, rng, workers, dtype, observer.pivots, left)
+        how = select + _why_so_many(term, size, len(chosen.rows), len(inputs))
     observer.note(
         f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
     return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
+
+
+def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
+    """How many pivots a term may have, and the part of the trace that is little enough to stop before."""
+    if term.map.size is not None:
+        return min(term.map.size, positions), term.map.residual
+    return pivot_selection.automatic_size(positions), term.map.residual or pivot_selection.LITTLE_LEFT
+
+
+def _why_so_many(term: TermConfig, size: int, found: int, positions: int) -> str:
+    """What decided the number of pivots, where no option did."""
+    if term.map.size is not None:
+        return ""
+    if found < size:
+        return ", as many as matter"
+    if size == positions:
+        return ", every position"
+    if size == pivot_selection.MOST_PIVOTS:
+        return ", the most without --size"
+    return f", as many as are soon chosen among {positions:,} positions"
 
 
 def _term_basis(
