@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from .archives import StoredBasis
-from .basis import DEFAULT_SIZE
 from .config import Config, TermConfig
 from .conjunctions import conjunction_count
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
-from .fitted_terms import BYTES_PER_CONJUNCTION, BYTES_PER_PAIR, DTYPES, map_type, worth_sharing
+from .fitted_terms import BYTES_PER_CONJUNCTION, BYTES_PER_PAIR, DTYPES, map_type, pivot_limits, worth_sharing
 from .memory import Budget, size_text
 from .problem import score_columns
 from .solvers.lbfgs import vectors_held
@@ -123,7 +122,7 @@ def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, items
     if kind == "full":
         size, what = distinct, f"every one of {distinct:,} distinct inputs as a pivot"
     else:
-        size = min(given or term.map.size or DEFAULT_SIZE, N)
+        size = given or pivot_limits(term, N)[0]
         what = f"{size:,} pivots"
     rows = distinct if worth_sharing(distinct, N) else N
     what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {what}"

@@ -8,7 +8,8 @@ import pytest
 import oracle
 from kcrf_core import basis
 from kcrf_core.errors import ConfigError, NumericError
-from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
+from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
+from kcrf_core.kernels import gram
 from kcrf_core.parallel import Workers
 from problems import random_inputs
 
@@ -161,3 +162,10 @@ def test_looking_at_what_is_left_pays(rng, workers):
         for method in ("random", "uniform")
     }
     assert left["random"] < 0.9 * left["uniform"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "size"), [(0, 0), (300, 300), (4_539, 2_000), (250_000, 2_000), (1_000_000, 1_000), (10**8, 500)]
+)
+def test_automatic_size_follows_the_number_of_positions(positions, size):
+    assert basis.automatic_size(positions) == size

@@ -395,6 +395,28 @@ def test_pairs_in_sequences_without_weight_are_observed_too(rng):
     assert report.result.reason == "certified"
 
 
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({}, "as many as matter"),
+        ({"gamma": 50.0}, "every position"),
+        ({"size": 20}, "20 pivots (random),"),
+    ],
+)
+def test_the_number_of_pivots_is_told_with_its_reason(rng, options, word):
+    """Smooth kernels need few pivots, and get no more of them than matter."""
+
+    class Notes(Observer):
+        told = ""
+
+        def note(self, text):
+            self.told += text + "\n"
+
+    notes = Notes()
+    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=notes)
+    assert word in notes.told
+
+
 # What a model computes with
 
 
