@@ -37,7 +37,13 @@ MODULES = (
 
 
 def extension(name):
-    return Extension(f"kcrf_core.{name}", [f"src/kcrf_core/{name}.pyx"], extra_compile_args=COMPILE_ARGS)
+    return Extension(
+        f"kcrf_core.{name}",
+        [f"src/kcrf_core/{name}.pyx"],
+        include_dirs=["src/kcrf_core"],
+        depends=["src/kcrf_core/_recursions.h", "src/kcrf_core/_recursions_body.h"],
+        extra_compile_args=COMPILE_ARGS,
+    )
 
 
 setup(
