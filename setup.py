@@ -3,6 +3,7 @@
 KCRF_DEBUG=1 turns bounds checks back on, for `make test-debug`.
 """
 
+import glob
 import os
 import sys
 
@@ -41,7 +42,7 @@ def extension(name):
         f"kcrf_core.{name}",
         [f"src/kcrf_core/{name}.pyx"],
         include_dirs=["src/kcrf_core"],
-        depends=["src/kcrf_core/_recursions.h", "src/kcrf_core/_recursions_body.h"],
+        depends=sorted(glob.glob("src/kcrf_core/*.h")),
         extra_compile_args=COMPILE_ARGS,
     )
 

@@ -1,15 +1,12 @@
 /* Forward-backward of one sequence with shared edge potentials, by recursions on scaled exponentials.
 
-   The loops are compiled for several widths of vectors, and the widest that the machine has is used: results may differ
-   in the last bits from machine to machine, never from thread to thread. Messages are rescaled only when their sums leave
-   [LEAST_KEPT, MOST_KEPT]. What underflows beside a trusted sum is below 1e-308 and cannot be seen next to it. */
+   With wider vectors sums are taken in another order: results may differ in the last bits from machine to machine, never
+   from thread to thread. Messages are rescaled only when their sums leave [LEAST_KEPT, MOST_KEPT]. What underflows beside a trusted sum is below 1e-308 and cannot be seen next to it. */
 
 #ifndef KCRF_RECURSIONS_H
 #define KCRF_RECURSIONS_H
 
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "_dispatch.h"
 
 #define LEAST_KEPT 1e-30
 #define MOST_KEPT 1e30
@@ -25,38 +22,21 @@ struct kcrf_shared {
     double *sums;                                  /* [P, P] += weight times sums of p(y_{t-1}, y_t | x) / exp(E) */
 };
 
-#if defined(__GNUC__)
-#define FORCE_INLINE inline __attribute__((always_inline))
-#else
-#define FORCE_INLINE __forceinline
-#endif
-
-#if defined(__GNUC__)
-#define LANES 2
-#else
-#define LANES 1
-#endif
-#define TARGET
-#define NAME(x) kcrf_##x##_default
+#define LANES NARROW_LANES
+#define TARGET NARROW_TARGET
+#define NAME(x) kcrf_##x##_narrow
 #include "_recursions_body.h"
 
-/* -DKCRF_NARROW tries the loops that any machine has. */
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(KCRF_NARROW)
-#define KCRF_DISPATCH(function, ...)                                                                       \
-    (__builtin_cpu_supports("avx512f") ? function##_avx512(__VA_ARGS__)                                    \
-     : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? function##_avx2(__VA_ARGS__)      \
-                                                                       : function##_default(__VA_ARGS__))
+#if KCRF_WIDE
 #define LANES 4
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET AVX2_TARGET
 #define NAME(x) kcrf_##x##_avx2
 #include "_recursions_body.h"
 
 #define LANES 8
-#define TARGET __attribute__((target("avx512f,fma")))
+#define TARGET AVX512_TARGET
 #define NAME(x) kcrf_##x##_avx512
 #include "_recursions_body.h"
-#else
-#define KCRF_DISPATCH(function, ...) function##_default(__VA_ARGS__)
 #endif
 
 /* `rows` is scratch of kcrf_rows(T, Y) doubles. Zero where scaling cannot be trusted. */

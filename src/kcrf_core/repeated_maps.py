@@ -23,6 +23,7 @@ class RepeatedMap:
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
+        self.narrows_weights = distinct.narrows_weights
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
@@ -44,7 +45,9 @@ class RepeatedMap:
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> None:
         return None  # residuals of all positions have to be there first
 
-    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
         shared = np.zeros((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
 
         def task(part: slice) -> np.ndarray | None:
@@ -55,7 +58,7 @@ class RepeatedMap:
         for part in workers.map(task, ranges(self._rows, ROWS_PER_TASK)):
             if part is not None:
                 total = part.astype(np.float64) if total is None else total + part
-        return self.distinct.adjoint(total, shared, workers)
+        return self.distinct.adjoint(total, shared, workers, out)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         return self.distinct.dual(W)

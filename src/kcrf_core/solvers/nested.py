@@ -38,7 +38,7 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
     """A point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
     part = narrowed(posterior)
     if part is None:
-        return np.zeros(posterior.size), lbfgs.Memory(posterior.size)
+        return np.zeros(posterior.size), lbfgs.memory_for(posterior, run)
 
     def widened(vector: np.ndarray) -> np.ndarray:
         # Weights are kept row by row: those of the first columns come first in their block.
@@ -50,15 +50,14 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
     def evaluate(point: np.ndarray) -> Evaluation:
         return run.evaluate_part(part, point, posterior, widened(point))
 
-    theta, memory = np.zeros(part.size), lbfgs.Memory(part.size)
+    theta, memory = np.zeros(part.size), lbfgs.memory_for(part, run)
     now, metric = evaluate(theta), lbfgs.diagonal(part)
     for _ in range(PART_STEPS):
-        found = lbfgs.step(evaluate, theta, now, memory, metric, run)
+        found = lbfgs.step(evaluate, theta, now, memory, metric, part.slices, run)
         if found is None:
             break
         theta, now = found
-    pairs = [(widened(step), widened(change), rho) for step, change, rho in memory.pairs]
-    return widened(theta), lbfgs.Memory(posterior.size, pairs)
+    return widened(theta), memory.widened(widened, posterior.slices)
 
 
 def narrowed(posterior: Posterior) -> Posterior | None:
