@@ -176,13 +176,14 @@ class Posterior:
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
-        Y, N = self.problem.label_count, self.problem.positions
+        Y, counts = self.problem.label_count, self.problem.position_weights()
+        N, counts = counts.sum(), None if (counts == 1).all() else counts
         states = {NODE: Y, EDGE_X: Y**2, EDGE: Y**2, EDGE2: Y**3}
         guess = np.empty(self.size)
         for block, term in zip(self.blocks, self.terms, strict=True):
             # Variance of one state's indicator under uniform marginals.
             variance = (1 - 1 / states[term.kind]) / states[term.kind]
-            squares = N if term.map is None else np.repeat(term.map.column_squares(), self.columns_of(term))
+            squares = N if term.map is None else np.repeat(term.map.column_squares(counts), self.columns_of(term))
             guess[block] = squares * variance + 1 / term.sigma2
         return guess
 

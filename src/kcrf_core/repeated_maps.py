@@ -86,9 +86,12 @@ class RepeatedMap:
         found = self.distinct.residual(workers)
         return None if found is None else found[self.group]
 
-    def subset(self, rows: np.ndarray) -> RepeatedMap:
+    def subset(self, rows: np.ndarray) -> FeatureMap:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return RepeatedMap(self.distinct.subset(chosen), group.ravel(), self._workers)
+        inner = self.distinct if len(chosen) == self._rows else self.distinct.subset(chosen)
+        if len(chosen) == len(rows) and (np.diff(group.ravel()) > 0).all():
+            return inner  # nothing comes again, and rows are in order
+        return RepeatedMap(inner, group.ravel(), self._workers)
 
     def used_columns(self) -> np.ndarray:
         return self.distinct.used_columns()

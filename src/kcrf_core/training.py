@@ -27,6 +27,7 @@ from .parallel import Workers
 from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
+from .repeated_sequences import collapse
 from .schemes import Transitions, allowed_transitions
 from .solvers import SOLVERS, Run, SolverResult
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
@@ -151,7 +152,8 @@ def train(
             sigma2 |= chosen.sigma2
             theta, path = chosen.theta, chosen.tried
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
-    final = posterior(sigma2)
+    last_problem, distinct, fitted = collapse(problem, dataset, fitted, observer)
+    final = posterior(sigma2, last_problem, [term.map for term in fitted if term.map is not None])
     theta = np.zeros(final.size) if theta is None else theta
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
@@ -167,7 +169,7 @@ def train(
         result=result,
         sigma2=sigma2,
         path=path,
-        outside=outside_gain(encoding, dataset, fitted, final, result.theta, certify),
+        outside=outside_gain(encoding, distinct, fitted, final, result.theta, certify),
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
