@@ -1,7 +1,8 @@
 /* The loops of `_thin_products.h` for one width of vectors and one type of values, REAL; included there for each.
 
    Columns go in vectors that begin at 0, V, 2 V, ... and, for the last, at C - V: where it overlaps the one before, both
-   hold the same numbers. With fewer columns than a vector has lanes, loops go column by column. */
+   hold the same numbers, and both are held at the same time where they are added to. With fewer columns than a vector
+   has lanes, loops go column by column. */
 
 #define REAL_LANES (LANES * (int)(sizeof(double) / sizeof(REAL)))
 
@@ -98,6 +99,12 @@ static TARGET void NAME(multiply)(
             ptrdiff_t at[4];
             for (ptrdiff_t vector = 0; vector * REAL_LANES < C; vector += 4) {
                 int count = NAME(places)(vector, C, REAL_LANES, at);
+                if (vector > 0 && at[0] < vector * REAL_LANES) { /* what it overlaps has been added to already */
+                    for (long long k = begin; k < end; k++)
+                        for (ptrdiff_t c = vector * REAL_LANES; c < C; c++)
+                            out[c] += (values ? values[k] : (REAL)1) * W[(ptrdiff_t)indices[k] * C + c];
+                    break;
+                }
                 BY_COUNT(multiply_block, count, indices, values, begin, end, indptr[last], W, C, at, out)
             }
             continue;
