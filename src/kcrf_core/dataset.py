@@ -18,6 +18,8 @@ from .corpus import sequence_rows
 NOTHING = -1  # a code that equals no other: a value too rare to be kept
 UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
 
+ROWS_AT_ONCE = 4096  # where a copy of all would take memory for nothing
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -55,19 +57,27 @@ class Inputs:
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
-        keys = [self.codes.astype(np.float64), self.real]
-        if self.bag is not None:
-            keys.append(_row_numbers(self.bag)[:, None])
-        rows = np.ascontiguousarray(np.hstack(keys)) + 0.0  # minus zero equals zero
-        if rows.shape[1] == 0:
-            return np.zeros(min(1, len(self)), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        numbers = None if self.bag is None else _row_numbers(self.bag)
+
+        def bits(rows: slice | np.ndarray) -> np.ndarray:
+            """Rows as whole numbers that are equal where they are, [n, columns]."""
+            parts = [self.codes[rows], self.real[rows]] + ([] if numbers is None else [numbers[rows, None]])
+            return (np.hstack(parts).astype(np.float64) + 0.0).view(np.uint64)  # minus zero equals zero
+
+        N, width = len(self), bits(slice(0, 0)).shape[1]
+        if width == 0:
+            return np.zeros(min(1, N), dtype=np.int64), np.zeros(N, dtype=np.int64)
         # By a hash of their bits, which sorts far faster than rows do; rows that share one by chance show below.
-        multipliers = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], dtype=np.uint64) * 2 + 1
-        bits = rows.view(np.uint64)
-        hashes = ((bits ^ (bits >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
+        multipliers = np.random.default_rng(0).integers(1, 2**63, width, dtype=np.uint64) * 2 + 1
+        hashes = np.empty(N, dtype=np.uint64)
+        blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, N, ROWS_AT_ONCE)]
+        for rows in blocks:
+            part = bits(rows)
+            hashes[rows] = ((part ^ (part >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
         _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-        if not np.array_equal(rows, rows[first][group.ravel()]):
-            packed = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        group = group.ravel()
+        if not all(np.array_equal(bits(rows), bits(first[group[rows]])) for rows in blocks):
+            packed = bits(slice(None)).view(np.dtype((np.void, 8 * width))).ravel()
             _, first, group = np.unique(packed, return_index=True, return_inverse=True)
         # In the order in which they first occur.
         order = np.argsort(first)

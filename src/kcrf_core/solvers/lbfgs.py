@@ -17,6 +17,7 @@ import numpy as np
 
 from ..posterior import Evaluation, Posterior
 from ..slices import Slices
+from .bundle import POINTS
 from .run import Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
@@ -26,6 +27,15 @@ LONG = PAIR_VALUES // MOST_PAIRS
 
 Metric = Callable[[np.ndarray], np.ndarray]  # a guess at the inverse Hessian, times a vector
 Evaluate = Callable[[np.ndarray], Evaluation]
+
+
+def _most_pairs(size: int) -> int:
+    return min(max(PAIR_VALUES // max(size, 1), FEWEST_PAIRS), MOST_PAIRS)
+
+
+def vectors_held(size: int) -> int:
+    """How many vectors like theta a fit holds at once: pairs, linearisations, and about ten others."""
+    return 2 * _most_pairs(size) + POINTS + 10
 
 
 class Diagonal:
@@ -43,7 +53,7 @@ class Memory:
 
     def __init__(self, slices: Slices, dtype: np.dtype | type = np.float64):
         self._slices = slices
-        self._most = min(max(PAIR_VALUES // max(slices.size, 1), FEWEST_PAIRS), MOST_PAIRS)
+        self._most = _most_pairs(slices.size)
         self._steps = np.empty((self._most, slices.size), dtype=dtype)
         self._changes = np.empty((self._most, slices.size), dtype=dtype)
         self._order: list[int] = []  # rows of the two, the oldest first
