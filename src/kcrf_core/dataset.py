@@ -22,14 +22,34 @@ ROWS_AT_ONCE = 4096  # where a copy of all would take memory for nothing
 
 
 @dataclass(frozen=True)
+class Group:
+    """Some of the columns of inputs, by number."""
+
+    codes: tuple[int, ...] = ()
+    real: tuple[int, ...] = ()
+    bag: bool = False
+
+    def __or__(self, other: Group) -> Group:
+        return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
+
+    def fits(self, inputs: Inputs) -> bool:
+        """Whether the inputs have these columns, and each is named once."""
+        sides = ((self.codes, inputs.codes.shape[1]), (self.real, inputs.real.shape[1]))
+        if any(len(set(columns)) < len(columns) for columns, _ in sides):
+            return False
+        in_range = all(0 <= column < count for columns, count in sides for column in columns)
+        return in_range and not (self.bag and inputs.bag is None)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """The x-part of N cliques of one term: rows whose inner product the kernels are made of."""
 
-    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value
+    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value, UNSEEN where a strange one
     sizes: np.ndarray  # [C] int64, codes of column c are below sizes[c]
     real: np.ndarray  # [N, R] float64
     bag: scipy.sparse.csr_array | None  # [N, A] float64, or None
-    unseen: np.ndarray  # [N] float64, squared length of what training never saw
+    unseen: np.ndarray  # [N] float64, squared length of attributes that training never saw
 
     def __len__(self) -> int:
         return len(self.unseen)
@@ -45,11 +65,22 @@ class Inputs:
 
     def seen(self) -> Inputs:
         """The same without what training never saw: a kernel is fitted to what has values."""
-        return replace(self, unseen=np.zeros(len(self)))
+        return replace(self, codes=np.maximum(self.codes, NOTHING), unseen=np.zeros(len(self)))
+
+    def columns(self, group: Group) -> Inputs:
+        """The same rows with some of the columns."""
+        codes, real = list(group.codes), list(group.real)
+        return Inputs(
+            self.codes[:, codes],
+            self.sizes[codes],
+            np.ascontiguousarray(self.real[:, real]),
+            self.bag if group.bag else None,
+            self.unseen if group.bag else np.zeros(len(self)),
+        )
 
     def squared_norms(self) -> np.ndarray:
         """<x, x> of each row, [N] float64."""
-        norms = self.unseen + (self.codes >= 0).sum(axis=1)
+        norms = self.unseen + (self.codes != NOTHING).sum(axis=1)
         norms += np.einsum("nr,nr->n", self.real, self.real)
         if self.bag is not None:
             norms += self.bag.multiply(self.bag).sum(axis=1)

@@ -13,6 +13,7 @@ pitch accent, poly-2, gap of 1e-4: 59, 36 and 18. Blocks of the Hessian on the l
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -40,15 +41,8 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
     if part is None:
         return np.zeros(posterior.size), lbfgs.memory_for(posterior, run)
 
-    def widened(vector: np.ndarray) -> np.ndarray:
-        # Weights are kept row by row: those of the first columns come first in their block.
-        out = np.zeros(posterior.size)
-        for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
-            out[all_of_it.start : all_of_it.start + few.stop - few.start] = vector[few]
-        return out
-
     def evaluate(point: np.ndarray) -> Evaluation:
-        return run.evaluate_part(part, point, posterior, widened(point))
+        return run.evaluate_part(part, point, posterior, widened(point, part, posterior))
 
     theta, memory = np.zeros(part.size), lbfgs.memory_for(part, run)
     now, metric = evaluate(theta), lbfgs.diagonal(part)
@@ -57,7 +51,17 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
         if found is None:
             break
         theta, now = found
-    return widened(theta), memory.widened(widened, posterior.slices)
+    wider = partial(widened, part=part, posterior=posterior)
+    return wider(theta), memory.widened(wider, posterior.slices)
+
+
+def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.ndarray:
+    """A vector over the first columns of every map as one over all of them, with zeros for the others."""
+    # Weights are kept row by row: those of the first columns come first in their block.
+    out = np.zeros(posterior.size)
+    for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
+        out[all_of_it.start : all_of_it.start + few.stop - few.start] = vector[few]
+    return out
 
 
 def narrowed(posterior: Posterior) -> Posterior | None:
