@@ -9,6 +9,16 @@ rows, so that threads can share a product and its result does not depend on how 
 
 from ._prefetch cimport prefetch
 
+cdef extern from "_thin_products.h" nogil:
+    void kcrf_multiply(
+        const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+    )
+    void kcrf_gather(
+        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+    )
+
 ctypedef fused real:
     float
     double
@@ -25,25 +35,14 @@ def multiply(
     Py_ssize_t last,
     real[:, ::1] out,                  # [last-first, C] added to
 ):
-    cdef Py_ssize_t t, k, c, C = W.shape[1]
-    cdef bint ones = values.shape[0] == 0
-    cdef const real* row
-    cdef real* target
-    cdef real value
-    if C == 0 or out.shape[0] == 0:
+    cdef const real* entries = &values[0] if values.shape[0] else NULL
+    if W.shape[1] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        for t in range(first, last):
-            target = &out[t - first, 0]
-            for k in range(indptr[t], indptr[t + 1]):
-                row = &W[indices[k], 0]
-                if ones:
-                    for c in range(C):
-                        target[c] += row[c]
-                else:
-                    value = values[k]
-                    for c in range(C):
-                        target[c] += value * row[c]
+        kcrf_multiply(
+            <const long long*>&indptr[0], &indices[0], entries, &W[0, 0], W.shape[1], first, last, &out[0, 0],
+            real is float,
+        )
 
 
 def multiply_codes(
@@ -81,24 +80,14 @@ def gather(
     Py_ssize_t last,
     double[:, ::1] out,                # [D, C], rows first:last written
 ):
-    cdef Py_ssize_t f, k, c, C = R.shape[1]
-    cdef bint ones = values.shape[0] == 0
-    cdef const real* row
-    cdef double* target
-    cdef double value
-    if C == 0 or out.shape[0] == 0:
+    cdef const real* entries = &values[0] if values.shape[0] else NULL
+    if R.shape[1] == 0 or last <= first:
+        return
+    if indptr[first] == indptr[last]:  # nothing may be stored at all
+        out[first:last, :] = 0.0
         return
     with nogil:
-        for f in range(first, last):
-            target = &out[f, 0]
-            for c in range(C):
-                target[c] = 0.0
-            for k in range(indptr[f], indptr[f + 1]):
-                row = &R[indices[k], 0]
-                if ones:
-                    for c in range(C):
-                        target[c] += row[c]
-                else:
-                    value = values[k]
-                    for c in range(C):
-                        target[c] += value * row[c]
+        kcrf_gather(
+            <const long long*>&indptr[0], &indices[0], entries, &R[0, 0], R.shape[1], first, last, &out[first, 0],
+            real is float,
+        )
