@@ -11,7 +11,19 @@ import sys
 import numpy as np
 
 LEAST_BYTES = 1 << 20  # smaller ones come from memory that the process has already
-HELD_BY_NOBODY = 3  # references to a buffer while it is looked at: the list, the loop and the call
+
+
+def _references(buffers: list[np.ndarray], number: int) -> int:
+    return sys.getrefcount(buffers[number])
+
+
+def _references_held_by_nobody() -> int:
+    """What an array counts that only its list holds: interpreters differ. Zero where nothing can be counted."""
+    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return _references([np.empty(0)], 0) if gil and hasattr(sys, "getrefcount") else 0
+
+
+HELD_BY_NOBODY = _references_held_by_nobody()
 
 
 class Buffers:
@@ -23,11 +35,12 @@ class Buffers:
     def empty(self, shape: tuple[int, ...] | int, dtype: np.dtype | type = np.float64) -> np.ndarray:
         """Like np.empty."""
         size, dtype = int(np.prod(shape)), np.dtype(dtype)
-        if size * dtype.itemsize < LEAST_BYTES or not hasattr(sys, "getrefcount"):
+        if size * dtype.itemsize < LEAST_BYTES or not HELD_BY_NOBODY:
             return np.empty(shape, dtype=dtype)
-        for buffer in self._held:
-            if buffer.size == size and buffer.dtype == dtype and sys.getrefcount(buffer) <= HELD_BY_NOBODY:
-                return buffer.reshape(shape)
+        for number in range(len(self._held)):
+            fits = self._held[number].size == size and self._held[number].dtype == dtype
+            if fits and _references(self._held, number) <= HELD_BY_NOBODY:
+                return self._held[number].reshape(shape)
         fresh = np.empty(size, dtype=dtype)
         self._held.append(fresh)
         return fresh.reshape(shape)

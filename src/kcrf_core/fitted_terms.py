@@ -37,8 +37,8 @@ BYTES_PER_CONJUNCTION = 60
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
 
-# What the factors of a pivot selection take at most, for each pair of pivots: two matrices in double precision.
-BYTES_PER_PAIR = 16
+# For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
+BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -321,7 +321,7 @@ def _select(
     kind = "full" if term.map.type == "full" else "reduced"
     if kind == "full":
         distinct = len(inputs.distinct()[0])
-        check_memory(term, f"the kernel matrix of {distinct:,} inputs", BYTES_PER_PAIR * distinct**2, workers)
+        check_memory(term, f"the kernel matrix of {distinct:,} inputs", FULL_BYTES_PER_PAIR * distinct**2, workers)
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
