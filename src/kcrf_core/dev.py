@@ -16,7 +16,6 @@ import numpy as np
 from . import chain
 from .dataset import Dataset
 from .encoding import Encoding
-from .evaluation import span_scores
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
 from .observer import Observer
@@ -25,6 +24,7 @@ from .problem import Problem
 from .schemes import detect_scheme
 from .solvers import BEST, CERTIFIED, Progress, SolverResult
 from .solvers.run import relative_gap
+from .span_scores import span_scores
 
 # Work on held-out data is at most this part of all work, counted in positions.
 LARGEST_SHARE = 1 / 3
