@@ -171,7 +171,9 @@ def _labellings(
 
     if model is None:
         if compare is not None and is_archive(compare):
-            raise click.UsageError(f"{compare} is no tagged text: a model can be compared with another one, given with -m")
+            raise click.UsageError(
+                f"{compare} is no tagged text: a model can be compared with another one, given with -m"
+            )
         first = from_tagged(read_corpus(data, format_ or "conll"))
         return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
 
