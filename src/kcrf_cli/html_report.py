@@ -55,7 +55,8 @@ summary { cursor: pointer; color: var(--dim); }
 svg { max-width: none; font-family: system-ui, sans-serif; }
 svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
 svg .end { text-anchor: end; } svg .start { text-anchor: start; }
-svg .right, svg .bar { fill: var(--good); } svg .wrong { fill: var(--bad); } svg .bar { fill-opacity: .45; }
+svg .right, svg .bar { fill: var(--good); } svg .wrong { fill: var(--bad); }
+svg .mixed { fill: var(--dim); } svg .bar { fill-opacity: .45; }
 svg .grid { stroke: var(--line); fill: none; } svg .line { stroke: var(--dim); }
 svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
 svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }

@@ -17,7 +17,7 @@ from kcrf_core.calibration import Bin
 # More labels than this would be too small to read: the rest share a row and a column.
 MOST_LABELS = 40
 LONGEST_LABEL = 14  # characters
-OTHERS = "(others)"
+OTHERS = "(all others)"
 
 # Characters that no document may contain, and that would end up as errors in a reader.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -62,32 +62,27 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
     Y = len(names)
     cell, font = (56, 13) if Y <= 4 else (42, 12) if Y <= 12 else (26, 9)
     label_font = 13 if Y <= 12 else 11
-    margin = 34 + 0.62 * label_font * max(len(shortened(name)) for name in names)
-    width = height = margin + cell * Y + 8
-    out = [_open(width, height, "Confusion matrix: rows gold, columns predicted")]
-    out.append(_text(margin + cell * Y / 2, 14, "predicted", "axis", label_font))
-    out.append(
-        f'<text class="axis" font-size="{label_font}" transform="translate(14 {_n(margin + cell * Y / 2)}) '
-        'rotate(-90)">gold</text>'
-    )
+    longest = max(len(shortened(name)) for name in names)
+    upright = 0.62 * label_font * longest > cell - 2  # too wide to stand above a column
+    left = 34 + 0.62 * label_font * longest
+    top = left if upright else 30 + label_font
+    side = cell * Y
+    out = [_open(left + side + 8, top + side + 8, "Confusion matrix: rows gold, columns predicted")]
+    out.append(_text(left + side / 2, 14, "predicted", "axis", label_font))
+    out.append(_upright_text(14, top + side / 2, "gold", "axis", label_font))
     for y, name in enumerate(names):
-        at = margin + cell * (y + 0.5)
-        shown = f"<title>{safe(name)}</title>{safe(shortened(name))}"
-        out.append(
-            f'<text class="tick end" font-size="{label_font}" x="{_n(margin - 6)}" y="{_n(at + label_font / 3)}">'
-            f"{shown}</text>"
-        )
-        out.append(
-            f'<text class="tick start" font-size="{label_font}" '
-            f'transform="translate({_n(at + label_font / 3)} {_n(margin - 6)}) rotate(-90)">{shown}</text>'
-        )
+        middle = cell * (y + 0.5)
+        out.append(_text(left - 6, top + middle + label_font / 3, name, "tick end", label_font))
+        if upright:
+            out.append(_upright_text(left + middle + label_font / 3, top - 6, name, "tick start", label_font))
+        else:
+            out.append(_text(left + middle, top - 6, name, "tick", label_font))
     for row, column in zip(*(axis.tolist() for axis in counts.nonzero()), strict=True):
-        x, y = margin + cell * column, margin + cell * row
+        x, y = left + cell * column, top + cell * row
         count, total = int(counts[row, column]), int(counts[row].sum())
         out += _cell(names[row], names[column], count, total, x, y, cell, font)
     grid = "".join(
-        f"M{_n(margin)} {_n(margin + cell * k)}H{_n(margin + cell * Y)}"
-        f"M{_n(margin + cell * k)} {_n(margin)}V{_n(margin + cell * Y)}"
+        f"M{_n(left)} {_n(top + cell * k)}H{_n(left + side)}M{_n(left + cell * k)} {_n(top)}V{_n(top + side)}"
         for k in range(Y + 1)
     )
     out.append(f'<path class="grid" d="{grid}"/>')
@@ -97,14 +92,17 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
 def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: float, cell: int, font: int) -> list[str]:
     """One count at the corner (x, y)."""
     share = count / row_total
-    kind = "right" if gold == predicted else "wrong"
+    # Among others there may be right ones and wrong ones.
+    kind = "wrong" if gold != predicted else "mixed" if gold == OTHERS else "right"
     told = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
+    whole = f"{count:,}"
+    shown = whole if 0.6 * font * len(whole) <= cell - 4 else compact(count)
     # The root makes rare confusions visible beside frequent ones.
     shade = 0.08 + 0.62 * share**0.5
     return [
         f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{cell}" height="{cell}" fill-opacity="{shade:.2f}">'
         f"<title>{safe(told)}</title></rect>",
-        _text(x + cell / 2, y + cell / 2 + font / 3, compact(count), "count", font),
+        _text(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font),
     ]
 
 
@@ -152,11 +150,9 @@ def reliability(bins: Sequence[Bin]) -> str:
         out.append(_text(left - 8, y(v) + 4, f"{100 * v:g}", "tick end", 12))
     out.append(_text(left - 8, base - bars + 10, compact(most), "tick end", 12))
     out.append(_text(left - 8, base + 2, "0", "tick end", 12))
-    out.append(_text(x(0.5), base + 42, "confidence in the predicted label, %", "axis", 13))
+    out.append(_text(x(0.5), base + 42, "confidence, %", "axis", 13))
     for label, middle in (("accuracy, %", top + side / 2), ("positions", base - bars / 2)):
-        out.append(
-            f'<text class="axis" font-size="13" transform="translate(16 {_n(middle)}) rotate(-90)">{label}</text>'
-        )
+        out.append(_upright_text(16, middle, label, "axis", 13))
     return "\n".join([*out, "</svg>"])
 
 
@@ -171,7 +167,18 @@ def _open(width: float, height: float, title: str) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str, size: int) -> str:
-    return f'<text class="{kind}" font-size="{size}" x="{_n(x)}" y="{_n(y)}">{safe(text)}</text>'
+    return f'<text class="{kind}" font-size="{size}" x="{_n(x)}" y="{_n(y)}">{_label(text)}</text>'
+
+
+def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
+    place = f"translate({_n(x)} {_n(y)}) rotate(-90)"
+    return f'<text class="{kind}" font-size="{size}" transform="{place}">{_label(text)}</text>'
+
+
+def _label(text: str) -> str:
+    """Shortened if need be; then the whole of it is told on pointing at it."""
+    short = shortened(text)
+    return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
 
 
 def _n(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The sequences with most errors, as HTML: every word, and under a wrong one what it should be and what was said."""
+"""The sequences with most errors, as HTML: their words, and under a wrong one what it should be and not be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEQUENCE_STYLE = """
 .sequence span.e { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-bottom: 2px solid var(--bad);
   border-radius: 3px 3px 0 0; padding: 0 .25em; }
 .sequence small { display: block; font-size: .74rem; }
-.sequence del { color: var(--dim); text-decoration: line-through; }
+.sequence small i { color: var(--dim); }
 .sequence span.gap { color: var(--dim); }
 """
 
@@ -40,9 +40,9 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     order = order[errors[order] > 0]
     if not len(order):
         return '<p class="note">None: every sequence is right.</p>'
-    legend = "Under a wrong word its gold label and, struck out, the predicted one."
+    legend = "Under a wrong word what it should be, and not the label it got."
     if labelling.words is None:
-        legend = "The gold labels; under a wrong one, struck out, the predicted one."
+        legend = "The gold labels; under a position that is wrong, the label it got instead."
     parts = [f'<p class="note">{legend}</p>']
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
@@ -85,4 +85,4 @@ def _token(labelling: Labelling, t: int, wrong: bool) -> str:
     if not wrong:
         return f'<span class="t">{word}</span>'
     should = "" if labelling.words is None else f"<small>{gold}</small>"
-    return f'<span class="t e">{word}{should}<small><del>{predicted}</del></small></span>'
+    return f'<span class="t e">{word}{should}<small><i>not</i> {predicted}</small></span>'
