@@ -345,7 +345,7 @@ def test_dict_survives_json():
     assert plain["spans"]["f1"] == result.spans.total.f1
     assert [row["type"] for row in plain["spans"]["types"]] == ["NP", "VP"]
     assert sum(map(sum, plain["confusion"]["counts"])) == plain["positions"]
-    # Layout is what other programs read: changing it means a new schema number.
+    # Layout is what other programs read: a key that goes or changes means a new schema number.
     assert list(plain) == [
         "schema",
         "positions",
@@ -360,6 +360,8 @@ def test_dict_survives_json():
         "confusion",
         "scheme",
         "spans",
+        "scheme_detected",
+        "strict_spans",
     ]
     rates = ["gold", "predicted", "correct", "precision", "recall", "f1"]
     assert list(plain["labels"][0]) == ["label", *rates]
