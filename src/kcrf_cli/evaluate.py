@@ -128,6 +128,8 @@ def evaluate(
 
     if as_json and as_tsv:
         raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
+    if strict and scheme == "none":
+        raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
     if data == compare == "-":
         raise click.UsageError("standard input can be read once: give DATA or OTHER as a file")
     if html is not None:
@@ -191,8 +193,8 @@ def _with_model(data: str, model: str, format_: str | None, corpora: dict[str, C
     from kcrf_core.archives import load_dataset
     from kcrf_core.errors import FileFormatError
     from kcrf_core.formats import read_corpus
-    from kcrf_core.labelling import from_model, from_model_and_dataset
     from kcrf_core.model import Model
+    from kcrf_core.model_labelling import from_model, from_model_and_dataset
     from kcrf_core.parallel import Workers
 
     from .files import is_archive

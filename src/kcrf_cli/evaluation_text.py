@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kcrf_core.calibration import SMALLEST_PROBABILITY
+
 from .render import percent, table
 
 if TYPE_CHECKING:
@@ -160,7 +162,7 @@ def calibration_text(calibration: Calibration) -> str:
     line = f"probabilities: {', '.join(parts)}"
     notes = []
     if calibration.impossible:
-        notes.append(f"{calibration.impossible:,} gold labels have probability 0, taken for 1e-30")
+        notes.append(f"{calibration.impossible:,} gold labels have probability 0, taken for {SMALLEST_PROBABILITY:g}")
     if calibration.left_out and calibration.log_loss is not None:
         notes.append(f"log-loss without {calibration.left_out:,} gold labels that have no probability")
     return f"{line} ({'; '.join(notes)})" if notes else line

@@ -32,7 +32,7 @@ SEQUENCE_STYLE = """
 
 def worst_sequences(labelling: Labelling, number: int) -> str:
     """At most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
-    wrong = ~labelling.right()
+    wrong = ~labelling.right
     offsets = np.unique(labelling.offsets)
     errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
     lengths = np.diff(offsets)

@@ -18,7 +18,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .posterior import SMALLEST_PROBABILITY
+# A probability that underflowed, or was rounded to zero, counts as this: one hopeless position must not decide a
+# comparison alone.
+SMALLEST_PROBABILITY = 1e-30
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from . import chain
+from .calibration import SMALLEST_PROBABILITY
 from .dataset import Dataset
 from .encoding import Encoding
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
 from .observer import Observer
-from .posterior import SMALLEST_PROBABILITY, Chunk, Posterior
+from .posterior import Chunk, Posterior
 from .problem import Problem
 from .schemes import detect_scheme
 from .solvers import BEST, CERTIFIED, Progress, SolverResult

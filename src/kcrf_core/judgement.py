@@ -90,6 +90,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if second is not None:
         check_same_data(first, second)
     scores = _evaluate(first, options.scheme)
+    if options.strict and scores.scheme is None:
+        raise DataError("no spans to count strictly: the labels are of no scheme known (see --scheme)", first.source)
     counts = sequence_counts(scores, options.strict)
     # Of one sequence there is but one resample, which would look like certainty.
     resamples = options.resamples if scores.sequences > 1 else 0
@@ -97,7 +99,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if second is not None:
         # By the same scheme, even if the labels of the second would suggest another.
         other = _evaluate(second, scores.scheme)
-        ours, theirs = first.right(), second.right()
+        ours, theirs = first.right, second.right
         comparison = Comparison(
             scores=other,
             calibration=_calibrate(second, options.bins),
@@ -124,13 +126,16 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
 
 
 def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
-    return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
+    try:
+        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
+    except DataError as error:
+        raise DataError(error.message, labelling.source) from None
 
 
 def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:
     if labelling.probabilities is None:
         return None
-    return calibrate(labelling.probabilities, labelling.right(), bins)
+    return calibrate(labelling.probabilities, labelling.right, bins)
 
 
 def check_same_data(first: Labelling, second: Labelling) -> None:

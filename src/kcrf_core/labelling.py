@@ -1,4 +1,4 @@
-"""Gold and predicted labels of the same positions: out of a tagged file, or from a model.
+"""Gold and predicted labels of the same positions, and reading them out of a tagged file.
 
 A tagged file has the predicted label last. Before it there may be columns `LABEL:p`, either one for each label or one
 with the predicted label, and before these the gold label.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from . import chain
 from .calibration import Probabilities, from_marginals
 from .corpus import Corpus
-from .dataset import Dataset
 from .errors import DataError
-from .model import Model
-from .schemes import detect_scheme
 
 # Printed probabilities are rounded: to this many times the number of labels they must add up to 1.
 _ROUNDING = 0.002
@@ -36,12 +33,10 @@ class Labelling:
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
 
+    @cached_property
     def right(self) -> np.ndarray:
         """[N] bool."""
         return np.fromiter(map(str.__eq__, self.gold, self.predicted), dtype=bool, count=len(self.gold))
-
-
-# ----------------------------------------------------------------------------- from a tagged file
 
 
 def from_tagged(corpus: Corpus) -> Labelling:
@@ -70,7 +65,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
         predicted=predicted,
         offsets=corpus.offsets,
         lines=corpus.lines,
-        words=_readable(columns),
+        words=readable_column(columns),
         probabilities=_collect(written, gold, predicted),
     )
 
@@ -79,21 +74,22 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
     """The labels [1 or N] and the probabilities [N] of a column with `LABEL:p` of one label throughout or of the
     predicted ones; None if it is no such column.
     """
-    if ":" not in column[0]:
+    label, colon, _ = column[0].rpartition(":")
+    if not colon:
         return None
-    labels, colons, numbers = zip(*(value.rpartition(":") for value in column), strict=True)
-    if "" in colons:
-        return None
-    same = len(set(labels)) == 1
-    if not same and list(labels) != list(predicted):
+    prefix = f"{label}:"
+    if all(value.startswith(prefix) for value in column):
+        labels, numbers = (label,), [value[len(prefix) :] for value in column]
+    elif all(value.startswith(f"{label}:") for value, label in zip(column, predicted, strict=True)):
+        labels = predicted
+        numbers = [value[len(label) + 1 :] for value, label in zip(column, predicted, strict=True)]
+    else:
         return None
     try:
         values = np.fromiter(map(float, numbers), dtype=np.float64, count=len(numbers))
     except ValueError:
         return None
-    if not ((values >= 0) & (values <= 1)).all():
-        return None
-    return (labels[:1] if same else labels), values
+    return (labels, values) if ((values >= 0) & (values <= 1)).all() else None
 
 
 def _collect(
@@ -113,7 +109,7 @@ def _collect(
     return None
 
 
-def _readable(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
+def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
     """The first column that is not made of numbers."""
     for column in columns:
         if not all(map(_is_number, column[:1000])):
@@ -127,52 +123,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# ----------------------------------------------------------------------------- from a model
-
-
-def from_model(model: Model, corpus: Corpus) -> Labelling:
-    """The labels that a model gives to a corpus with gold labels."""
-    if not model.encoding.with_labels(corpus):
-        raise DataError("no gold labels to compare with", corpus.source)
-    gold = corpus.columns[-1]
-    predicted, probabilities = _apply(model, model.encoding.encode(corpus), gold)
-    return Labelling(
-        source=corpus.source,
-        gold=gold,
-        predicted=predicted,
-        offsets=corpus.offsets,
-        lines=corpus.lines,
-        words=_readable(corpus.columns[:-1]),
-        probabilities=probabilities,
-        known_labels=model.labels,
-    )
-
-
-def from_model_and_dataset(model: Model, dataset: Dataset, source: str) -> Labelling:
-    """The same for encoded data, which must be encoded as the model does it."""
-    if dataset.labels is None:
-        raise DataError("no gold labels to compare with", source)
-    # -1 is a label the model does not know: it gets a name that fits the scheme and equals no other.
-    unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
-    names = (*model.labels, unknown)
-    gold = [names[number] for number in dataset.labels.tolist()]
-    predicted, probabilities = _apply(model, dataset, gold)
-    return Labelling(
-        source=source,
-        gold=gold,
-        predicted=predicted,
-        offsets=dataset.offsets,
-        lines=dataset.lines,
-        probabilities=probabilities,
-        known_labels=model.labels,
-    )
-
-
-def _apply(model: Model, dataset: Dataset, gold: Sequence[str]) -> tuple[list[str], Probabilities]:
-    scores, edges = model.potentials(dataset)
-    best = chain.viterbi(scores, edges, dataset.offsets)[0]
-    predicted = [model.labels[number] for number in best.tolist()]
-    marginals = chain.marginals(scores, edges, dataset.offsets).node
-    return predicted, from_marginals(marginals, model.labels, gold, predicted)

@@ -1,9 +1,7 @@
 """How far figures are to be trusted: intervals by the bootstrap, differences by paired randomisation.
 
 Both treat sequences as what was drawn independently, and a figure as a function of counts that add up over
-sequences: then only the totals of a resample matter, and which of the sequences with equal counts are in it does not.
-So each resample is one multinomial draw (or, for the exchanges of the randomisation test, one binomial draw) for each
-distinct row of counts, which is exactly the distribution that drawing sequence by sequence would give.
+sequences, so that a resample is a product of how often each sequence is in it with the counts.
 
     bootstrap      S sequences are drawn from S with replacement, again and again; an interval of confidence c holds
                    the middle part c of the figures (percentile method).
@@ -21,7 +19,7 @@ import numpy as np
 
 from .evaluation import Evaluation
 
-# Draws times distinct rows held at a time.
+# Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
 
 # Streams of chance that do not depend on each other, whatever else is asked for.
@@ -126,22 +124,33 @@ def _intervals(
     confidence: float,
     seed: int,
 ) -> dict[str, Interval]:
-    S = len(counts)
-    rows, number = np.unique(counts, axis=0, return_counts=True)
     generator = np.random.default_rng([seed, _BOOTSTRAP])
-    parts = [
-        statistics(generator.multinomial(S, number / S, size=size) @ rows) for size in _blocks(resamples, len(rows))
-    ]
+    parts = [statistics(totals) for totals in _resampled(counts, resamples, generator)]
     tails = (1 - confidence) / 2, (1 + confidence) / 2
     drawn = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return {name: Interval(*map(float, np.quantile(values, tails))) for name, values in drawn.items()}
 
 
+def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Totals [n, K] of S rows drawn with replacement from the S rows of `counts` [S, K]; `resamples` in all."""
+    S = len(counts)
+    values = counts.astype(np.float64)  # whole numbers all the same, and BLAS knows them
+    for size in _blocks(resamples, S):
+        drawn = generator.integers(S, size=(size, S))
+        drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
+        times = np.bincount(drawn.ravel(), minlength=size * S).reshape(size, S)
+        yield times.astype(np.float64) @ values
+
+
 def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Sums [n, K] of the rows of `change` [S, K], each taken with probability 1/2; `draws` in all."""
+    """Sums [n, K] of the rows of `change` [S, K], each taken with probability 1/2; `draws` in all.
+
+    Many sequences change the counts alike: how many of them are taken is one binomial draw.
+    """
     rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
+    values = rows.astype(np.float64)
     for size in _blocks(draws, len(rows)):
-        yield generator.binomial(number, 0.5, size=(size, len(rows))) @ rows
+        yield generator.binomial(number, 0.5, size=(size, len(rows))).astype(np.float64) @ values
 
 
 def _blocks(total: int, width: int) -> Iterator[int]:
