@@ -150,10 +150,12 @@ def evaluate(
         ),
     )
     if html is not None:
+        from kcrf_core.lines import display_name
+
         from .html_report import page
 
         with output_stream(html) as stream:
-            stream.write(page(found, first, second, worst).encode())
+            stream.write(page(found, first, model or first.source, compare and display_name(compare), worst).encode())
     if as_json:
         write_out(render.as_json(found.to_dict()))
     elif as_tsv:

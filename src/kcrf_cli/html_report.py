@@ -65,19 +65,22 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
 ).strip()
 
 
-def page(found: Judgement, first: Labelling, second: Labelling | None, worst: int) -> str:
-    """The whole document; the same judgement of the same files gives the same text."""
-    title = f"Evaluation of {_shown_name(first.source)}"
-    if second is not None and second.source != first.source:
-        title += f" and {_shown_name(second.source)}"
+def page(found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int) -> str:
+    """The whole document; the same judgement of the same files gives the same text.
+
+    `system` and `other` are the files, models or tagged ones, that the labels come from.
+    """
+    title = f"Evaluation of {_shown_name(system)}"
+    if system != labelling.source:
+        title += f" on {_shown_name(labelling.source)}"
     sections = [
         ("Summary", _summary(found)),
-        ("Comparison", None if found.comparison is None else _comparison(found)),
+        ("Comparison", None if other is None else _comparison(found, system, other)),
         (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
         ("Labels", _scores("label", map(score_row, found.scores.labels))),
         ("Confusion", _confusion(found.scores)),
         ("Reliability", None if found.calibration is None else _reliability(found)),
-        ("Worst sequences", worst_sequences(first, worst) if worst else None),
+        ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
     ]
     body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
     return f"""<!DOCTYPE html>
@@ -132,7 +135,7 @@ def _summary(found: Judgement) -> str:
     return _table(header, rows) + _note(notes)
 
 
-def _comparison(found: Judgement) -> str:
+def _comparison(found: Judgement, system: str, other: str) -> str:
     compared = found.comparison
     counts = [
         ["right in both", f"{compared.both_right:,}"],
@@ -140,8 +143,11 @@ def _comparison(found: Judgement) -> str:
         ["only in the other", f"{compared.only_second:,}"],
         ["in neither", f"{compared.both_wrong:,}"],
     ]
-    note = f"p by paired randomisation over sequences, {found.options.draws:,} draws, two-sided."
-    return _table(comparison_header(found), comparison_rows(found)) + _note([note]) + _table(["positions", ""], counts)
+    notes = [
+        f"This is {_shown_name(system)}, the other is {_shown_name(other)}.",
+        f"p by paired randomisation over sequences, {found.options.draws:,} draws, two-sided.",
+    ]
+    return _table(comparison_header(found), comparison_rows(found)) + _note(notes) + _table(["positions", ""], counts)
 
 
 def _spans(found: Judgement) -> str:

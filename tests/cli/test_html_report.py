@@ -185,4 +185,9 @@ def test_comparison_is_on_the_page(kcrf, tmp_path):
     (tmp_path / "b").write_text("u X X\nv Y Y\n\nw X Y\n")
     assert kcrf("evaluate", tmp_path / "a", "--compare", tmp_path / "b", "--html", tmp_path / "c.html").code == 0
     page = Page((tmp_path / "c.html").read_text())
-    assert "Evaluation of a and b" in page.text and "only in the other" in page.text and "two-sided" in page.text
+    assert (
+        "Evaluation of a" in page.text
+        and "This is a, the other is b." in page.text
+        and "only in the other" in page.text
+        and "two-sided" in page.text
+    )
