@@ -31,6 +31,7 @@ from . import options
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Folds trained at a time. Default: 1.")
 @options.kernel
+@options.basis_tolerance
 @options.encoding
 @options.chain
 @options.training

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse
 
 from . import basis as pivot_selection
 from . import certificates
 from .archives import StoredBasis, TermBasis
-from .config import Config, TermConfig
+from .config import EXPLICIT_KERNELS, GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
-from .kernels import fit_kernel
-from .maps import ExplicitMap, FeatureMap, ReducedMap
+from .growing_basis import GrowingBasis
+from .kernel_fitting import fit_kernel
+from .kernel_values import Kernel, inverse_roots
+from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
 from .memory import size_text
 from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
@@ -48,6 +51,7 @@ class FittedTerm:
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
+    growing: GrowingBasis | None = None  # pivots that training adds to
 
     @property
     def name(self) -> str:
@@ -60,20 +64,31 @@ class FittedTerm:
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         """The same map on other data."""
         if self.conjunctions is not None:
-            return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
+            return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
         if self.basis is None:
-            return ExplicitMap.of(inputs, dtype)
+            return _linear_map(self.config, inputs, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
 
     def to_model(self, weights: np.ndarray) -> Term:
         """With its weights [D, columns], as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
         if self.conjunctions is not None:
-            return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
+            weights = weights / self.conjunctions.norms[:, None]
+            return ConjunctionTerm(*about, self.conjunctions, weights, self.config.kernel.cosine)
         if self.basis is None:
-            return ExplicitTerm(*about, np.ascontiguousarray(weights))
+            return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
+
+    def grown(
+        self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None
+    ) -> FittedTerm:
+        """With the pivots that its growing basis has by now; the columns that were there stay as they are."""
+        growing = self.growing
+        chosen = _term_basis(self.config, self.features, growing.inputs, dataset, growing.kernel, growing.basis)
+        make = partial(_reduced, chosen, growing.basis.residual, workers, dtype)
+        shared = _shared(self.config, growing.inputs, make, workers, observer or Observer())
+        return replace(self, map=shared, basis=chosen)
 
 
 def select_bases(
@@ -85,9 +100,13 @@ def select_bases(
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
         if map_type(term, inputs) == "explicit":
-            observer.note(f"term {term.name}: {term.kernel.type} kernel, explicit map; it needs no pivots")
+            observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
             continue
-        found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
+        if term.map.select == GRADIENT:
+            raise ConfigError(
+                f"term '{term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
+            )
+        found.append(_select(term, encoding, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
     return StoredBasis(encoding, config, tuple(found))
@@ -100,14 +119,22 @@ def fit_terms(
     basis: StoredBasis | None,
     workers: Workers,
     observer: Observer,
+    rehearse: bool = False,
 ) -> list[FittedTerm]:
-    """Terms with maps first, in the order of the configuration, then those over labels alone."""
+    """Terms with maps first, in the order of the configuration, then those over labels alone.
+
+    A basis that is to grow has its first pivots only or, to `rehearse` with, as many random ones as others have; then
+    `begin_growth` is still to be called.
+    """
     dtype = DTYPES[config.training.precision]
     stored = {} if basis is None else {term.name: term for term in basis.terms}
     fitted = []
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
+        if term.map.select == GRADIENT and not rehearse:
+            fitted.append(_growing(term, encoding, features, inputs, dataset, config, workers, observer))
+            continue
         if term.name not in stored and map_type(term, inputs) == "explicit":
             fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
@@ -115,23 +142,67 @@ def fit_terms(
         if term.name in stored:
             chosen = stored[term.name]
             observer.note(
-                f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
+                f"term {term.name}: {term.kernel.title} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )
         else:
-            chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
+            chosen, residual = _select(term, encoding, features, inputs, dataset, config, workers, observer)
         make = partial(_reduced, chosen, residual, workers, dtype)
         fitted.append(FittedTerm(term, features, _shared(term, inputs, make, workers, observer), chosen))
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
+def begin_growth(
+    fitted: Sequence[FittedTerm],
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> list[FittedTerm]:
+    """The same terms; those whose basis is to grow have their first pivots."""
+    out = []
+    for term in fitted:
+        if term.config.map.select == GRADIENT and term.growing is None:
+            inputs = encoding.inputs(dataset, term.features).seen()
+            term = _growing(term.config, encoding, term.features, inputs, dataset, config, workers, observer)
+        out.append(term)
+    return out
+
+
+def _growing(
+    term: TermConfig,
+    encoding: Encoding,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> FittedTerm:
+    """A term with the first pivots of a basis that is to grow."""
+    training = config.training
+    dtype = DTYPES[training.precision]
+    kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
+    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+    check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
+    rng = np.random.default_rng(training.seed)
+    growing = GrowingBasis(inputs, kernel, size, rng, workers, dtype, term.map.residual)
+    observer.note(
+        f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
+        f"random pivots to {growing.size:,} at most"
+    )
+    return FittedTerm(term, features, growing=growing).grown(dataset, workers, dtype, observer)
+
+
 def map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for.
+    """The map of a term; `auto` is explicit where that is exact, unless pivots were asked for.
 
     How much memory there is must not decide it, or the result would depend on that.
     """
     if term.map.type != "auto":
         return term.map.type
-    if term.map.size is not None or term.kernel.type == "rbf":
+    pivots = term.map.size is not None or term.map.select == GRADIENT
+    if pivots or term.kernel.type not in EXPLICIT_KERNELS:
         return "reduced"
     if term.kernel.type == "linear":
         return "explicit"
@@ -191,26 +262,43 @@ def _explicit(
     """The linear kernel's own features, or the conjunctions of a polynomial one."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
-        explicit = _shared(term, inputs, lambda rows, _: ExplicitMap.of(rows, dtype), workers, observer)
-        observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
+        explicit = _shared(term, inputs, lambda rows, _: _linear_map(term, rows, dtype), workers, observer)
+        observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {explicit.size:,} features")
         return FittedTerm(term, features, explicit)
-    kernel = fit_kernel(term.kernel, inputs, config.training.seed)
+    kernel = fit_kernel(replace(term.kernel, cosine=False), inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
     if reason is not None:
         raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
     entries = conjunction_count(inputs, kernel.degree)
     check_memory(term, f"a table of {entries:,} conjunctions", BYTES_PER_CONJUNCTION * entries, workers)
     observer.note(
-        f"term {term.name}: poly kernel of degree {kernel.degree} on binary features, explicit map; going through "
-        f"{entries:,} conjunctions"
+        f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
+        f"going through {entries:,} conjunctions"
     )
     found, phi = find_conjunctions(inputs, kernel, term.map.cut_off)
     observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
-    return FittedTerm(term, features, ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype), conjunctions=found)
+    return FittedTerm(term, features, _conjunction_map(term, found, phi, inputs, dtype), conjunctions=found)
+
+
+def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMap:
+    if not term.kernel.cosine:
+        return ExplicitMap.of(inputs, dtype)
+    scales = inverse_roots(inputs.squared_norms())
+    return ExplicitMap(scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None], dtype)
+
+
+def _conjunction_map(
+    term: TermConfig, found: Conjunctions, phi: scipy.sparse.csr_array, inputs: Inputs, dtype: np.dtype
+) -> ExplicitMap:
+    """Phi [N, D] of conjunctions, with rows of length one where the kernel is a cosine."""
+    if term.kernel.cosine:
+        phi = scaled_rows(phi, inverse_roots(found.kernel.diagonal(inputs)))
+    return ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype)
 
 
 def _select(
     term: TermConfig,
+    encoding: Encoding,
     features: tuple[str, ...],
     inputs: Inputs,
     dataset: Dataset,
@@ -220,7 +308,7 @@ def _select(
 ) -> tuple[TermBasis, np.ndarray]:
     """Pivots of one term, and the residual of every training position."""
     training = config.training
-    kernel = fit_kernel(term.kernel, inputs, training.seed)
+    kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
     dtype = DTYPES[training.precision]
     kind = "full" if term.map.type == "full" else "reduced"
     if kind == "full":
@@ -229,21 +317,33 @@ def _select(
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+        size, select = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs)), term.map.select
+        if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
+            size, select = min(size, pivot_selection.DEFAULT_SIZE), "random"
         check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
         observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(
-            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
+            select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
         )
-        how = term.map.select
+        how = select
     observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
+        f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
-    pivots = inputs.take(chosen.rows)
+    return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
+
+
+def _term_basis(
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    kernel: Kernel,
+    chosen: pivot_selection.Basis,
+) -> TermBasis:
     curve = chosen.curve / chosen.trace
-    return TermBasis(term.name, features, kernel, pivots, dataset.lines[chosen.rows], curve), chosen.residual
+    return TermBasis(term.name, features, kernel, inputs.take(chosen.rows), dataset.lines[chosen.rows], curve)
 
 
 def outside_gain(
