@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from . import chain
+from .calibration import SMALLEST_PROBABILITY
 from .maps import FeatureMap
 from .parallel import Workers, sequence_chunks
 from .problem import Problem, gathered, positions_within, score_columns, spread
@@ -25,9 +26,6 @@ from .slices import Slices
 # Positions per chunk: enough to keep BLAS busy, few enough that a chunk of a reduced map stays in cache.
 SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096
 CHUNK_VALUES = 1 << 20
-
-# A marginal that underflowed counts as this: one hopeless position must not decide a comparison alone.
-SMALLEST_PROBABILITY = 1e-30
 
 NODE, EDGE_X, EDGE, EDGE2 = "node", "edge-x", "edge", "edge2"
 
