@@ -244,7 +244,7 @@ class Encoding:
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     """Vocabularies and scaling from training data, and that data encoded."""
     columns = Columns(corpus)
-    names = _column_names(config, corpus)
+    names = column_names(config, corpus)
     labels = tuple(sorted(columns.distinct(corpus.width - 1)[0]))
     if "" in labels:
         t = corpus.columns[-1].index("")
@@ -260,7 +260,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     return encoding, encoding.encode(corpus, columns)
 
 
-def _column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+    """Names of the columns, the label's last: those of the configuration, or c0, c1, ..., label."""
     if corpus.attributes is None and corpus.width < 2:
         raise DataError(
             "only one column; training data needs at least one of input and the label last",
