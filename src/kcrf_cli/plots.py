@@ -72,7 +72,9 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         apart = 0.15 * (number / max(len(lines) - 1, 1) - 0.5) if len(lines) > 1 else 0.0
         places = _beside(places, apart, numeric and _wide(values))
         style = "o-" if len(points) > 1 and numeric else "o"
-        axes.errorbar(places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name, lw=1.2)
+        axes.errorbar(
+            places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name or "settings", lw=1.2
+        )
     if numeric:
         if _wide(values):
             axes.set_xscale("log")
@@ -93,7 +95,7 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
     axes.grid(True, axis="y", alpha=0.3)
     if len(lines) > 1 or "nested" in results:
-        axes.legend(fontsize=8)
+        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
     _save(figure, path)
 
 

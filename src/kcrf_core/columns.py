@@ -25,6 +25,8 @@ class Columns:
         self.corpus = corpus
         self._distinct: dict[int, tuple[list[str], np.ndarray]] = {}
         self._numbers: dict[int, np.ndarray | None] = {}
+        # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
+        self.held_out: dict[str, np.ndarray] = {}
 
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
         """Distinct values in order of appearance, and for each position the number of its value [N]."""

@@ -14,7 +14,7 @@ from typing import Any
 from .errors import ConfigError
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
-NUMBER_TRANSFORMS = ("length", "position", "frequency")
+NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 KERNELS = ("linear", "poly", "rbf")
 MAPS = ("auto", "explicit", "reduced", "full")

@@ -55,6 +55,11 @@ class Encoding:
     def names(self) -> list[str]:
         return [feature.config.name for feature in self.features]
 
+    @property
+    def features_of_labels(self) -> list[str]:
+        """Names of features made of the labels of training data, which that data itself must get in another way."""
+        return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
+
     def with_labels(self, corpus: Corpus) -> bool:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
         if (corpus.attributes is not None) != (self.format == "crfsuite"):
@@ -178,7 +183,12 @@ class Encoding:
                 place = f"{name}[{offset}]"
                 if isinstance(feature, RealFeature):
                     for r in range(len(feature.mean)):
-                        label = place if len(feature.mean) == 1 else f"{feature.config.columns[r]}[{offset}]"
+                        if len(feature.mean) == 1:
+                            label = place
+                        elif feature.ratios is not None:
+                            label = f"{place}/{self.labels[r]}"
+                        else:
+                            label = f"{feature.config.columns[r]}[{offset}]"
                         out.append(f"{label}={dataset.real[t, next_real]:.4g}")
                         next_real += 1
                     continue
@@ -232,6 +242,10 @@ class Encoding:
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")
+        for feature in features:
+            ratios = feature.ratios if isinstance(feature, RealFeature) else None
+            if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
+                raise contents.error(f"'{feature.config.name}' has ratios of other labels")
         kinds = {isinstance(feature, AttributeFeature) for feature in features}
         if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
             raise contents.error("the encoding has features that do not go with its format")
@@ -321,7 +335,7 @@ class _Fitter:
             if kind == "categorical" and feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             if kind == "real":
-                fitted = fit_real(feature, where, self.columns)
+                fitted = fit_real(feature, where, self.columns, self.config.training.seed)
             else:
                 fitted = fit_categorical(feature, where[0], self.columns, min_count)
         self.fitted[feature.name] = fitted

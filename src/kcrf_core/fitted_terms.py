@@ -10,6 +10,7 @@ import numpy as np
 
 from . import basis as pivot_selection
 from . import certificates
+from .affine import Affine
 from .archives import StoredBasis, TermBasis
 from .config import Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
@@ -18,7 +19,7 @@ from .encoding import Encoding
 from .errors import ConfigError
 from .kernels import fit_kernel
 from .maps import ExplicitMap, FeatureMap, ReducedMap
-from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
+from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
@@ -44,6 +45,7 @@ class FittedTerm:
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
+    affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
 
     @property
     def name(self) -> str:
@@ -57,6 +59,8 @@ class FittedTerm:
         """The same map on other data."""
         if self.conjunctions is not None:
             return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
+        if self.affine is not None:
+            return self.affine.map_of(inputs, dtype)
         if self.basis is None:
             return ExplicitMap.of(inputs, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
@@ -66,6 +70,8 @@ class FittedTerm:
         about = (self.config.name, self.config.type, self.features)
         if self.conjunctions is not None:
             return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
+        if self.affine is not None:
+            return AffineTerm(*about, *map(np.ascontiguousarray, self.affine.weights(weights)))
         if self.basis is None:
             return ExplicitTerm(*about, np.ascontiguousarray(weights))
         alpha = np.ascontiguousarray(self.map.dual(weights))
@@ -168,7 +174,7 @@ def _explicit(
     workers: Workers,
     observer: Observer,
 ) -> FittedTerm:
-    """The linear kernel's own features, or the conjunctions of a polynomial one."""
+    """The linear kernel's own features, these with a constant for poly of degree 1, or conjunctions."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
         explicit = _shared(term, inputs, lambda rows, _: ExplicitMap.of(rows, dtype), workers, observer)
@@ -176,6 +182,11 @@ def _explicit(
         return FittedTerm(term, features, explicit)
     kernel = fit_kernel(term.kernel, inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
+    if reason is not None and kernel.degree == 1:
+        affine = Affine.of(kernel)
+        explicit = _shared(term, inputs, lambda rows, _: affine.map_of(rows, dtype), workers, observer)
+        observer.note(f"term {term.name}: poly kernel of degree 1, explicit map, {explicit.size:,} features")
+        return FittedTerm(term, features, explicit, affine=affine)
     if reason is not None:
         raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
     entries = conjunction_count(inputs, kernel.degree)

@@ -1,6 +1,6 @@
 """Dividing sequences into folds: at random, by groups that stay together, or as a file says.
 
-What is dealt are units: single sequences, or groups of them. Units of unequal content are dealt one by one, the
+What is dealt are units: single sequences, or groups of them. Units of unequal content are dealt one by one, roughly the
 weightiest first, each into the fold that has least of what it brings. With u the content of a unit (positions and
 sequences, or how often each label occurs), C that of all units and c_f what fold f has so far, that is the fold with
 the smallest
@@ -48,12 +48,12 @@ class Units:
 def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """The fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A]."""
     shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
-    shuffled = rng.permutation(len(shares))
-    weightiest = shuffled[np.argsort(-(shares[shuffled] ** 2).sum(axis=1), kind="stable")]
+    # Strictly by weight there would be one division only, whatever the seed.
+    weights = (shares**2).sum(axis=1) * rng.uniform(0.5, 1.0, len(shares))
     held = np.zeros((count, shares.shape[1]))
     sizes = np.zeros(count)
     folds = np.zeros(len(shares), dtype=np.int64)
-    for unit in weightiest:
+    for unit in np.argsort(-weights, kind="stable"):
         uneven = held @ shares[unit]
         least = np.flatnonzero(uneven <= uneven.min() * (1 + 1e-12))  # sums of the same terms may differ by rounding
         fold = least[np.argmin(sizes[least])]

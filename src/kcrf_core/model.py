@@ -55,6 +55,17 @@ class ExplicitTerm:
 
 
 @dataclass(frozen=True)
+class AffineTerm(ExplicitTerm):
+    """The same and a constant, for the polynomial kernel of degree 1."""
+
+    bias: np.ndarray  # [C] float64, for edge-x [Y^2]
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        super().add_scores(inputs, out)
+        out += self.bias
+
+
+@dataclass(frozen=True)
 class KernelTerm:
     """Pivots and their dual coefficients."""
 
@@ -151,6 +162,9 @@ class Model:
             if isinstance(term, ExplicitTerm):
                 entry["map"] = "explicit"
                 arrays[f"{at}.weights"] = term.weights
+                if isinstance(term, AffineTerm):
+                    entry["map"] = "affine"
+                    arrays[f"{at}.bias"] = term.bias
             elif isinstance(term, ConjunctionTerm):
                 found = term.conjunctions
                 entry |= {"map": "conjunctions", "kernel": kernel_to_dict(found.kernel)}
@@ -185,11 +199,17 @@ class Model:
             if kind not in ("node", "edge-x"):
                 raise contents.error(f"'{at}' is a term of an unknown type")
             C = score_columns(Y) if kind == "node" else Y * Y
-            if entry.get("map") == "explicit":
+            if entry.get("map") in ("explicit", "affine"):
                 weights = contents.array(f"{at}.weights", "float64", 2)
                 if weights.shape != (explicit_size(inputs), C):
                     raise contents.error(f"'{at}.weights' does not fit its features")
-                terms.append(ExplicitTerm(name, kind, features, weights))
+                if entry["map"] == "explicit":
+                    terms.append(ExplicitTerm(name, kind, features, weights))
+                    continue
+                bias = contents.array(f"{at}.bias", "float64", 1)
+                if bias.shape != (C,):
+                    raise contents.error(f"'{at}.bias' does not fit the labels")
+                terms.append(AffineTerm(name, kind, features, weights, bias))
             elif entry.get("map") == "reduced":
                 kernel = unpack_kernel(contents, entry, at)
                 pivots, lines = unpack_pivots(contents, inputs, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -98,14 +99,27 @@ class Processes:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    """Put off Ctrl-C until the end of the block, and keep it for good from processes started inside."""
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    from multiprocessing import resource_tracker  # POSIX only, like signal masks
+
+    resource_tracker.ensure_running()  # it would be started with the first process, and unblock the signal
+    came: list[int] = []
+    # What is blocked here is blocked in new processes. In this one another thread may still catch it, and SIGTERM,
+    # which ends them, cannot be blocked: hence the handlers.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, lambda number, frame: came.append(number)) for number in numbers]
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def _serve(connection: Connection, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
