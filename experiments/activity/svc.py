@@ -1,4 +1,6 @@
-"""Support vector machines on single positions, on the folds and inputs of `kcrf crossval`: `svc.py DATA CONFIG SEED OUTPUT`.
+"""Support vector machines on single positions: `svc.py DATA CONFIG SEED OUTPUT`.
+
+Folds and inputs are those of `kcrf crossval` with the same configuration and seed.
 
 Without scikit-learn the output says so and has no figures.
 """
@@ -38,7 +40,7 @@ def main(data: str, config: str, seed: str, output: str) -> None:
         Path(output).write_text("{}\n")
         return
     raw = load_yaml(Path(config).read_text(), config)
-    division = Division(5, stratify=True)
+    division = Division(5, stratify=True, seed=int(seed))
     plan = make_plan(read_corpus(data), raw, config, make_settings({}, {"seed": int(seed)}), division)
     folds = []
     for f in range(len(plan.folds)):

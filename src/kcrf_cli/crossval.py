@@ -12,8 +12,10 @@ import click
 from . import options
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from kcrf_core.corpus import Corpus
-    from kcrf_core.crossval import Division, Plan, Task
+    from kcrf_core.crossval import Plan, Task
     from kcrf_core.journal import Journal
 
 DEFAULT_FOLDS = 5
@@ -138,7 +140,9 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 2 --grid degree=1,2 --kernel poly --size 100 \\
           --sigma2 1 -o results.json
     """
-    from kcrf_core.crossval import make_plan, run_plan
+    from kcrf_core.config_options import with_options
+    from kcrf_core.config_reader import parse_config
+    from kcrf_core.crossval import Division, base_seed, make_plan, run_plan
     from kcrf_core.crossval_results import summarise
     from kcrf_core.formats import read_corpus
     from kcrf_core.grid import make_settings, parse_grid
@@ -169,15 +173,20 @@ def crossval(
             raise click.UsageError("--nested chooses among settings, and there is only one: give a --grid")
     settings = make_settings(points, chosen)
     raw = load_config(config)
+    source = config or "options"
+    for setting in settings:  # mistakes there come before any reading
+        parse_config(with_options(raw, setting.options), source)
     corpus = read_corpus(data, format_)
-    division = _division(corpus, folds, group, folds_file, stratify, inner_folds)
-    plan = make_plan(corpus, raw, config or "options", settings, division)
+    numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
+    seed = base_seed(raw, chosen)
+    division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
+    plan = make_plan(corpus, raw, source, settings, division)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet) as bar:
         found, picked = run_plan(plan, jobs, threads, kept, bar.done)
         about = {
             "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
             "stratified": stratify,
-            "seed": plan.config(0).training.seed,
+            "seed": seed,
             "options": typed,
             "grid": points,
         }
@@ -218,21 +227,15 @@ def _check_files(
         raise click.UsageError("two outputs have the same name: give each its own")
 
 
-def _division(
-    corpus: Corpus, folds: int | None, group: str | None, folds_file: str | None, stratify: bool, inner: int | None
-) -> Division:
-    from kcrf_core.crossval import Division
+def _fold_numbers(corpus: Corpus, path: str) -> np.ndarray:
     from kcrf_core.errors import DataError
     from kcrf_core.folds import read_folds
 
-    numbers = None
-    if folds_file is not None:
-        try:
-            with open(folds_file, encoding="utf-8-sig") as stream:
-                numbers = read_folds(stream.read(), folds_file, corpus)
-        except UnicodeDecodeError:
-            raise DataError("not a text of fold numbers, one on each line", folds_file) from None
-    return Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner)
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            return read_folds(stream.read(), path, corpus)
+    except UnicodeDecodeError:
+        raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
 @contextmanager
@@ -282,7 +285,7 @@ class _Bar:
         self._plan = plan
         self._bar = tqdm(total=task_count(plan), desc="trainings", file=sys.stderr, leave=False, disable=unseen)
 
-    def done(self, task: Task, before: bool) -> None:
+    def done(self, task: Task) -> None:
         self._bar.set_postfix_str(self._plan.describe(task), refresh=False)
         self._bar.update()
 

@@ -20,6 +20,7 @@ from ._version import __version__
 from .config import Config
 from .config_options import with_options
 from .config_reader import parse_config
+from .config_values import integer
 from .corpus import Corpus
 from .encoding import column_names, fit_encoding
 from .errors import ConfigError, DataError, KcrfError
@@ -42,6 +43,7 @@ class Division:
     numbers: np.ndarray | None = None  # [S], the fold of each sequence, where it is given
     stratify: bool = False
     inner: int | None = None  # number of inner folds, for nested selection
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,7 @@ def make_plan(
     units = _units(corpus, division, names)
     if division.group is not None:
         raw = _without_column(raw, configs[0], names, division.group)
-    everything = np.arange(corpus.sequences)
-    seed = configs[0].training.seed
+    everything, seed = np.arange(corpus.sequences), division.seed
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
     else:
@@ -130,6 +131,13 @@ def make_plan(
     for setting in range(len(settings)):
         plan.config(setting)
     return plan
+
+
+def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """The seed that divides into folds: of the options or the configuration, whatever a grid says."""
+    training = raw.get("training")
+    given = options.get("seed", training.get("seed", 0) if isinstance(training, dict) else 0)
+    return integer(0)(given)
 
 
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
@@ -201,7 +209,6 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
 # ----------------------------------------------------------------------------- running
 
 Found = dict[Task, dict[str, Any]]
-Done = Callable[[Task, bool], None]  # a task, and whether it was done before
 
 
 def run_plan(
@@ -209,7 +216,7 @@ def run_plan(
     jobs: int = 1,
     threads: int | None = None,
     journal: Journal | None = None,
-    done: Done | None = None,
+    done: Callable[[Task], None] | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Results of all trainings, and for nested selection the setting chosen in each fold.
 
@@ -225,13 +232,13 @@ def run_plan(
             found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
             for task in found:
                 if done is not None:
-                    done(task, True)
+                    done(task)
             for task, result in compute([task for task in tasks if task not in found]):
                 found[task] = result
                 if journal is not None:
                     journal.add(keys[task], plan.place(task), result)
                 if done is not None:
-                    done(task, False)
+                    done(task)
             return found
 
         found = finish(_first_tasks(plan))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kcrf_core.corpus import Corpus
-from kcrf_core.crossval import Division, make_plan
+from kcrf_core.crossval import Division, base_seed, make_plan
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.folds import deal, read_folds
 from kcrf_core.grid import make_settings
@@ -31,8 +33,8 @@ def random_corpus(sequences, groups=None, seed=0):
     return corpus_of(out)
 
 
-def plan_of(corpus, division, **options):
-    return make_plan(corpus, {}, "test", make_settings({}, options), division)
+def plan_of(corpus, division, seed=0):
+    return make_plan(corpus, {}, "test", make_settings({}, {}), replace(division, seed=seed))
 
 
 def test_each_sequence_is_judged_once():
@@ -145,3 +147,9 @@ def test_fold_files():
         read_folds("1\n1 2\n3\n4\n", "f", corpus)
     with pytest.raises(DataError, match="all sequences are in one fold"):
         read_folds("1\n1\n1\n1\n", "f", corpus)
+
+
+def test_a_grid_over_seeds_keeps_the_folds():
+    assert base_seed({"training": {"seed": 4}}, {}) == 4
+    assert base_seed({"training": {"seed": 4}}, {"seed": 5}) == 5
+    assert base_seed({}, {}) == 0
