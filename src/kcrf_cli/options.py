@@ -6,6 +6,7 @@ file, a basis or a dataset can speak; `given` collects those that were.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,21 @@ class AutoNumber(click.ParamType):
         return number
 
 
+class MemorySize(click.ParamType):
+    """A number of bytes such as 500M or 4G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
+        size = 0 if found is None else int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        if not 0 < size < 1 << 60:
+            self.fail(f"'{value}' is not a size such as 500M or 4G", param, ctx)
+        return size
+
+
 class Window(click.ParamType):
     """A range of offsets such as -2..2."""
 
@@ -73,6 +89,10 @@ data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 
 output = click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="File to write."
+)
+
+output_unless_dry = click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="File to write. Needed, but for --dry-run."
 )
 
 config = click.option(
@@ -215,9 +235,24 @@ threads = click.option(
     help="Threads; they never change the result. Default: one for each core (and job).",
 )
 
+memory = click.option(
+    "--memory",
+    type=MemorySize(),
+    metavar="SIZE",
+    help="Memory for feature maps, as 500M or 4G: what does not fit is computed again, with the same result. Program, "
+    "data and weights come on top. Default: 60 % of what is free.",
+)
+
+dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
+
 quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 
 json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
+
+
+def check_output(output: str | None, dry_run: bool) -> None:
+    if output is None and not dry_run:
+        raise click.UsageError("Missing option '-o' / '--output'.")
 
 
 def resolve_c2(values: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from . import options
 
 @click.command("select-basis", short_help="Choose pivots for a kernel.")
 @options.data
-@options.output
+@options.output_unless_dry
 @options.config
 @options.format
 @options.kernel
@@ -25,15 +25,19 @@ from . import options
     help="Draw what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no picture.",
 )
 @options.threads
+@options.memory
+@options.dry_run
 @options.json
 @options.quiet
 def select_basis(
     data: str,
-    output: str,
+    output: str | None,
     config: str | None,
     format_: str | None,
     plot: str | None,
     threads: int | None,
+    memory: int | None,
+    dry_run: bool,
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -54,19 +58,25 @@ def select_basis(
     from kcrf_core.parallel import Workers
 
     from . import render
-    from .files import check_writable, prepare, say, write_out
+    from .files import check_writable, prepare, write_out
+    from .footprints import memory_line, show_footprint
     from .plots import check_plot, residual_curves
     from .progress import Talk
 
-    check_writable(output, data, config)
+    options.check_output(output, dry_run)
+    if output is not None:
+        check_writable(output, data, config)
     check_plot(plot)
     if plot is not None:
         check_writable(plot, data, config, output)
     chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
-    for remark in [] if quiet else prepared.encoding.remarks(prepared.dataset):
-        say(remark)
-    with Workers(threads) as workers, Talk(quiet) as talk:
+    if dry_run:
+        show_footprint(prepared, memory, as_json)
+        return
+    with Workers(threads, memory) as workers, Talk(quiet) as talk:
+        for remark in [*prepared.encoding.remarks(prepared.dataset), memory_line(prepared, workers.memory)]:
+            talk.note(remark)
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
     if plot is not None:

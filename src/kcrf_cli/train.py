@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Train a model.")
 @options.data
-@options.output
+@options.output_unless_dry
 @options.config
 @options.format
 @options.kernel
@@ -78,11 +78,13 @@ if TYPE_CHECKING:
 )
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
+@options.memory
+@options.dry_run
 @options.json
 @options.quiet
 def train(
     data: str,
-    output: str,
+    output: str | None,
     config: str | None,
     format_: str | None,
     basis: str | None,
@@ -95,6 +97,8 @@ def train(
     log: str | None,
     strict: bool,
     threads: int | None,
+    memory: int | None,
+    dry_run: bool,
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -110,6 +114,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
+      kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
     """
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
@@ -120,6 +125,7 @@ def train(
 
     from . import render
     from .files import check_writable, load_dev, prepare, say, write_out
+    from .footprints import memory_line, show_footprint
     from .progress import Talk
     from .run_log import Both, RunLog, check_log
 
@@ -128,8 +134,10 @@ def train(
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
     inputs = (data, config, basis, dev)
-    check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
-    check_log(log, output, as_json, init, *inputs)
+    options.check_output(output, dry_run)
+    if output is not None:
+        check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
+    check_log(None if dry_run else log, output, as_json, init, *inputs)
     if keep is not None and dev is None:
         raise click.UsageError("--keep needs --dev, the data to judge by")
     if data == dev == "-":
@@ -137,6 +145,9 @@ def train(
     chosen = options.given(
         values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
+    if dry_run:
+        show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)
+        return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
         prepared = prepare(data, format_, config, chosen, basis)
@@ -146,9 +157,9 @@ def train(
             start.check_columns(prepared.encoding)
         dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
-        with Workers(threads) as workers, Talk(quiet) as talk:
+        with Workers(threads, memory) as workers, Talk(quiet) as talk:
             observer = Both(talk, run_log)
-            for remark in _remarks(prepared, dev_set):
+            for remark in [*_remarks(prepared, dev_set), memory_line(prepared, workers.memory)]:
                 observer.note(remark)
             with _stop_on_interrupt(observer.note) as interrupted:
                 model, report = fit(

@@ -18,43 +18,23 @@ All heavy work is matrix products over blocks of columns, and threads share the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from .dataset import Inputs
 from .errors import ConfigError, NumericError
-from .kernels import Kernel, Pivots, gram
+from .factorisation import FLOORS, Basis, Factorisation
+from .kernels import Kernel, gram
 from .parallel import Workers, ranges
 
 DEFAULT_SIZE = 1000
-ROWS_PER_TASK = 2048
 GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
 KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
 
-# A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
-FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
-
 # The kernel matrix of `full` is factorised in memory, in double precision.
 FULL_LIMIT = 20_000
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Chosen pivots, in order; the first m of them are the basis of size m."""
-
-    rows: np.ndarray  # [M] int64, positions of the training data
-    residual: np.ndarray  # [N] float64, k(x, x) - |Phi(x)|^2 of each training position
-    trace: float  # sum of k(x, x) over training positions
-    curve: np.ndarray  # [M+1] float64, sum of residuals with the first 0, 1, ..., M pivots
-
-    @property
-    def unexplained(self) -> float:
-        """The part of the trace that the pivots leave."""
-        return float(self.residual.sum() / self.trace) if self.trace > 0 else 0.0
 
 
 def choose_pivots(
@@ -74,115 +54,14 @@ def choose_pivots(
     """
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}' to choose pivots (one of {', '.join(METHODS)})")
-    factor = _Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
+    factor = Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
     METHODS[method](factor, rng)
     if not factor.chosen:
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
     return factor.basis()
 
 
-class _Factorisation:
-    """G, d and what was chosen so far."""
-
-    def __init__(
-        self,
-        inputs: Inputs,
-        kernel: Kernel,
-        size: int,
-        workers: Workers,
-        dtype: np.dtype,
-        progress: Callable[[int, int], None] | None,
-        enough: float = 0.0,
-    ):
-        self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
-        self._enough = enough  # part of the trace that may be left
-        self.diagonal = kernel.diagonal(inputs)  # [N]
-        self.residual = self.diagonal.copy()  # [N] d
-        self.floor = FLOORS[dtype] * float(self.diagonal.mean())
-        # [N, size], filled column by column. Rows are contiguous: each task works on rows of its own.
-        self.G = np.empty((len(inputs), size), dtype=dtype)
-        self.chosen: list[int] = []
-        self.curve = [float(self.diagonal.sum())]
-        self._tasks = ranges(len(inputs), ROWS_PER_TASK)
-        self._progress = progress
-
-    def done(self) -> bool:
-        return len(self.chosen) >= self.size or self.curve[-1] <= self._enough * self.curve[0]
-
-    def residual_columns(self, rows: np.ndarray) -> np.ndarray:
-        """Columns of K - G G^T at the given positions, [N, b]."""
-        m = len(self.chosen)
-        pivots = Pivots(self.inputs.take(rows), self.kernel, self.dtype)
-        mine = self.G[rows, :m]  # [b, m]
-        out = np.empty((len(self.inputs), len(rows)), dtype=self.dtype)
-
-        def task(part: slice) -> None:
-            pivots.gram(self.inputs.take(part), out[part])
-            if m:
-                out[part] -= self.G[part, :m] @ mine.T
-
-        self.workers.run(task, self._tasks)
-        return out
-
-    def residual_block(self, rows: np.ndarray) -> np.ndarray:
-        """(K - G G^T) among the given positions, [b, b] in double precision."""
-        part = self.inputs.take(rows)
-        mine = self.G[rows, : len(self.chosen)].astype(np.float64)
-        return gram(self.kernel, part, part) - mine @ mine.T
-
-    def append(self, rows: list[int], columns: np.ndarray, triangle: np.ndarray) -> None:
-        """Take `rows` as pivots: their residual columns [N, b] and the Cholesky factor [b, b] among them."""
-        m, b = len(self.chosen), len(rows)
-        inverse = solve_triangular(triangle, np.eye(b), lower=True).T.astype(self.dtype)
-        gains = np.empty((len(self._tasks), b))
-
-        def task(numbered: tuple[int, slice]) -> None:
-            number, part = numbered
-            new = columns[part] @ inverse
-            self.G[part, m : m + b] = new
-            squares = np.square(new, dtype=np.float64)
-            self.residual[part] -= squares.sum(axis=1)
-            gains[number] = squares.sum(axis=0)
-
-        self.workers.run(task, enumerate(self._tasks))
-        self.chosen.extend(rows)
-        self.residual[self.chosen] = 0.0
-        np.maximum(self.residual, 0.0, out=self.residual)
-        for gain in gains.sum(axis=0):
-            self.curve.append(max(self.curve[-1] - float(gain), 0.0))
-        if self._progress is not None:
-            self._progress(len(self.chosen), self.size)
-
-    def basis(self) -> Basis:
-        """What was chosen, less pivots that are a mixture of others as double precision sees it."""
-        rows = np.array(self.chosen, dtype=np.int64)
-        part = self.inputs.take(rows)
-        kept = _independent(gram(self.kernel, part, part), self.floor)
-        # The last block may have brought more than it takes to leave no more than enough.
-        needed = int(np.searchsorted(-np.array(self.curve), -self._enough * self.curve[0]))
-        kept = kept[kept < needed]
-        residual = self.residual + np.square(self.G[:, needed : len(rows)], dtype=np.float64).sum(axis=1)
-        gains = -np.diff(self.curve)[kept]
-        curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
-        return Basis(rows[kept], residual, self.curve[0], curve)
-
-
-def _independent(K: np.ndarray, floor: float) -> np.ndarray:
-    """Rows of a kernel matrix that are no mixture of the rows before them."""
-    triangle, info = lapack.dpotrf(K, lower=1, clean=1)
-    if info == 0 and (np.diagonal(triangle) ** 2 > floor).all():
-        return np.arange(len(K))
-    kept: list[int] = []
-    G = np.zeros_like(K)  # [M, kept]
-    for i in range(len(K)):
-        column = K[:, i] - G[:, : len(kept)] @ G[i, : len(kept)]
-        if column[i] > floor:
-            G[:, len(kept)] = column / np.sqrt(column[i])
-            kept.append(i)
-    return np.array(kept, dtype=np.int64)
-
-
-def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
+def _greedy(factor: Factorisation, rng: np.random.Generator) -> None:
     """The largest residual next.
 
     The residual columns of the likeliest next pivots are worked out together. As long as the largest
@@ -191,22 +70,24 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
     while not factor.done():
         room = factor.size - len(factor.chosen)
         count = min(GREEDY_BLOCK, len(factor.residual))
-        candidates = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
-        columns = factor.residual_columns(candidates)
-        place = {int(row): k for k, row in enumerate(candidates)}
+        rows = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
+        candidates = factor.candidates(rows)
+        known = factor.columns(candidates)
+        place = {int(row): k for k, row in enumerate(rows)}
         residual = factor.residual.copy()
-        panel = np.empty((len(residual), 0))
+        panel = np.empty((len(residual), count))
         taken: list[int] = []
         while len(taken) < room:
             best = int(np.argmax(residual))
             if residual[best] <= factor.floor or best not in place:
                 break
-            column = columns[:, place[best]].astype(np.float64) - panel @ panel[best]
+            before = panel[:, : len(taken)]
+            column = known.values[:, place[best]].astype(np.float64) - before @ before[best]
             if column[best] <= factor.floor:  # rounding had hidden that nothing is left
                 residual[best] = factor.residual[best] = 0.0
                 continue
             column /= np.sqrt(column[best])
-            panel = np.column_stack([panel, column])
+            panel[:, len(taken)] = column
             residual -= column * column
             residual[best] = 0.0
             taken.append(best)
@@ -214,11 +95,12 @@ def _greedy(factor: _Factorisation, rng: np.random.Generator) -> None:
             if factor.residual.max(initial=0.0) <= factor.floor:
                 return
             continue
-        triangle = np.tril(panel[taken])  # rows of the panel at the pivots are its Cholesky factor
-        factor.append(taken, columns[:, [place[row] for row in taken]], triangle)
+        picked = np.array([place[row] for row in taken])
+        triangle = np.tril(panel[taken, : len(taken)])  # rows of the panel at the pivots are its Cholesky factor
+        factor.append(candidates, triangle, picked, known)
 
 
-def _random(factor: _Factorisation, rng: np.random.Generator) -> None:
+def _random(factor: Factorisation, rng: np.random.Generator) -> None:
     """Positions drawn with probability proportional to the residual, in blocks with rejection."""
     while not factor.done():
         open_rows = np.flatnonzero(factor.residual > factor.floor)
@@ -230,39 +112,57 @@ def _random(factor: _Factorisation, rng: np.random.Generator) -> None:
         _take(factor, proposals, rng.random(block))
 
 
-def _uniform(factor: _Factorisation, rng: np.random.Generator) -> None:
+def _uniform(factor: Factorisation, rng: np.random.Generator) -> None:
     """Positions in any order; those that add nothing are passed over."""
     _take_in_order(factor, rng.permutation(len(factor.inputs)))
 
 
-def _kmeans(factor: _Factorisation, rng: np.random.Generator) -> None:
+def _kmeans(factor: Factorisation, rng: np.random.Generator) -> None:
     """Medoids of clusters in the kernel's feature space, which a few pivots stand for."""
-    N, workers = len(factor.inputs), factor.workers
-    small = _Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), workers, factor.dtype, None)
-    _random(small, rng)
-    phi = small.G[:, : len(small.chosen)]  # [N, m]
-    clusters = min(factor.size, N)
-    centres = phi[rng.choice(N, clusters, replace=False)].astype(np.float64)
-    nearest, distance = np.empty(N, dtype=np.int64), np.empty(N)
-    for _ in range(KMEANS_ROUNDS):
-        halves, transposed = np.square(centres).sum(axis=1) / 2, centres.T.astype(phi.dtype)
-
-        def task(part: slice, halves: np.ndarray = halves, transposed: np.ndarray = transposed) -> None:
-            scores = phi[part] @ transposed - halves.astype(phi.dtype)
-            nearest[part] = scores.argmax(axis=1)
-            distance[part] = -scores.max(axis=1) + np.square(phi[part], dtype=np.float64).sum(axis=1) / 2
-
-        workers.run(task, ranges(N, ROWS_PER_TASK))
-        counts = np.bincount(nearest, minlength=clusters)
-        filled = counts > 0
-        members = scipy.sparse.csr_array((np.ones(N), (nearest, np.arange(N))), shape=(clusters, N))
-        centres[filled] = (members @ phi.astype(np.float64))[filled] / counts[filled, None]
+    N = len(factor.inputs)
+    few = Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), factor.workers, factor.dtype)
+    _random(few, rng)
+    nearest, distance = _clusters(few, rng.choice(N, min(factor.size, N), replace=False))
+    del few  # its rows of G make room for those of the factorisation
+    counts = np.bincount(nearest)
     order = np.lexsort((distance, nearest))
     medoids = order[np.concatenate([[0], np.flatnonzero(np.diff(nearest[order])) + 1])]
     _take_in_order(factor, medoids[np.argsort(-counts[nearest[medoids]], kind="stable")])
 
 
-def _take_in_order(factor: _Factorisation, rows: np.ndarray) -> None:
+def _clusters(few: Factorisation, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lloyd's rounds from the positions `first`: for each position its cluster, and how far the middle of that is."""
+    N, m, clusters = len(few.inputs), len(few.chosen), len(first)
+    centres = np.empty((clusters, m))
+    for part in few.tasks:
+        mine = np.flatnonzero((first >= part.start) & (first < part.stop))
+        if len(mine):
+            centres[mine] = few.rows(part)[first[mine] - part.start]
+    nearest, distance = np.empty(N, dtype=np.int64), np.empty(N)
+    for _ in range(KMEANS_ROUNDS):
+        halves, transposed = (np.square(centres).sum(axis=1) / 2).astype(few.dtype), centres.T.astype(few.dtype)
+
+        def task(
+            part: slice, halves: np.ndarray = halves, transposed: np.ndarray = transposed
+        ) -> tuple[np.ndarray, np.ndarray]:
+            phi = few.rows(part)
+            scores = phi @ transposed - halves
+            nearest[part] = scores.argmax(axis=1)
+            distance[part] = -scores.max(axis=1) + np.square(phi, dtype=np.float64).sum(axis=1) / 2
+            order = np.argsort(nearest[part], kind="stable")
+            present, begin = np.unique(nearest[part][order], return_index=True)
+            return present, np.add.reduceat(phi[order].astype(np.float64), begin)
+
+        sums = np.zeros_like(centres)
+        for present, part_sums in few.workers.map(task, few.tasks):
+            sums[present] += part_sums
+        counts = np.bincount(nearest, minlength=clusters)
+        filled = counts > 0
+        centres[filled] = sums[filled] / counts[filled, None]
+    return nearest, distance
+
+
+def _take_in_order(factor: Factorisation, rows: np.ndarray) -> None:
     for part in ranges(len(rows), RANDOM_BLOCK):
         if factor.done():
             return
@@ -272,30 +172,25 @@ def _take_in_order(factor: _Factorisation, rows: np.ndarray) -> None:
             _take(factor, block, np.zeros(len(block)))
 
 
-def _take(factor: _Factorisation, proposals: np.ndarray, chances: np.ndarray) -> None:
-    accepted, triangle = _accept(factor, proposals, chances)
-    if accepted:
-        factor.append(accepted, factor.residual_columns(np.array(accepted)), triangle)
-
-
-def _accept(factor: _Factorisation, proposals: np.ndarray, chances: np.ndarray) -> tuple[list[int], np.ndarray]:
+def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> None:
     """Go through proposals in order; keep each that has more than its chance of the residual when it was drawn."""
-    H = factor.residual_block(proposals)
-    drawn = factor.residual[proposals]
-    L = np.zeros_like(H)
+    candidates = factor.candidates(proposals)
+    left, drawn = candidates.left, factor.residual[proposals]
+    L = np.zeros_like(left)
     kept: list[int] = []  # places among the proposals
     room = factor.size - len(factor.chosen)
     for i in range(len(proposals)):
-        now = H[i, i] - L[i, : len(kept)] @ L[i, : len(kept)]
+        now = left[i, i] - L[i, : len(kept)] @ L[i, : len(kept)]
         if now <= factor.floor:  # rounding had hidden that nothing is left: it must not be drawn again
             factor.residual[proposals[i]] = 0.0
         elif chances[i] * drawn[i] < now:
             k = len(kept)
-            L[i:, k] = (H[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
+            L[i:, k] = (left[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
             kept.append(i)
             if len(kept) == room:
                 break
-    return [int(proposals[i]) for i in kept], L[kept, : len(kept)]
+    if kept:
+        factor.append(candidates.take(np.array(kept)), L[kept, : len(kept)])
 
 
 METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": _kmeans}

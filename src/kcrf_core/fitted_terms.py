@@ -19,6 +19,7 @@ from .encoding import Encoding
 from .errors import ConfigError
 from .kernels import fit_kernel
 from .maps import ExplicitMap, FeatureMap, ReducedMap
+from .memory import size_text
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
@@ -32,6 +33,9 @@ BYTES_PER_CONJUNCTION = 60
 
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
+
+# What the factors of a pivot selection take at most, for each pair of pivots: two matrices in double precision.
+BYTES_PER_PAIR = 16
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -86,7 +90,7 @@ def select_bases(
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
-        if _map_type(term, inputs) == "explicit":
+        if map_type(term, inputs) == "explicit":
             observer.note(f"term {term.name}: {term.kernel.type} kernel, explicit map; it needs no pivots")
             continue
         found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
@@ -110,7 +114,7 @@ def fit_terms(
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
-        if term.name not in stored and _map_type(term, inputs) == "explicit":
+        if term.name not in stored and map_type(term, inputs) == "explicit":
             fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
         residual = None
@@ -126,8 +130,11 @@ def fit_terms(
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
-def _map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for."""
+def map_type(term: TermConfig, inputs: Inputs) -> str:
+    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for.
+
+    How much memory there is must not decide it, or the result would depend on that.
+    """
     if term.map.type != "auto":
         return term.map.type
     if term.map.size is not None or term.kernel.type == "rbf":
@@ -160,10 +167,23 @@ def _shared(
 ) -> FeatureMap:
     """A map of inputs, made of distinct ones where enough of them come again; `make` takes rows and their numbers."""
     rows, group = inputs.distinct()
-    if len(rows) > (1 - WORTH_SHARING) * len(inputs):
+    if not worth_sharing(len(rows), len(inputs)):
         return make(inputs, slice(None))
     observer.note(f"term {term.name}: {len(rows):,} distinct inputs at {len(inputs):,} positions, each computed once")
     return RepeatedMap(make(inputs.take(rows), rows), group, workers)
+
+
+def worth_sharing(distinct: int, positions: int) -> bool:
+    return distinct <= (1 - WORTH_SHARING) * positions
+
+
+def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> None:
+    """Refuse what has to be in memory at once and cannot, before the work that leads to it."""
+    if needed > workers.memory.total:
+        raise ConfigError(
+            f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
+            f"{size_text(workers.memory.total)} (--memory); 'map: reduced' with fewer pivots needs less"
+        )
 
 
 def _explicit(
@@ -190,10 +210,10 @@ def _explicit(
     if reason is not None:
         raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
     entries = conjunction_count(inputs, kernel.degree)
-    gigabytes = BYTES_PER_CONJUNCTION * entries / 1e9
+    check_memory(term, f"a table of {entries:,} conjunctions", BYTES_PER_CONJUNCTION * entries, workers)
     observer.note(
         f"term {term.name}: poly kernel of degree {kernel.degree} on binary features, explicit map; going through "
-        f"{entries:,} conjunctions, {gigabytes:.1f} GB at most"
+        f"{entries:,} conjunctions"
     )
     found, phi = find_conjunctions(inputs, kernel, term.map.cut_off)
     observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
@@ -215,11 +235,14 @@ def _select(
     dtype = DTYPES[training.precision]
     kind = "full" if term.map.type == "full" else "reduced"
     if kind == "full":
+        distinct = len(inputs.distinct()[0])
+        check_memory(term, f"the kernel matrix of {distinct:,} inputs", BYTES_PER_PAIR * distinct**2, workers)
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size = term.map.size or pivot_selection.DEFAULT_SIZE
-        observer.stage("choosing pivots", min(size, len(inputs)))
+        size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+        check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
+        observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(
             term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual

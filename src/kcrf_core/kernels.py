@@ -24,6 +24,8 @@ from .errors import ConfigError, NumericError
 
 # Rows per block are chosen so that a block stays in the second-level cache.
 BLOCK_BYTES = 1 << 20
+# Where rows are to be steady, blocks are small: the last one of a request is filled up, which is work for nothing.
+STEADY_VALUES, STEADY_GROUP = 1 << 16, 64
 
 
 @dataclass(frozen=True)
@@ -84,27 +86,36 @@ def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray,
 class Pivots:
     """One side of Gram blocks, laid out for fast evaluation against many rows of the other side."""
 
-    def __init__(self, inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64):
-        self.inputs, self.kernel, self.dtype = inputs, kernel, np.dtype(dtype)
+    def __init__(
+        self,
+        inputs: Inputs,
+        kernel: Kernel,
+        dtype: np.dtype | type = np.float64,
+        steady: bool = False,  # whether a row is to have the same bits in any company
+    ):
+        self.inputs, self.kernel, self.dtype, self.steady = inputs, kernel, np.dtype(dtype), steady
         # Distances are differences of large numbers where columns are far from zero: rbf takes real columns from
         # the middle of the pivots, and double precision where attributes, which cannot be moved, are among them.
         self._middle = inputs.real.mean(axis=0) if kernel.type == "rbf" and len(inputs) else None
         self._exact = kernel.type == "rbf" and inputs.bag is not None
         inputs = self._moved(inputs)
         self.norms = inputs.squared_norms()
-        self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else self.dtype)  # [R, M]
+        # [R, M], for steady rows with columns of zeros up to a whole group
+        width = -(-len(inputs) // STEADY_GROUP) * STEADY_GROUP if steady else len(inputs)
+        self._real = np.zeros((inputs.real.shape[1], width), dtype=np.float64 if self._exact else self.dtype)
+        self._real[:, : len(inputs)] = inputs.real.T
         # Pivots know few of the values of a column: numbered among themselves they fit 16 bits, and a
         # value that no pivot has is skipped without a comparison.
         M, C = inputs.codes.shape
-        width = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
-        self._codes = np.full((C, M), -1, dtype=width)
+        small = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
+        self._codes = np.full((C, M), -1, dtype=small)
         tables: list[np.ndarray] = []
         listed, sizes, first_list = [], [], []
         for c in range(C):
             column = inputs.codes[:, c]
-            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves a pivot's code -1
+            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=small)  # the last entry serves a pivot's code -1
             values = np.unique(column[column >= 0])
-            table[values] = np.arange(len(values), dtype=width)
+            table[values] = np.arange(len(values), dtype=small)
             self._codes[c] = table[column]
             tables.append(table)
             having = np.argsort(self._codes[c], kind="stable")
@@ -114,7 +125,7 @@ class Pivots:
         self._listed = np.concatenate([*listed, []]).astype(np.int32)
         self._list_ends = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, []]))]).astype(np.int64)
         self._first_list = np.array(first_list, dtype=np.int64)
-        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=width)])
+        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=small)])
         self._first_number = np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64)
         self._bag = None if inputs.bag is None else _compressed(inputs.bag.T.tocsr())
 
@@ -125,6 +136,10 @@ class Pivots:
         return inputs if self._middle is None else replace(inputs, real=inputs.real - self._middle)
 
     def block_rows(self) -> int:
+        """Rows that are worked on at a time."""
+        if self.steady:
+            groups = STEADY_VALUES // (STEADY_GROUP * max(len(self), 1))
+            return STEADY_GROUP * min(max(groups, 1), 16)
         return max(16, BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1)))
 
     def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
@@ -146,7 +161,7 @@ class Pivots:
             target = out[part]
             block = np.empty(target.shape) if self._exact and out.dtype != np.float64 else target
             if self._real.shape[0]:
-                np.matmul(rows.real[part].astype(block.dtype, copy=False), self._real, out=block)
+                self._multiply(rows.real[part].astype(block.dtype, copy=False), step, block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
@@ -168,6 +183,19 @@ class Pivots:
             if block is not target:
                 target[:] = block
         return out
+
+    def _multiply(self, real: np.ndarray, step: int, out: np.ndarray) -> None:
+        """Inner products of real columns.
+
+        BLAS has other code for the last few rows and columns than for the others, and for small matrices: steady rows
+        are multiplied `step` at a time with whole groups of pivots, zeros standing for those that are missing.
+        """
+        if not self.steady or (len(real) == step and self._real.shape[1] == len(self)):
+            np.matmul(real, self._real, out=out)
+        else:
+            rows = np.zeros((step, real.shape[1]), dtype=real.dtype)
+            rows[: len(real)] = real
+            out[:] = np.matmul(rows, self._real)[: len(real), : len(self)]
 
 
 def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = np.float64) -> np.ndarray:

@@ -7,12 +7,13 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
     adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
     adjoint               Phi^T R from those sums and R, in double precision
 
-`explicit` holds sparse and dense columns themselves (linear kernel); `reduced` holds K_NB for pivots B with
-L L^T = K_BB and folds L into the thin side: Phi W = K_NB (L^-T W), Phi^T R = L^-1 (K_NB^T R).
+`explicit` holds sparse and dense columns themselves (linear kernel); `reduced` has K_NB for pivots B with L L^T = K_BB
+and folds L into the thin side: Phi W = K_NB (L^-T W), Phi^T R = L^-1 (K_NB^T R).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from . import _sparse
 from .dataset import Inputs
 from .errors import NumericError
+from .kernel_rows import KernelRows
 from .kernels import Kernel, Pivots
 from .parallel import Workers, ranges
 
@@ -169,7 +171,7 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
     K = Pivots(pivots, kernel).gram(pivots)
     try:
-        return cholesky(K, lower=True)
+        return cholesky(K.T, lower=True, overwrite_a=True)  # K is symmetric, and transposed it needs no copy
     except LinAlgError:
         raise NumericError(
             "the kernel matrix of the pivots is not positive definite: some of them are alike; "
@@ -177,26 +179,18 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
         ) from None
 
 
-def _gram(inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type) -> np.ndarray:
-    """K_NB, [N, M]."""
-    prepared = Pivots(pivots, kernel, dtype)
-    K = np.empty((len(inputs), len(pivots)), dtype=dtype)
-    workers.run(lambda part: prepared.gram(inputs.take(part), K[part]), ranges(len(inputs), ROWS_PER_TASK))
-    return K
-
-
 class ReducedMap:
     """K_NB against pivots B, whitened on the thin side."""
 
     def __init__(
         self,
-        K: np.ndarray,  # [N, M]
+        rows: KernelRows,  # [N, M]
         triangle: np.ndarray,  # [M, M] L
         diagonal: np.ndarray,  # [N] k(x, x)
         curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
         residual: np.ndarray | None = None,  # [N] where the selection has it already
     ):
-        self._K, self.triangle, self._diagonal, self._curve = K, triangle, diagonal, curve
+        self._rows, self.triangle, self._diagonal, self._curve = rows, triangle, diagonal, curve
         self._residual = residual
         self.size = self.dense_size = len(triangle)
 
@@ -211,15 +205,17 @@ class ReducedMap:
         dtype: np.dtype | type,
         residual: np.ndarray | None = None,
     ) -> ReducedMap:
-        K = _gram(inputs, kernel, pivots, workers, dtype)
-        return cls(K, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual)
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        made = cls(rows, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual)
+        workers.memory.spend(made, made.triangle.nbytes)
+        return made
 
     def of_inputs(
         self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
     ) -> ReducedMap:
         """The same map on other inputs, for its own kernel and pivots."""
-        K = _gram(inputs, kernel, pivots, workers, dtype)
-        return ReducedMap(K, self.triangle, kernel.diagonal(inputs), self._curve)
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         """alpha = L^-T W: scores are k(x, B) alpha."""
@@ -229,29 +225,38 @@ class ReducedMap:
         return np.ascontiguousarray(self.dual(W), dtype=dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
-        out += self._K[rows].astype(out.dtype, copy=False) @ prepared
+        for part, K in self._rows.pieces(rows):
+            out[part] += K.astype(out.dtype, copy=False) @ prepared
 
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray:
-        return self._K[rows].astype(R.dtype, copy=False).T @ R
+        summed = np.zeros((self.size, R.shape[1]), dtype=R.dtype)
+        for number, (part, K) in enumerate(self._rows.pieces(rows)):
+            product = K.astype(R.dtype, copy=False).T @ R[part]
+            summed = product if number == 0 else summed + product
+        return summed
 
     def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
         return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
 
     def leading(self, m: int) -> ReducedMap:
         """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
-        K = np.ascontiguousarray(self._K[:, :m])
-        return ReducedMap(K, self.triangle[:m, :m], self._diagonal, self._curve[: m + 1])
+        return ReducedMap(self._rows.leading(m), self.triangle[:m, :m], self._diagonal, self._curve[: m + 1])
 
     def features(self, workers: Workers) -> np.ndarray:
         """Phi itself, [N, M]."""
-        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._K.dtype)
-        out = np.empty_like(self._K)
-
-        def task(part: slice) -> None:
-            np.matmul(self._K[part], inverse, out=out[part])
-
-        workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
+        out = np.empty(self._rows.shape, dtype=self._rows.dtype)
+        for part, phi in self._features(workers):
+            out[part] = phi
         return out
+
+    def _features(self, workers: Workers) -> Iterator[tuple[slice, np.ndarray]]:
+        """Phi, some rows after others."""
+        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._rows.dtype)
+
+        def task(rows: slice) -> tuple[slice, np.ndarray]:
+            return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])
+
+        return workers.map(task, ranges(self._rows.shape[0], ROWS_PER_TASK))
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
@@ -261,15 +266,8 @@ class ReducedMap:
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
         if self._residual is None:
-            inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._K.dtype)
-            out = np.empty(len(self._K))
-
-            def task(part: slice) -> None:
-                phi = self._K[part] @ inverse
-                out[part] = self._diagonal[part] - np.square(phi, dtype=np.float64).sum(axis=1)
-
-            workers.run(task, ranges(len(self._K), ROWS_PER_TASK))
-            self._residual = np.maximum(out, 0.0)
+            squares = [np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers)]
+            self._residual = np.maximum(self._diagonal - np.concatenate([*squares, []]), 0.0)
         return self._residual
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
@@ -278,7 +276,7 @@ class ReducedMap:
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        return ReducedMap(self._K[rows], self.triangle, self._diagonal[rows], self._curve, residual)
+        return ReducedMap(self._rows.subset(rows), self.triangle, self._diagonal[rows], self._curve, residual)
 
     def used_columns(self) -> np.ndarray:
         return np.arange(self.size)

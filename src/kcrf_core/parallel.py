@@ -1,4 +1,4 @@
-"""Threads over chunks of work, with results in the order of the chunks.
+"""What a run may use: threads over chunks of work, with results in the order of the chunks, and memory.
 
 Whole sequences are grouped into chunks whose boundaries depend on the data alone; each chunk is one task
 on a Python thread with one BLAS thread inside it, and results are taken up in chunk order. So the sums,
@@ -16,6 +16,8 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from .memory import Budget
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -29,10 +31,11 @@ def available_threads() -> int:
 
 
 class Workers:
-    """A pool of threads. As a context manager it also holds BLAS to one thread per task."""
+    """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task."""
 
-    def __init__(self, threads: int | None = None):
+    def __init__(self, threads: int | None = None, memory: int | None = None):
         self.threads = threads or available_threads()
+        self.memory = Budget(memory)
         self._pool: ThreadPoolExecutor | None = None
         self._limits = None
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy
 
 from ..posterior import Evaluation, Posterior
+from .bundle import POINTS
 from .run import Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
@@ -23,12 +24,20 @@ Metric = Callable[[np.ndarray], np.ndarray]  # a guess at the inverse Hessian, t
 Evaluate = Callable[[np.ndarray], Evaluation]
 
 
+def _most_pairs(size: int) -> int:
+    return min(max(PAIR_VALUES // max(size, 1), FEWEST_PAIRS), MOST_PAIRS)
+
+
+def vectors_held(size: int) -> int:
+    """How many vectors like theta a fit holds at once: pairs, linearisations, and about ten others."""
+    return 2 * _most_pairs(size) + POINTS + 10
+
+
 class Memory:
     """Steps and the changes of the gradient along them, newest last."""
 
     def __init__(self, size: int, pairs: list[tuple[np.ndarray, np.ndarray, float]] | None = None):
-        most = min(max(PAIR_VALUES // max(size, 1), FEWEST_PAIRS), MOST_PAIRS)
-        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(pairs or [], maxlen=most)
+        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(pairs or [], maxlen=_most_pairs(size))
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         curvature = float(step @ change)

@@ -1,0 +1,89 @@
+"""`--memory` and `--dry-run`: less memory, the same bytes, and a word beforehand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+POSITIONS, PIVOTS = 30_000, 800
+TABLE = POSITIONS * PIVOTS * 4
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory):
+    """Ten real columns and three labels in 1,500 sequences."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(POSITIONS, 10)).round(3)
+    labels = (x[:, 0] * x[:, 1] > 0).astype(int) + (x[:, 2] > 1)
+    path = tmp_path_factory.mktemp("data") / "readings.conll"
+    lines = ["\t".join(map(str, [*row, label])) for row, label in zip(x.tolist(), labels.tolist(), strict=True)]
+    path.write_text("\n".join(line + "\n" * (t % 20 == 19) for t, line in enumerate(lines)) + "\n")
+    return path
+
+
+def test_less_memory_gives_the_same_bytes(tmp_path, readings):
+    peaks = []
+    for name, memory in (("ample", "2G"), ("little", str(TABLE // 4))):
+        options = f"--kernel rbf --size {PIVOTS} --sigma2 1 --tolerance 0.05 --memory {memory} --json"
+        command = [sys.executable, "-m", "kcrf_cli", "train", str(readings), "-o", str(tmp_path / name)]
+        done = subprocess.run([*command, *options.split()], capture_output=True, text=True, check=True)
+        peaks.append(json.loads(done.stdout)["peak_memory"])
+        assert ("computed again" in done.stderr) == (name == "little")
+    assert (tmp_path / "ample").read_bytes() == (tmp_path / "little").read_bytes()
+    assert peaks[1] < TABLE // 4 + 300 * 2**20
+    assert peaks[1] < peaks[0] - TABLE // 2
+
+
+@pytest.mark.parametrize("options", [["--solver", "auto"], ["--solver", "block-jacobi", "--tolerance", "0.01"]])
+def test_a_search_for_sigma2_is_the_same_in_little_memory(kcrf, tmp_path, sample_data, options):
+    """It works on samples, whose kernel values are held or not as well."""
+    for name, memory in (("ample", "2G"), ("little", "600K")):
+        arguments = ["--kernel", "rbf", "--size", 150, "--memory", memory, "-q", "-o", tmp_path / name]
+        done = kcrf("train", sample_data / "digits.conll", *arguments, *options)
+        assert done.code == 0, done.err
+    assert (tmp_path / "ample").read_bytes() == (tmp_path / "little").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["train", "select-basis"])
+def test_dry_run_estimates_and_does_nothing(kcrf, tmp_path, sample_data, command):
+    call = [command, sample_data / "digits.conll", "--kernel", "rbf", "--size", 150, "--memory", "1M", "--dry-run"]
+    done = kcrf(*call)
+    assert done.code == 0 and done.err == ""
+    assert done.text.startswith("memory: about ") and "150 pivots" in done.text
+    done = kcrf(*call, "--json", "-o", tmp_path / "out.npz")
+    found = json.loads(done.out)
+    assert found["table"] == 1797 * 150 * 4 and found["held"] < found["table"] < found["total"]
+    assert found["budget"] == 2**20
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_output_is_needed_otherwise(kcrf, sample_data):
+    done = kcrf("train", sample_data / "digits.conll")
+    assert done.code == 2 and "-o" in done.err
+
+
+@pytest.mark.parametrize("text", ["4X", "0", "-1G", "", "1e400T", "9999999999T", "many"])
+def test_sizes_that_are_none(kcrf, tmp_path, sample_data, text):
+    done = kcrf("train", sample_data / "digits.conll", "--memory", text, "-o", tmp_path / "model.npz")
+    assert done.code == 2 and "--memory" in done.err and "500M" in done.err
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "word"),
+    [
+        ("pitch_accent.conll", ["-c", "pairs.yaml", "--kernel", "poly", "--map", "explicit"], "conjunctions"),
+        ("digits.conll", ["--kernel", "rbf", "--map", "full"], "inputs"),
+        ("digits.conll", ["--kernel", "rbf", "--size", "1500"], "pivots"),
+    ],
+)
+def test_what_cannot_fit_is_refused_at_once(kcrf, tmp_path, sample_data, monkeypatch, data, options, word):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.yaml").write_text("features: [{column: c0}, {column: c1}]\n")
+    done = kcrf("train", sample_data / data, *options, "--memory", "1M", "-o", "model.npz")
+    last = done.err.splitlines()[-1]
+    assert done.code == 2 and last.startswith("kcrf: ") and word in last
+    assert not (tmp_path / "model.npz").exists()
