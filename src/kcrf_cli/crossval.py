@@ -106,6 +106,7 @@ output_options = options.group(
 @options.chain
 @options.training
 @options.threads
+@options.memory
 @options.json
 @options.quiet
 def crossval(
@@ -125,6 +126,7 @@ def crossval(
     inner_folds: int | None,
     jobs: int,
     threads: int | None,
+    memory: int | None,
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -182,7 +184,7 @@ def crossval(
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
     plan = make_plan(corpus, raw, source, settings, division)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet) as bar:
-        found, picked = run_plan(plan, jobs, threads, kept, bar.done)
+        found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
             "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
             "stratified": stratify,

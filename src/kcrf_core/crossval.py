@@ -28,6 +28,7 @@ from .evaluation import evaluate
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
+from .memory import Budget
 from .parallel import Workers, available_threads
 from .processes import Processes, TaskFailed
 from .schemes import detect_scheme
@@ -176,12 +177,12 @@ def _without_column(raw: Mapping[str, Any], config: Config, names: Sequence[str]
 # ----------------------------------------------------------------------------- one training
 
 
-def run_task(plan: Plan, task: Task, threads: int | None) -> dict[str, Any]:
+def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | None = None) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
     config = plan.config(task.setting)
     training_part, test_part = (plan.corpus.subset(part) for part in plan.parts(task))
-    with Workers(threads) as workers:
+    with Workers(threads, memory) as workers:
         encoding, dataset = fit_encoding(config, training_part)
         model, report = train(encoding, dataset, config, workers=workers)
         tagged = model.tag_corpus(test_part)
@@ -215,17 +216,18 @@ def run_plan(
     plan: Plan,
     jobs: int = 1,
     threads: int | None = None,
+    memory: int | None = None,
     journal: Journal | None = None,
     done: Callable[[Task], None] | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Results of all trainings, and for nested selection the setting chosen in each fold.
 
-    Trainings run on `jobs` processes; results do not depend on how many. Those that the journal has are taken from it,
-    and it gets the others as soon as they are there.
+    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. Those that the
+    journal has are taken from it, and it gets the others as soon as they are there.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
     with ExitStack() as stack:
-        compute = _computer(plan, jobs, threads, stack)
+        compute = _computer(plan, jobs, threads, memory, stack)
 
         def finish(tasks: Sequence[Task]) -> Found:
             keys = {} if journal is None else {task: task_key(plan, data, task) for task in tasks}
@@ -280,14 +282,14 @@ def task_count(plan: Plan) -> int:
 
 
 def _computer(
-    plan: Plan, jobs: int, threads: int | None, stack: ExitStack
+    plan: Plan, jobs: int, threads: int | None, memory: int | None, stack: ExitStack
 ) -> Callable[[Sequence[Task]], Iterator[tuple[Task, dict[str, Any]]]]:
     """What turns tasks into results, in this process or in others."""
 
     def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
         for task in tasks:
             try:
-                result = run_task(plan, task, threads)
+                result = run_task(plan, task, threads, memory)
             except (KcrfError, MemoryError) as error:
                 raise _named(plan, task, error) from None
             yield task, result
@@ -302,12 +304,13 @@ def _computer(
         return here
     # Each process has its own threads: together no more than there are cores, unless the user wants it so.
     threads = threads or max(1, available_threads() // jobs)
-    processes = stack.enter_context(Processes(jobs, _worker, plan, threads))
+    share = Budget(memory).total // jobs
+    processes = stack.enter_context(Processes(jobs, _worker, plan, threads, share))
     return elsewhere
 
 
-def _worker(plan: Plan, threads: int) -> Callable[[Task], dict[str, Any]]:
-    return partial(run_task, plan, threads=threads)
+def _worker(plan: Plan, threads: int, memory: int) -> Callable[[Task], dict[str, Any]]:
+    return partial(run_task, plan, threads=threads, memory=memory)
 
 
 def _named(plan: Plan, task: Task, error: Exception) -> Exception:
