@@ -10,6 +10,7 @@ from .crossval import Found, Plan, Task
 
 SCHEMA = 2
 MEASURES = ("accuracy", "sequence_accuracy", "f1")
+COUNTS = ("sequences", "positions", "unknown_gold")
 
 
 def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,31 +63,29 @@ def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """
     keys = list(results["grid"])
     measures = [measure for measure in MEASURES if measure in results["settings"][0]]
-    nested = "nested" in results
-    header = [*keys, "fold", *(["inner_fold"] * nested), *measures, "sequences", "positions", "unknown_gold",
-              "certified_gap", "seconds"]  # fmt: skip
+    typed = [[entry["setting"][key] for key in keys] for entry in results["settings"]]
+    nested = results.get("nested")
+    inner = [] if nested is None else ["inner_fold"]
     out: list[list[Any]] = []
+    for values, entry in zip(typed, results["settings"], strict=True):
+        firsts = [[*values, fold["fold"], *(fold[key] for key in inner)] for fold in entry["folds"]]
+        out += _lines(entry, measures, firsts, values, ["all" for _ in inner])
+    if nested is not None:
+        firsts = [[*typed[fold["chosen"]], fold["fold"], "outer"] for fold in nested["folds"]]
+        out += _lines(nested, measures, firsts, ["chosen" for _ in keys], ["outer"])
+    return [*keys, "fold", *inner, *measures, *COUNTS, "certified_gap", "seconds"], out
 
-    def add(entry: Mapping[str, Any], setting_of: Any, inner: str) -> None:
-        for fold in entry["folds"]:
-            place = [fold["fold"], *([fold.get("inner_fold", inner)] * nested)]
-            figures = [fold[measure] for measure in measures]
-            rest = [fold[key] for key in ("sequences", "positions", "unknown_gold")]
-            gap = fold["training"]["certified_gap"]
-            out.append([*setting_of(fold), *place, *figures, *rest, "" if gap is None else gap, fold["seconds"]])
-        for which in ("mean", "deviation"):
-            figures = [entry[measure][which] for measure in measures]
-            shared = setting_of(None)
-            out.append([*shared, which, *([inner] * nested), *figures, *[""] * 5])
 
-    for entry in results["settings"]:
-        add(entry, lambda fold, entry=entry: [entry["setting"][key] for key in keys], "all")
-    if nested:
-
-        def chosen(fold: Mapping[str, Any] | None) -> list[Any]:
-            if fold is None:
-                return ["chosen"] * len(keys)
-            return [results["settings"][fold["chosen"]]["setting"][key] for key in keys]
-
-        add(results["nested"], chosen, "outer")
-    return header, out
+def _lines(
+    entry: Mapping[str, Any], measures: Sequence[str], firsts: list[list[Any]], values: list[Any], inner: list[str]
+) -> list[list[Any]]:
+    """A line for each fold, which begins as `firsts` says, one for the mean and one for the deviation."""
+    out = []
+    for first, fold in zip(firsts, entry["folds"], strict=True):
+        gap = fold["training"]["certified_gap"]
+        figures = [fold[key] for key in (*measures, *COUNTS)]
+        out.append([*first, *figures, "" if gap is None else gap, fold["seconds"]])
+    for which in ("mean", "deviation"):
+        figures = [entry[measure][which] for measure in measures]
+        out.append([*values, which, *inner, *figures, *[""] * (len(COUNTS) + 2)])
+    return out
