@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -217,8 +218,6 @@ def _check_files(
     journal: str | None,
 ) -> None:
     """Refuse outputs that cannot be written, that are inputs, or that are one another."""
-    import os
-
     from .files import check_writable
 
     written = [path for path in (output, tsv, plot, journal) if path not in (None, "-")]
@@ -248,7 +247,8 @@ def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> I
 
     from .files import check_writable, say
 
-    if journal is None and output in (None, "-"):
+    stream = output in (None, "-") or (os.path.exists(output) and not os.path.isfile(output))  # a device or a pipe
+    if journal is None and stream:
         yield None
         return
     path = f"{output}.journal" if journal is None else journal

@@ -214,6 +214,12 @@ def test_threads_and_jobs_do_not_change_results(kcrf, small, tmp_path):
     assert all(results == found[0] for results in found)
 
 
+@POSIX
+def test_devices_have_no_journal_beside_them(kcrf, small):
+    assert kcrf("crossval", small, *QUICK, "-o", os.devnull).code == 0
+    assert not os.path.exists(f"{os.devnull}.journal")
+
+
 def test_data_from_a_pipe(kcrf, small, tmp_path):
     options = (*QUICK, "--jobs", "2", "-o")
     assert kcrf("crossval", small, *options, tmp_path / "a.json").code == 0
