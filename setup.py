@@ -29,6 +29,7 @@ MODULES = (
     "_chain",
     "_conjunctions",
     "_kernels",
+    "_pictures",
     "_second_order",
     "_second_order_tangent",
     "_sparse",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,6 +62,18 @@ def inner(inputs, i, others, j):
 
 def gram(kernel, inputs, others):
     """Kernel values by the formulas of the documentation."""
+    if kernel.type == "cosine":
+        K = gram(kernel.kernel, inputs, others)
+        lengths = [np.sqrt(np.diagonal(gram(kernel.kernel, side, side))) for side in (inputs, others)]
+        outer = np.outer(*lengths)
+        return np.where(outer > 0, K / np.where(outer > 0, outer, 1), 0)
+    if kernel.type in ("sum", "product"):
+        values = [gram(part.kernel, inputs.columns(part.group), others.columns(part.group)) for part in kernel.parts]
+        if kernel.type == "sum":
+            return sum(weight * K for weight, K in zip(kernel.weights, values, strict=True))
+        return kernel.scale * np.prod(values, axis=0)
+    if kernel.type == "image":
+        inputs, others = (replace(side, real=neighbourhoods(kernel.picture, side.real)) for side in (inputs, others))
     K = np.empty((len(inputs), len(others)))
     for i in range(len(inputs)):
         for j in range(len(others)):
@@ -73,6 +86,38 @@ def gram(kernel, inputs, others):
                 distance = inner(inputs, i, inputs, i) + inner(others, j, others, j) - 2 * dot
                 K[i, j] = np.exp(-kernel.gamma * distance)
     return K
+
+
+def neighbourhoods(picture, pixels):
+    """Products of pixels in reach, pooled around the points of the grid, and their roots."""
+    H, W = picture.shape
+    spacing = max(1, round(1.5 * picture.blur))
+
+    def points(length):
+        count = -(-(length - 1) // spacing) + 1
+        return [(length - 1) / 2 + spacing * (i - (count - 1) / 2) for i in range(count)]
+
+    def weight(distance):
+        return np.exp(-(distance**2) / (2 * picture.blur**2)) if abs(distance) <= 4 * picture.blur else 0.0
+
+    out = []
+    for x in pixels.reshape(len(pixels), H, W):
+        row = []
+        for dy in range(picture.reach + 1):
+            for dx in range(-picture.reach, picture.reach + 1):
+                if dy == 0 and dx < 0:
+                    continue
+                for a in points(H):
+                    for b in points(W):
+                        total = 0.0
+                        for h in range(H):
+                            for w in range(W):
+                                inside = 0 <= h + dy < H and 0 <= w + dx < W
+                                other = 1.0 if (dy, dx) == (0, 0) else x[h + dy, w + dx] if inside else 0.0
+                                total += weight(h - a) * weight(w - b) * x[h, w] * other
+                        row.append(np.sign(total) * np.sqrt(abs(total)))
+        out.append(row)
+    return np.array(out)
 
 
 def one_hot(inputs):

@@ -1,4 +1,4 @@
-"""A Markdown table of the runs named by their paths without suffixes: `collect.py build/small-1 ...`."""
+"""A Markdown table of the runs named by their paths without suffixes: `collect.py build/small-rbf-1 ...`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-HEADER = ("protocol", "order", "letter error %", "word error %", "P", "certified gap", "passes", "seconds")
+HEADER = ("protocol", "kernel", "order", "letter error %", "word error %", "P", "certified gap", "passes", "seconds")
 
 
 def row(run: str) -> tuple[str, ...]:
     scores, training = (json.loads(Path(f"{run}.{part}.json").read_text()) for part in ("scores", "training"))
-    protocol, order = Path(run).name.rsplit("-", 1)
+    protocol, kernel, order = Path(run).name.split("-")
     return (
         protocol,
+        kernel,
         order,
         f"{100 * (1 - scores['accuracy']):.2f}",
         f"{100 * (1 - scores['sequence_accuracy']):.2f}",

@@ -1,9 +1,12 @@
-"""Split the OCR words into training and test parts: `split.py WORDS FOLDS small|large|words TRAIN TEST`.
+"""Split the OCR words into training and test parts: `split.py WORDS FOLDS PROTOCOL TRAIN TEST`.
 
     small   train on fold 0, test on folds 1-9
     large   train on folds 1-9, test on fold 0
     words   by word: a fifth of the distinct words is for the test alone, chosen by a fixed seed, so that no test word
             was seen in training
+    tune_small, tune_large
+            parts of the training data of small and large, to choose prior variances by: a third of fold 0, by a fixed
+            seed, is for the test; folds 1-4 are to train on and fold 5 to test on
 
 The first two are the protocols of the literature. There are only 55 distinct words, all of them in every fold: what a
 second-order chain learns there is largely the lexicon. The third shows how much.
@@ -26,6 +29,17 @@ def main(words_path: str, folds_path: str, protocol: str, train_path: str, test_
         held_out = set(random.Random(SEED).sample(distinct, round(TEST_SHARE * len(distinct))))
         for_test = [word in held_out for word in spelled]
         print(f"test words: {' '.join(sorted(held_out))}", file=sys.stderr)
+    elif protocol == "tune_small":
+        folds = [int(line) for line in Path(folds_path).read_text().split()]
+        own = [number for number, fold in enumerate(folds) if fold == 0]
+        held = set(random.Random(SEED).sample(own, len(own) // 3))
+        sequences = [sequences[number] for number in own]
+        for_test = [number in held for number in own]
+    elif protocol == "tune_large":
+        folds = [int(line) for line in Path(folds_path).read_text().split()]
+        own = [number for number, fold in enumerate(folds) if 1 <= fold <= 5]
+        sequences = [sequences[number] for number in own]
+        for_test = [folds[number] == 5 for number in own]
     else:
         folds = [int(line) for line in Path(folds_path).read_text().split()]
         for_test = [(fold == 0) == (protocol == "large") for fold in folds]

@@ -18,7 +18,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
-KERNEL_OPTIONS = ("kernel", "degree", "gamma", "coef0", "map", "size", "select", "residual", "cut_off")
+KERNEL_OPTIONS = (
+    *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur"),
+    *("map", "size", "select", "residual", "cut_off"),
+)
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
@@ -85,6 +88,20 @@ class Window(click.ParamType):
             self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
 
 
+class Shape(click.ParamType):
+    """Rows and columns of a picture, such as 16x8."""
+
+    name = "rxc"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from kcrf_core.config_values import shape
+
+        try:
+            return list(shape(value))
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
 data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 
 output = click.option(
@@ -129,15 +146,40 @@ encoding = group(
 
 kernel = group(
     click.option(
-        "--kernel", type=click.Choice(["linear", "poly", "rbf"]), help="Kernel on the inputs. Default: linear."
+        "--kernel",
+        type=click.Choice(["linear", "poly", "rbf", "image"]),
+        help="Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
     ),
     click.option("--degree", type=click.IntRange(1, 10), metavar="D", help="Degree of poly. Default: 2."),
     click.option(
         "--gamma",
         type=AutoNumber(),
-        help="Scale of poly and rbf. Default: auto, 1/mean |x|^2 for poly, 1/median |x-x'|^2 for rbf.",
+        help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
     ),
     click.option("--coef0", type=click.FloatRange(min=0), metavar="C", help="Constant of poly. Default: 1."),
+    click.option(
+        "--cosine",
+        is_flag=True,
+        default=None,
+        help="Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
+    ),
+    click.option(
+        "--shape",
+        type=Shape(),
+        help="Rows and columns of pixels that the real columns are, row by row, as 16x8 (image). Default: none.",
+    ),
+    click.option(
+        "--reach",
+        type=click.IntRange(0, 8),
+        metavar="P",
+        help="How far apart the two pixels of a product may stand, in pixels (image). Default: 2.",
+    ),
+    click.option(
+        "--blur",
+        type=click.FloatRange(min=0, min_open=True, max=100),
+        metavar="S",
+        help="Standard deviation, in pixels, of the pools that products are summed in (image). Default: 1.5.",
+    ),
     click.option(
         "--map",
         type=click.Choice(["auto", "explicit", "reduced", "full"]),
@@ -178,7 +220,7 @@ training = group(
     click.option(
         "--sigma2",
         type=AutoNumber(),
-        help="Prior variance of weights, for poly and rbf that of scores. "
+        help="Prior variance of weights, for kernels other than linear that of scores. "
         "Default: auto, chosen per term on held-out sequences.",
     ),
     click.option(

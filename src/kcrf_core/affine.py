@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from .dataset import Inputs
-from .kernels import PolynomialKernel
+from .kernel_values import PolynomialKernel
 from .maps import ExplicitMap, sparse_block
 
 

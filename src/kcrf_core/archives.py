@@ -17,7 +17,8 @@ from .config_reader import parse_config
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
-from .kernels import Kernel, kernel_to_dict
+from .kernel_storage import kernel_to_dict
+from .kernel_values import Kernel
 from .model import empty_inputs, pack_pivots, term_entry, unpack_kernel, unpack_pivots
 from .storage import Contents, pack_sparse, read_container, write_container
 
@@ -32,7 +33,7 @@ def digest(dataset: Dataset) -> str:
         arrays += pack_sparse(dataset.bag, "bag").values()
     for array in arrays:
         total.update(repr((array.dtype.str, array.shape)).encode())
-        total.update(np.ascontiguousarray(array).tobytes())
+        total.update(np.ascontiguousarray(array))  # as bytes, without a copy of them
     return total.hexdigest()
 
 
@@ -140,8 +141,9 @@ def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
     for number, entry in enumerate(contents.get("terms", list)):
         at = f"term{number}"
         name, features = term_entry(contents, encoding, entry, at)
-        kernel = unpack_kernel(contents, entry, at)
-        pivots, lines = unpack_pivots(contents, empty_inputs(encoding, features), at)
+        like = empty_inputs(encoding, features)
+        kernel = unpack_kernel(contents, entry, like, at)
+        pivots, lines = unpack_pivots(contents, like, at)
         curve = contents.array(f"{at}.curve", "float64", 1)
         if len(curve) != len(lines) + 1:
             raise contents.error(f"'{at}.curve' does not fit its pivots")

@@ -25,7 +25,8 @@ from scipy.linalg import lapack
 from .dataset import Inputs
 from .errors import ConfigError, NumericError
 from .factorisation import FLOORS, Basis, Factorisation
-from .kernels import Kernel, gram
+from .kernel_values import Kernel
+from .kernels import gram
 from .parallel import Workers, ranges
 
 DEFAULT_SIZE = 1000

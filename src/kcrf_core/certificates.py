@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from .dataset import Inputs
-from .kernels import Kernel, Pivots
+from .kernel_values import Kernel
+from .kernels import Pivots
 from .maps import FeatureMap
 from .parallel import Workers, ranges
 

@@ -16,7 +16,10 @@ from .errors import ConfigError
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
-KERNELS = ("linear", "poly", "rbf")
+PLAIN_KERNELS = ("linear", "poly", "rbf", "image")
+COMPOSITE_KERNELS = ("sum", "product")
+KERNELS = PLAIN_KERNELS + COMPOSITE_KERNELS
+EXPLICIT_KERNELS = ("linear", "poly")  # those that an explicit map may hold
 MAPS = ("auto", "explicit", "reduced", "full")
 SELECTIONS = ("random", "greedy", "uniform", "kmeans")
 TERMS = ("node", "edge-x", "edge", "edge2")
@@ -28,6 +31,10 @@ SCALES = ("auto", "standard", "none")
 
 AUTO = "auto"
 WIDEST_WINDOW = 100
+LARGEST_SIDE = 10_000  # of a picture, in pixels
+LARGEST_REACH = 8  # of the pixels of a product
+LARGEST_BLUR = 100.0  # in pixels
+DEEPEST_KERNEL = 4  # sums of products of ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,19 @@ class KernelConfig:
     degree: int = 2
     gamma: float | None = None  # None: by the automatic scales
     coef0: float = 1.0
+    cosine: bool = False  # divided by the roots of its diagonal
+    shape: tuple[int, int] | None = None  # of an image: rows and columns of pixels
+    reach: int = 2  # of an image: how far apart the pixels of a product stand
+    blur: float = 1.5  # of an image: over how many pixels products are pooled
+    parts: tuple[KernelConfig, ...] = ()  # of a sum or product
+    features: tuple[str, ...] = ("*",)  # of a part: those that it looks at, among those of what it is part of
+    weight: float = 1.0  # of a part of a sum
+
+    @property
+    def title(self) -> str:
+        """What to call it in messages."""
+        name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
+        return f"cosine {name}" if self.cosine else name
 
 
 @dataclass(frozen=True)
@@ -163,14 +183,38 @@ def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
     if term.type in MAPPED_TERMS:
         out["features"] = list(term.features)
-        kernel: dict[str, Any] = {"type": term.kernel.type}
-        if term.kernel.type == "poly":
-            kernel["degree"] = term.kernel.degree
-            kernel["coef0"] = term.kernel.coef0
-        if term.kernel.type in ("poly", "rbf") and term.kernel.gamma is not None:
-            kernel["gamma"] = term.kernel.gamma
-        out["kernel"] = kernel
+        out["kernel"] = kernel_dict(term.kernel)
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     if term.sigma2 is not None:
         out["sigma2"] = term.sigma2
+    return out
+
+
+# Keys of a kernel that not every type has.
+KERNEL_KEYS = {
+    "degree": ("poly",),
+    "coef0": ("poly",),
+    "gamma": ("poly", "rbf", "image"),
+    "shape": ("image",),
+    "reach": ("image",),
+    "blur": ("image",),
+    "parts": COMPOSITE_KERNELS,
+}
+
+
+def kernel_dict(kernel: KernelConfig, within: str | None = None) -> dict[str, Any]:
+    """Of a term, or of a part of the composite kernel of the type `within`."""
+    out: dict[str, Any] = {"type": kernel.type}
+    for key, types in KERNEL_KEYS.items():
+        value = getattr(kernel, key)
+        if kernel.type in types and value is not None:
+            out[key] = list(value) if isinstance(value, tuple) else value
+    if kernel.parts:
+        out["parts"] = [kernel_dict(part, kernel.type) for part in kernel.parts]
+    if kernel.cosine:
+        out["cosine"] = True
+    if within is not None:
+        out["features"] = list(kernel.features)
+    if within == "sum":
+        out["weight"] = kernel.weight
     return out

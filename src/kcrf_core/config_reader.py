@@ -8,6 +8,7 @@ it. Unknown keys are errors with a suggestion, at the line where they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -15,7 +16,13 @@ import yaml
 from . import config_values as values
 from .config import (
     AUTO,
+    COMPOSITE_KERNELS,
+    DEEPEST_KERNEL,
+    EXPLICIT_KERNELS,
+    KERNEL_KEYS,
     KERNELS,
+    LARGEST_BLUR,
+    LARGEST_REACH,
     MAPPED_TERMS,
     MAPS,
     NUMBER_TRANSFORMS,
@@ -274,25 +281,45 @@ def _parse_term(section: _Section) -> TermConfig:
         return TermConfig(name, kind, (), sigma2=sigma2)
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
-    if map_config.type == "explicit" and kernel.type not in ("linear", "poly"):
+    if map_config.type == "explicit" and kernel.type not in EXPLICIT_KERNELS:
         raise section.error("map", f"map 'explicit' is for linear and poly; '{kernel.type}' takes 'reduced'")
     return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
 
 
-def _parse_kernel(section: _Section) -> KernelConfig:
-    kind = section.get("type", values.choice(*KERNELS), "linear")
-    degree = section.get("degree", values.integer(1, 10))
-    gamma = section.get("gamma", values.automatic(values.positive))
-    coef0 = section.get("coef0", values.not_negative)
+def _parse_kernel(section: _Section, within: str | None = None, depth: int = 1) -> KernelConfig:
+    """The kernel of a term, or a part of the composite kernel of the type `within`."""
+    default = KernelConfig()
+    kind = section.get("type", values.choice(*KERNELS), default.type)
+    kernel = KernelConfig(
+        kind,
+        section.get("degree", values.integer(1, 10), default.degree),
+        section.get("gamma", values.automatic(values.positive), default.gamma),
+        section.get("coef0", values.not_negative, default.coef0),
+        section.get("cosine", values.boolean, default.cosine),
+        section.get("shape", values.shape, default.shape),
+        section.get("reach", values.integer(0, LARGEST_REACH), default.reach),
+        section.get("blur", values.up_to(LARGEST_BLUR), default.blur),
+        features=section.get("features", values.names, default.features) if within is not None else default.features,
+        weight=section.get("weight", values.positive, default.weight) if within == "sum" else default.weight,
+    )
+    parts = section.entries("parts", f"{section.what}: part")
+    if within is None and section.raw.get("features") is not None:
+        raise section.error("features", "'features' are those of the term; a kernel names them only in its parts")
+    if within != "sum" and section.raw.get("weight") is not None:
+        raise section.error("weight", "'weight' is for the parts of a sum")
     section.finish()
-    belongs = {"degree": ("poly",), "coef0": ("poly",), "gamma": ("poly", "rbf")}
-    for key, kinds in belongs.items():
+    for key, kinds in KERNEL_KEYS.items():
         if section.raw.get(key) is not None and kind not in kinds:
             raise section.error(key, f"'{key}' does not belong to the kernel '{kind}'")
-    default = KernelConfig()
-    return KernelConfig(
-        kind, default.degree if degree is None else degree, gamma, default.coef0 if coef0 is None else coef0
-    )
+    if kind == "image" and kernel.shape is None:
+        raise section.error("type", "the kernel 'image' needs the 'shape' of the picture, such as 16x8")
+    if kind not in COMPOSITE_KERNELS:
+        return kernel
+    if parts is None or len(parts) < 2:
+        raise section.error("parts", f"the kernel '{kind}' needs at least two 'parts'")
+    if depth == DEEPEST_KERNEL:
+        raise section.error("parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
+    return replace(kernel, parts=tuple(_parse_kernel(part, kind, depth + 1) for part in parts))
 
 
 def _parse_map(section: _Section) -> MapConfig:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .config import AUTO, WIDEST_WINDOW, suggestion
+from .config import AUTO, LARGEST_SIDE, WIDEST_WINDOW, suggestion
 from .errors import ConfigError
 
 
@@ -54,6 +54,16 @@ def positive(value: Any) -> float:
     return number
 
 
+def up_to(most: float) -> Callable[[Any], float]:
+    def convert(value: Any) -> float:
+        number = positive(value)
+        if number > most:
+            raise ConfigError(f"must be at most {most:g}, not {value}")
+        return number
+
+    return convert
+
+
 def not_negative(value: Any) -> float:
     number = finite(value)
     if number < 0:
@@ -85,6 +95,15 @@ def boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"must be true or false, not {kind(value)}")
     return value
+
+
+def shape(value: Any) -> tuple[int, int]:
+    """`[16, 8]` or `16x8`."""
+    sides = value.lower().split("x") if isinstance(value, str) else value
+    if not isinstance(sides, (list, tuple)) or len(sides) != 2:
+        raise ConfigError(f"must be rows and columns such as [16, 8] or 16x8, not {kind(value)}")
+    rows, columns = (integer(1, LARGEST_SIDE)(side) for side in sides)
+    return rows, columns
 
 
 def automatic(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -22,7 +22,7 @@ import scipy.sparse
 from . import _conjunctions
 from .dataset import Inputs
 from .errors import ConfigError
-from .kernels import PolynomialKernel
+from .kernel_values import PolynomialKernel
 from .maps import sparse_block
 
 LARGEST_DEGREE = 3

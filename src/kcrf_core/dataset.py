@@ -18,16 +18,38 @@ from .corpus import sequence_rows
 NOTHING = -1  # a code that equals no other: a value too rare to be kept
 UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
 
+ROWS_AT_ONCE = 4096  # where a copy of all would take memory for nothing
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some of the columns of inputs, by number."""
+
+    codes: tuple[int, ...] = ()
+    real: tuple[int, ...] = ()
+    bag: bool = False
+
+    def __or__(self, other: Group) -> Group:
+        return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
+
+    def fits(self, inputs: Inputs) -> bool:
+        """Whether the inputs have these columns, and each is named once."""
+        sides = ((self.codes, inputs.codes.shape[1]), (self.real, inputs.real.shape[1]))
+        if any(len(set(columns)) < len(columns) for columns, _ in sides):
+            return False
+        in_range = all(0 <= column < count for columns, count in sides for column in columns)
+        return in_range and not (self.bag and inputs.bag is None)
+
 
 @dataclass(frozen=True)
 class Inputs:
     """The x-part of N cliques of one term: rows whose inner product the kernels are made of."""
 
-    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value
+    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value, UNSEEN where a strange one
     sizes: np.ndarray  # [C] int64, codes of column c are below sizes[c]
     real: np.ndarray  # [N, R] float64
     bag: scipy.sparse.csr_array | None  # [N, A] float64, or None
-    unseen: np.ndarray  # [N] float64, squared length of what training never saw
+    unseen: np.ndarray  # [N] float64, squared length of attributes that training never saw
 
     def __len__(self) -> int:
         return len(self.unseen)
@@ -43,11 +65,22 @@ class Inputs:
 
     def seen(self) -> Inputs:
         """The same without what training never saw: a kernel is fitted to what has values."""
-        return replace(self, unseen=np.zeros(len(self)))
+        return replace(self, codes=np.maximum(self.codes, NOTHING), unseen=np.zeros(len(self)))
+
+    def columns(self, group: Group) -> Inputs:
+        """The same rows with some of the columns."""
+        codes, real = list(group.codes), list(group.real)
+        return Inputs(
+            self.codes[:, codes],
+            self.sizes[codes],
+            np.ascontiguousarray(self.real[:, real]),
+            self.bag if group.bag else None,
+            self.unseen if group.bag else np.zeros(len(self)),
+        )
 
     def squared_norms(self) -> np.ndarray:
         """<x, x> of each row, [N] float64."""
-        norms = self.unseen + (self.codes >= 0).sum(axis=1)
+        norms = self.unseen + (self.codes != NOTHING).sum(axis=1)
         norms += np.einsum("nr,nr->n", self.real, self.real)
         if self.bag is not None:
             norms += self.bag.multiply(self.bag).sum(axis=1)
@@ -55,19 +88,27 @@ class Inputs:
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
-        keys = [self.codes.astype(np.float64), self.real]
-        if self.bag is not None:
-            keys.append(_row_numbers(self.bag)[:, None])
-        rows = np.ascontiguousarray(np.hstack(keys)) + 0.0  # minus zero equals zero
-        if rows.shape[1] == 0:
-            return np.zeros(min(1, len(self)), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
+        numbers = None if self.bag is None else _row_numbers(self.bag)
+
+        def bits(rows: slice | np.ndarray) -> np.ndarray:
+            """Rows as whole numbers that are equal where they are, [n, columns]."""
+            parts = [self.codes[rows], self.real[rows]] + ([] if numbers is None else [numbers[rows, None]])
+            return (np.hstack(parts).astype(np.float64) + 0.0).view(np.uint64)  # minus zero equals zero
+
+        N, width = len(self), bits(slice(0, 0)).shape[1]
+        if width == 0:
+            return np.zeros(min(1, N), dtype=np.int64), np.zeros(N, dtype=np.int64)
         # By a hash of their bits, which sorts far faster than rows do; rows that share one by chance show below.
-        multipliers = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], dtype=np.uint64) * 2 + 1
-        bits = rows.view(np.uint64)
-        hashes = ((bits ^ (bits >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
+        multipliers = np.random.default_rng(0).integers(1, 2**63, width, dtype=np.uint64) * 2 + 1
+        hashes = np.empty(N, dtype=np.uint64)
+        blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, N, ROWS_AT_ONCE)]
+        for rows in blocks:
+            part = bits(rows)
+            hashes[rows] = ((part ^ (part >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
         _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-        if not np.array_equal(rows, rows[first][group.ravel()]):
-            packed = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        group = group.ravel()
+        if not all(np.array_equal(bits(rows), bits(first[group[rows]])) for rows in blocks):
+            packed = bits(slice(None)).view(np.dtype((np.void, 8 * width))).ravel()
             _, first, group = np.unique(packed, return_index=True, return_inverse=True)
         # In the order in which they first occur.
         order = np.argsort(first)

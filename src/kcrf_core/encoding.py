@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from .columns import Columns
 from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
 from .corpus import AttributeRows, Corpus
-from .dataset import NOTHING, UNSEEN, Dataset, Inputs
+from .dataset import NOTHING, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
@@ -106,34 +108,38 @@ class Encoding:
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
         """The blocks of the named features."""
-        code_columns: list[int] = []
-        real_columns: list[int] = []
-        sizes: list[int] = []
-        with_bag = False
+        every = Inputs(dataset.codes, self._field_sizes(), dataset.real, dataset.bag, dataset.bag_unseen)
+        return every.columns(reduce(or_, self._groups(self.names, names).values(), Group()))
+
+    def groups(self, names: Sequence[str]) -> dict[str, Group]:
+        """Where each of the named features stands in the inputs of all of them."""
+        return self._groups(names, names)
+
+    def _groups(self, among: Sequence[str], names: Sequence[str]) -> dict[str, Group]:
+        """Columns of the features `names`, counted over the features `among`."""
+        out: dict[str, Group] = {}
         next_code = next_real = 0
         for feature in self.features:
-            wanted = feature.config.name in names
+            name = feature.config.name
+            if name not in among:
+                continue
             if isinstance(feature, RealFeature):
                 count = len(feature.mean) * len(feature.config.window)
-                real_columns.extend(range(next_real, next_real + count) if wanted else ())
-                next_real += count
+                group = Group(real=tuple(range(next_real, next_real + count)))
             elif isinstance(feature, AttributeFeature):
-                with_bag |= wanted
+                group = Group(bag=True)
             else:
-                count = len(feature.field_sizes)
-                if wanted:
-                    code_columns.extend(range(next_code, next_code + count))
-                    sizes.extend(feature.field_sizes)
-                next_code += count
-        codes = dataset.codes[:, code_columns]
-        unseen = (codes == UNSEEN).sum(axis=1).astype(np.float64)
-        return Inputs(
-            codes=np.maximum(codes, NOTHING),
-            sizes=np.array(sizes, dtype=np.int64),
-            real=np.ascontiguousarray(dataset.real[:, real_columns]),
-            bag=dataset.bag if with_bag else None,
-            unseen=unseen + dataset.bag_unseen if with_bag else unseen,
-        )
+                group = Group(codes=tuple(range(next_code, next_code + len(feature.field_sizes))))
+            next_code += len(group.codes)
+            next_real += len(group.real)
+            if name in names:
+                out[name] = group
+        return out
+
+    def _field_sizes(self) -> np.ndarray:
+        """Distinct codes of every categorical field, [C] int64."""
+        discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
+        return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
 
     def remarks(self, dataset: Dataset) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""

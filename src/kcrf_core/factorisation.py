@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from .dataset import Inputs
-from .kernels import Kernel, Pivots, gram
+from .kernel_values import Kernel
+from .kernels import Pivots, gram
 from .parallel import Workers, ranges
 
 ROWS_PER_TASK = 2048

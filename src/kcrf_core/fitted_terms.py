@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse
 
 from . import basis as pivot_selection
 from . import certificates
 from .affine import Affine
 from .archives import StoredBasis, TermBasis
-from .config import Config, TermConfig
+from .config import EXPLICIT_KERNELS, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
-from .kernels import fit_kernel
-from .maps import ExplicitMap, FeatureMap, ReducedMap
+from .kernel_fitting import fit_kernel
+from .kernel_values import inverse_roots
+from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
 from .memory import size_text
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
@@ -62,22 +64,24 @@ class FittedTerm:
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         """The same map on other data."""
         if self.conjunctions is not None:
-            return ExplicitMap(self.conjunctions.rows(inputs), np.zeros((len(inputs), 0)), dtype)
+            return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
         if self.affine is not None:
             return self.affine.map_of(inputs, dtype)
         if self.basis is None:
-            return ExplicitMap.of(inputs, dtype)
+            return _linear_map(self.config, inputs, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
 
     def to_model(self, weights: np.ndarray) -> Term:
         """With its weights [D, columns], as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
         if self.conjunctions is not None:
-            return ConjunctionTerm(*about, self.conjunctions, weights / self.conjunctions.norms[:, None])
+            weights = weights / self.conjunctions.norms[:, None]
+            return ConjunctionTerm(*about, self.conjunctions, weights, self.config.kernel.cosine)
         if self.affine is not None:
-            return AffineTerm(*about, *map(np.ascontiguousarray, self.affine.weights(weights)))
+            inner, bias = map(np.ascontiguousarray, self.affine.weights(weights))
+            return AffineTerm(*about, inner, bias=bias)
         if self.basis is None:
-            return ExplicitTerm(*about, np.ascontiguousarray(weights))
+            return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
 
@@ -91,9 +95,9 @@ def select_bases(
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
         if map_type(term, inputs) == "explicit":
-            observer.note(f"term {term.name}: {term.kernel.type} kernel, explicit map; it needs no pivots")
+            observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
             continue
-        found.append(_select(term, features, inputs, dataset, config, workers, observer)[0])
+        found.append(_select(term, encoding, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
     return StoredBasis(encoding, config, tuple(found))
@@ -121,10 +125,10 @@ def fit_terms(
         if term.name in stored:
             chosen = stored[term.name]
             observer.note(
-                f"term {term.name}: {chosen.kernel.type} kernel, {len(chosen.pivots):,} pivots of the basis file"
+                f"term {term.name}: {term.kernel.title} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )
         else:
-            chosen, residual = _select(term, features, inputs, dataset, config, workers, observer)
+            chosen, residual = _select(term, encoding, features, inputs, dataset, config, workers, observer)
         make = partial(_reduced, chosen, residual, workers, dtype)
         fitted.append(FittedTerm(term, features, _shared(term, inputs, make, workers, observer), chosen))
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
@@ -137,7 +141,7 @@ def map_type(term: TermConfig, inputs: Inputs) -> str:
     """
     if term.map.type != "auto":
         return term.map.type
-    if term.map.size is not None or term.kernel.type == "rbf":
+    if term.map.size is not None or term.kernel.type not in EXPLICIT_KERNELS:
         return "reduced"
     if term.kernel.type == "linear":
         return "explicit"
@@ -197,12 +201,12 @@ def _explicit(
     """The linear kernel's own features, these with a constant for poly of degree 1, or conjunctions."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
-        explicit = _shared(term, inputs, lambda rows, _: ExplicitMap.of(rows, dtype), workers, observer)
-        observer.note(f"term {term.name}: linear kernel, explicit map, {explicit.size:,} features")
+        explicit = _shared(term, inputs, lambda rows, _: _linear_map(term, rows, dtype), workers, observer)
+        observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {explicit.size:,} features")
         return FittedTerm(term, features, explicit)
-    kernel = fit_kernel(term.kernel, inputs, config.training.seed)
+    kernel = fit_kernel(replace(term.kernel, cosine=False), inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
-    if reason is not None and kernel.degree == 1:
+    if reason is not None and kernel.degree == 1 and not term.kernel.cosine:
         affine = Affine.of(kernel)
         explicit = _shared(term, inputs, lambda rows, _: affine.map_of(rows, dtype), workers, observer)
         observer.note(f"term {term.name}: poly kernel of degree 1, explicit map, {explicit.size:,} features")
@@ -212,16 +216,33 @@ def _explicit(
     entries = conjunction_count(inputs, kernel.degree)
     check_memory(term, f"a table of {entries:,} conjunctions", BYTES_PER_CONJUNCTION * entries, workers)
     observer.note(
-        f"term {term.name}: poly kernel of degree {kernel.degree} on binary features, explicit map; going through "
-        f"{entries:,} conjunctions"
+        f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
+        f"going through {entries:,} conjunctions"
     )
     found, phi = find_conjunctions(inputs, kernel, term.map.cut_off)
     observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
-    return FittedTerm(term, features, ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype), conjunctions=found)
+    return FittedTerm(term, features, _conjunction_map(term, found, phi, inputs, dtype), conjunctions=found)
+
+
+def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMap:
+    if not term.kernel.cosine:
+        return ExplicitMap.of(inputs, dtype)
+    scales = inverse_roots(inputs.squared_norms())
+    return ExplicitMap(scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None], dtype)
+
+
+def _conjunction_map(
+    term: TermConfig, found: Conjunctions, phi: scipy.sparse.csr_array, inputs: Inputs, dtype: np.dtype
+) -> ExplicitMap:
+    """Phi [N, D] of conjunctions, with rows of length one where the kernel is a cosine."""
+    if term.kernel.cosine:
+        phi = scaled_rows(phi, inverse_roots(found.kernel.diagonal(inputs)))
+    return ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype)
 
 
 def _select(
     term: TermConfig,
+    encoding: Encoding,
     features: tuple[str, ...],
     inputs: Inputs,
     dataset: Dataset,
@@ -231,7 +252,7 @@ def _select(
 ) -> tuple[TermBasis, np.ndarray]:
     """Pivots of one term, and the residual of every training position."""
     training = config.training
-    kernel = fit_kernel(term.kernel, inputs, training.seed)
+    kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
     dtype = DTYPES[training.precision]
     kind = "full" if term.map.type == "full" else "reduced"
     if kind == "full":
@@ -249,7 +270,7 @@ def _select(
         )
         how = term.map.select
     observer.note(
-        f"term {term.name}: {term.kernel.type} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
+        f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
     pivots = inputs.take(chosen.rows)

@@ -133,7 +133,8 @@ def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, items
 def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int) -> TermFootprint:
     features = int(inputs.sizes.sum()) + (0 if inputs.bag is None else inputs.bag.shape[1])
     entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
-    affine = term.kernel.type == "poly" and term.kernel.degree == 1 and why_not(inputs, 1) is not None
+    affine = term.kernel.type == "poly" and term.kernel.degree == 1 and not term.kernel.cosine
+    affine = affine and why_not(inputs, 1) is not None
     if term.kernel.type == "poly" and not affine:
         count = conjunction_count(inputs, term.kernel.degree)
         what = f"at most {count:,} conjunctions"

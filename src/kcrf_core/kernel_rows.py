@@ -1,7 +1,7 @@
 """K_NB, the kernel values of N positions with M pivots: held as far as memory allows, else computed again.
 
 Rows that fit the budget are computed when they are first asked for and held from then on; the others are computed every
-time. `Pivots` with steady rows gives a row the same bits in any company, so nobody can tell which it was.
+time. `Pivots` gives a row the same bits in any company, so nobody can tell which it was.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from .dataset import Inputs
-from .kernels import Kernel, Pivots
+from .kernel_values import Kernel
+from .kernels import Pivots
 from .memory import Budget
 
 # Values that are computed at a time where they are not held: what one thread needs of memory.
@@ -39,7 +40,7 @@ class KernelRows:
 
     @classmethod
     def of(cls, inputs: Inputs, kernel: Kernel, pivots: Inputs, memory: Budget, dtype: np.dtype | type) -> KernelRows:
-        return cls(inputs, Pivots(pivots, kernel, dtype, steady=True), memory)
+        return cls(inputs, Pivots(pivots, kernel, dtype), memory)
 
     def subset(self, rows: np.ndarray) -> KernelRows:
         """Some of the rows, for the same pivots."""
@@ -47,7 +48,7 @@ class KernelRows:
 
     def leading(self, m: int) -> KernelRows:
         """The same rows for the first m pivots."""
-        pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype, steady=True)
+        pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype)
         return KernelRows(self._inputs, pivots, self._memory)
 
     def pieces(self, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:

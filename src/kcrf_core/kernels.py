@@ -1,81 +1,31 @@
-"""Kernels on inputs, as small frozen values: `gram(A, B)` and `diagonal(A)`.
+"""Gram blocks: k(x, x') of many rows x with pivots x', for the kernels of `kernel_values`.
 
-    linear    <x, x'>
-    poly      scale (gamma <x, x'> + coef0)^degree
-    rbf       exp(-gamma |x - x'|^2)
-
-<x, x'> counts equal categorical values and adds the inner products of real columns and of attributes. Block
-by block: BLAS for the dense part, matches and sparse products in Cython, the function of the inner product
-while the block is in cache.
+Block by block: BLAS for the dense part, matches and sparse products in Cython, the function of the inner product
+while the block is in cache. Kernels made of kernels do the same in one block after the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse
 
 from . import _kernels
-from .config import KernelConfig
-from .dataset import Inputs
-from .errors import ConfigError, NumericError
+from .dataset import NOTHING, Inputs
+from .kernel_values import CosineKernel, Kernel, PlainKernel, ProductKernel, RBFKernel, SumKernel
 
 # Rows per block are chosen so that a block stays in the second-level cache.
 BLOCK_BYTES = 1 << 20
-# Where rows are to be steady, blocks are small: the last one of a request is filled up, which is work for nothing.
-STEADY_VALUES, STEADY_GROUP = 1 << 16, 64
+# Rows of one matrix product.
+SLAB = 96
+# Rows that are prepared at a time: bounds the memory of what kernels make of them.
+ROWS_AT_ONCE = 1024
 
-
-@dataclass(frozen=True)
-class LinearKernel:
-    type: ClassVar[str] = "linear"
-
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        """Turn inner products into kernel values, in place."""
-
-    def diagonal(self, inputs: Inputs) -> np.ndarray:
-        return inputs.squared_norms()
-
-
-@dataclass(frozen=True)
-class PolynomialKernel:
-    degree: int
-    gamma: float
-    coef0: float
-    scale: float
-
-    type: ClassVar[str] = "poly"
-
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        # The scale goes inside the power: by itself it may be too small for single precision.
-        root = self.scale ** (1 / self.degree)
-        _kernels.polynomial(block, root * self.gamma, root * self.coef0, self.degree)
-
-    def diagonal(self, inputs: Inputs) -> np.ndarray:
-        return self.scale * (self.gamma * inputs.squared_norms() + self.coef0) ** self.degree
-
-
-@dataclass(frozen=True)
-class RBFKernel:
-    gamma: float
-
-    type: ClassVar[str] = "rbf"
-
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        # -gamma (|x|^2 + |x'|^2 - 2 <x, x'>); rounding must not make a squared distance negative.
-        block *= 2 * self.gamma
-        block -= (self.gamma * row_norms).astype(block.dtype)[:, None]
-        block -= (self.gamma * pivot_norms).astype(block.dtype)
-        np.minimum(block, 0, out=block)
-        np.exp(block, out=block)
-
-    def diagonal(self, inputs: Inputs) -> np.ndarray:
-        return np.ones(len(inputs))
-
-
-Kernel = LinearKernel | PolynomialKernel | RBFKernel
+# Writes the kernel values of some of the rows, [n, M].
+Fill = Callable[[slice, np.ndarray], None]
 
 
 def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -86,36 +36,150 @@ def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray,
 class Pivots:
     """One side of Gram blocks, laid out for fast evaluation against many rows of the other side."""
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        kernel: Kernel,
-        dtype: np.dtype | type = np.float64,
-        steady: bool = False,  # whether a row is to have the same bits in any company
-    ):
-        self.inputs, self.kernel, self.dtype, self.steady = inputs, kernel, np.dtype(dtype), steady
+    def __init__(self, inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64):
+        self.inputs, self.kernel, self.dtype = inputs, kernel, np.dtype(dtype)
+        self._side = _side(inputs, kernel, self.dtype)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def block_rows(self) -> int:
+        """Rows that are worked on at a time."""
+        rows = BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1))
+        return min(max(rows // SLAB, 1), ROWS_AT_ONCE // SLAB) * SLAB
+
+    def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        """k(rows, pivots), [n, M]; a row has the same bits in any company.
+
+        The GIL is released in the hot parts: give each thread rows of its own.
+        """
+        n, step = len(rows), self.block_rows()
+        if out is None:
+            out = np.empty((n, len(self)), dtype=self.dtype)
+        at_once = ROWS_AT_ONCE // step * step
+        for begin in range(0, n, at_once):
+            some = rows if n <= at_once else rows.take(slice(begin, begin + at_once))
+            fill = self._side.against(some)
+            for first in range(0, len(some), step):
+                part = slice(first, min(first + step, len(some)))
+                fill(part, out[begin + part.start : begin + part.stop])
+        return out
+
+
+def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = np.float64) -> np.ndarray:
+    """k(rows, pivots), [n, M]."""
+    return Pivots(pivots, kernel, dtype).gram(rows)
+
+
+class _Side(Protocol):
+    """Pivots prepared for one kernel."""
+
+    def against(self, rows: Inputs) -> Fill: ...
+
+
+def _side(inputs: Inputs, kernel: Kernel, dtype: np.dtype) -> _Side:
+    if isinstance(kernel, CosineKernel):
+        return _CosineSide(inputs, kernel, dtype)
+    if isinstance(kernel, SumKernel | ProductKernel):
+        return _MixedSide(inputs, kernel, dtype)
+    return _PlainSide(inputs, kernel, dtype)
+
+
+class _CosineSide:
+    """Rows and columns of another kernel's block divided by the roots of its diagonal."""
+
+    def __init__(self, inputs: Inputs, kernel: CosineKernel, dtype: np.dtype):
+        self._kernel, self._inner = kernel, _side(inputs, kernel.kernel, dtype)
+        self._roots = self._inverse_roots(inputs, dtype)
+
+    def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
+        # Zero times infinity would be no number.
+        return np.minimum(self._kernel.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+
+    def against(self, rows: Inputs) -> Fill:
+        inner, roots = self._inner.against(rows), self._inverse_roots(rows, self._roots.dtype)
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            inner(part, out)
+            out *= roots[part, None]
+            out *= self._roots
+
+        return fill
+
+
+class _MixedSide:
+    """Sums and products: one kernel after the other, each on columns of its own, while the block is in cache."""
+
+    def __init__(self, inputs: Inputs, kernel: SumKernel | ProductKernel, dtype: np.dtype):
+        self._kernel = kernel
+        self._sides = [_side(inputs.columns(part.group), part.kernel, dtype) for part in kernel.parts]
+
+    def against(self, rows: Inputs) -> Fill:
+        kernel = self._kernel
+        fills = [side.against(rows.columns(part.group)) for side, part in zip(self._sides, kernel.parts, strict=True)]
+
+        def fill_sum(part: slice, out: np.ndarray) -> None:
+            fills[0](part, out)
+            out *= kernel.weights[0]
+            other = np.empty_like(out)
+            for weight, fill in zip(kernel.weights[1:], fills[1:], strict=True):
+                fill(part, other)
+                other *= weight
+                out += other
+
+        def fill_product(part: slice, out: np.ndarray) -> None:
+            fills[0](part, out)
+            out *= kernel.scale
+            other = np.empty_like(out)
+            for fill in fills[1:]:
+                fill(part, other)
+                out *= other
+
+        return fill_product if isinstance(kernel, ProductKernel) else fill_sum
+
+
+def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+    """out = rows @ columns, the bytes of a row being the same whatever rows it stands among.
+
+    BLAS sums in an order that depends on the number of rows and, at the ends of its tiles, on where a row stands: so
+    it always gets the same number of them, a multiple of the heights of all tiles.
+    """
+    n = len(rows)
+    whole = n - n % SLAB
+    for first in range(0, whole, SLAB):
+        np.matmul(rows[first : first + SLAB], columns, out=out[first : first + SLAB])
+    if whole < n:
+        last = np.zeros((SLAB, rows.shape[1]), dtype=rows.dtype)
+        last[: n - whole] = rows[whole:]
+        out[whole:] = (last @ columns)[: n - whole]
+
+
+class _PlainSide:
+    """Functions of inner products."""
+
+    def __init__(self, inputs: Inputs, kernel: PlainKernel, dtype: np.dtype):
+        self.kernel = kernel
+        inputs = kernel.seen_by(inputs)
         # Distances are differences of large numbers where columns are far from zero: rbf takes real columns from
         # the middle of the pivots, and double precision where attributes, which cannot be moved, are among them.
-        self._middle = inputs.real.mean(axis=0) if kernel.type == "rbf" and len(inputs) else None
-        self._exact = kernel.type == "rbf" and inputs.bag is not None
+        distances = isinstance(kernel, RBFKernel)
+        self._middle = inputs.real.mean(axis=0) if distances and len(inputs) else None
+        self._exact = distances and inputs.bag is not None
         inputs = self._moved(inputs)
-        self.norms = inputs.squared_norms()
-        # [R, M], for steady rows with columns of zeros up to a whole group
-        width = -(-len(inputs) // STEADY_GROUP) * STEADY_GROUP if steady else len(inputs)
-        self._real = np.zeros((inputs.real.shape[1], width), dtype=np.float64 if self._exact else self.dtype)
-        self._real[:, : len(inputs)] = inputs.real.T
+        self.norms, self.sizes = inputs.squared_norms(), inputs.sizes
+        self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else dtype)  # [R, M]
         # Pivots know few of the values of a column: numbered among themselves they fit 16 bits, and a
         # value that no pivot has is skipped without a comparison.
         M, C = inputs.codes.shape
-        small = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
-        self._codes = np.full((C, M), -1, dtype=small)
+        width = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
+        self._codes = np.full((C, M), -1, dtype=width)
         tables: list[np.ndarray] = []
         listed, sizes, first_list = [], [], []
         for c in range(C):
-            column = inputs.codes[:, c]
-            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=small)  # the last entry serves a pivot's code -1
+            column = np.maximum(inputs.codes[:, c], NOTHING)
+            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves a pivot's code -1
             values = np.unique(column[column >= 0])
-            table[values] = np.arange(len(values), dtype=small)
+            table[values] = np.arange(len(values), dtype=width)
             self._codes[c] = table[column]
             tables.append(table)
             having = np.argsort(self._codes[c], kind="stable")
@@ -125,43 +189,28 @@ class Pivots:
         self._listed = np.concatenate([*listed, []]).astype(np.int32)
         self._list_ends = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, []]))]).astype(np.int64)
         self._first_list = np.array(first_list, dtype=np.int64)
-        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=small)])
+        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=width)])
         self._first_number = np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64)
         self._bag = None if inputs.bag is None else _compressed(inputs.bag.T.tocsr())
-
-    def __len__(self) -> int:
-        return len(self.norms)
 
     def _moved(self, inputs: Inputs) -> Inputs:
         return inputs if self._middle is None else replace(inputs, real=inputs.real - self._middle)
 
-    def block_rows(self) -> int:
-        """Rows that are worked on at a time."""
-        if self.steady:
-            groups = STEADY_VALUES // (STEADY_GROUP * max(len(self), 1))
-            return STEADY_GROUP * min(max(groups, 1), 16)
-        return max(16, BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1)))
-
-    def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
-        """k(rows, pivots), [n, M]. The GIL is released in the hot parts: give each thread rows of its own."""
-        n, M = len(rows), len(self)
-        if out is None:
-            out = np.empty((n, M), dtype=self.dtype)
-        rows = self._moved(rows)
+    def against(self, rows: Inputs) -> Fill:
+        M = len(self.norms)
+        rows = self._moved(self.kernel.seen_by(rows))
         norms = rows.squared_norms()
         codes = np.ascontiguousarray(rows.codes, dtype=np.int32)
         # The core indexes without bounds checks, so nothing out of range may reach it.
-        if codes.shape[1] != len(self._codes) or (codes.size and (codes.max(axis=0) >= self.inputs.sizes).any()):
+        if codes.shape[1] != len(self._codes) or (codes.size and (codes.max(axis=0) >= self.sizes).any()):
             raise ValueError("rows do not have the columns of the pivots")
         counts = np.empty(M, dtype=self._codes.dtype)
         bag = None if rows.bag is None else _compressed(rows.bag)
-        step = self.block_rows()
-        for first in range(0, n, step):
-            part = slice(first, min(first + step, n))
-            target = out[part]
-            block = np.empty(target.shape) if self._exact and out.dtype != np.float64 else target
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            block = np.empty(out.shape) if self._exact and out.dtype != np.float64 else out
             if self._real.shape[0]:
-                self._multiply(rows.real[part].astype(block.dtype, copy=False), step, block)
+                _products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
@@ -178,94 +227,9 @@ class Pivots:
                     block,
                 )
             if self._bag is not None:
-                _kernels.add_sparse_products(*bag, *self._bag, first, block)
+                _kernels.add_sparse_products(*bag, *self._bag, part.start, block)
             self.kernel.apply(block, norms[part], self.norms)
-            if block is not target:
-                target[:] = block
-        return out
+            if block is not out:
+                out[:] = block
 
-    def _multiply(self, real: np.ndarray, step: int, out: np.ndarray) -> None:
-        """Inner products of real columns.
-
-        BLAS has other code for the last few rows and columns than for the others, and for small matrices: steady rows
-        are multiplied `step` at a time with whole groups of pivots, zeros standing for those that are missing.
-        """
-        if not self.steady or (len(real) == step and self._real.shape[1] == len(self)):
-            np.matmul(real, self._real, out=out)
-        else:
-            rows = np.zeros((step, real.shape[1]), dtype=real.dtype)
-            rows[: len(real)] = real
-            out[:] = np.matmul(rows, self._real)[: len(real), : len(self)]
-
-
-def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """k(rows, pivots), [n, M]."""
-    return Pivots(pivots, kernel, dtype).gram(rows)
-
-
-# ----------------------------------------------------------------------------- automatic scales
-
-MEDIAN_SAMPLE = 1000
-
-
-def fit_kernel(config: KernelConfig, inputs: Inputs, seed: int) -> Kernel:
-    """The kernel of a term with its scales fixed from training inputs (Remark 7).
-
-    poly: gamma = 1 / mean |x|^2, and values divided by their mean diagonal. rbf: gamma = 1 / median of
-    |x - x'|^2 over pairs of a sample. linear is never rescaled.
-    """
-    if config.type == "linear":
-        return LinearKernel()
-    norms = inputs.squared_norms()
-    if config.type == "poly":
-        gamma = config.gamma
-        if gamma is None:
-            mean = float(norms.mean())
-            gamma = 1.0 / mean if mean > 0 else 1.0
-        with np.errstate(over="ignore"):
-            diagonal = float(((gamma * norms + config.coef0) ** config.degree).mean())
-        if not np.isfinite(diagonal) or diagonal <= 0:
-            raise NumericError(
-                f"the polynomial kernel has a mean diagonal of {diagonal:g}: scale the columns, or set gamma"
-            )
-        return PolynomialKernel(config.degree, gamma, config.coef0, 1.0 / diagonal)
-    if config.type == "rbf":
-        gamma = config.gamma if config.gamma is not None else 1.0 / _median_distance(inputs, seed)
-        return RBFKernel(gamma)
-    raise ConfigError(f"unknown kernel '{config.type}'")
-
-
-def _median_distance(inputs: Inputs, seed: int) -> float:
-    rows = np.arange(len(inputs))
-    if len(rows) > MEDIAN_SAMPLE:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, MEDIAN_SAMPLE, replace=False))
-    sample = inputs.take(rows)
-    sample = replace(sample, real=sample.real - sample.real.mean(axis=0))  # distances do not change, rounding does
-    norms = sample.squared_norms()
-    distances = norms[:, None] + norms[None] - 2 * gram(LinearKernel(), sample, sample)
-    above = distances[np.triu_indices(len(rows), 1)]
-    above = above[above > 1e-12 * above.max(initial=0.0)]  # equal rows say nothing about a scale
-    return float(np.median(above)) if len(above) else 1.0
-
-
-# ----------------------------------------------------------------------------- storage
-
-
-def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
-    return {"type": kernel.type, **asdict(kernel)}
-
-
-def kernel_from_dict(values: dict[str, Any]) -> Kernel:
-    """Inverse of `kernel_to_dict`; a ValueError on anything else."""
-    kinds = {kind.type: kind for kind in (LinearKernel, PolynomialKernel, RBFKernel)}
-    values = dict(values)
-    kind = kinds.get(values.pop("type", None))
-    if kind is None or set(values) != {item.name for item in fields(kind)}:
-        raise ValueError("not a kernel")
-    for name, value in values.items():
-        whole = name == "degree"
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-            raise ValueError(f"kernel {name}")
-        if not np.isfinite(value) or value < 0 or (whole and not 1 <= value <= 10):
-            raise ValueError(f"kernel {name}")
-    return kind(**values)
+        return fill

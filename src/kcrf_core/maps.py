@@ -25,7 +25,8 @@ from . import _sparse
 from .dataset import Inputs
 from .errors import NumericError
 from .kernel_rows import KernelRows
-from .kernels import Kernel, Pivots
+from .kernel_values import Kernel
+from .kernels import Pivots
 from .parallel import Workers, ranges
 
 ROWS_PER_TASK = 1024
@@ -90,6 +91,11 @@ def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
     if inputs.bag is None:
         return one_hot
     return scipy.sparse.csr_array(scipy.sparse.hstack([one_hot, inputs.bag], format="csr"))
+
+
+def scaled_rows(matrix: scipy.sparse.csr_array, scales: np.ndarray) -> scipy.sparse.csr_array:
+    """Row t times scales[t]."""
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(scales) @ matrix)
 
 
 class ExplicitMap:

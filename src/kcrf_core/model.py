@@ -19,7 +19,9 @@ from .conjunctions import Conjunctions, feature_base, why_not
 from .corpus import Corpus
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
-from .kernels import Kernel, Pivots, PolynomialKernel, kernel_from_dict, kernel_to_dict
+from .kernel_storage import kernel_from_dict, kernel_to_dict
+from .kernel_values import Kernel, PolynomialKernel, inverse_roots
+from .kernels import Pivots
 from .maps import sparse_block
 from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
@@ -36,8 +38,17 @@ class ExplicitTerm:
     type: str  # node or edge-x
     features: tuple[str, ...]
     weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2]; sparse features first, then real columns
+    cosine: bool = False  # whether inputs count by their direction alone
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        if not self.cosine:
+            self._add(inputs, out)
+            return
+        scores = np.zeros_like(out)
+        self._add(inputs, scores)
+        out += scores * inverse_roots(inputs.squared_norms())[:, None]
+
+    def _add(self, inputs: Inputs, out: np.ndarray) -> None:
         sparse = sparse_block(inputs)
         D = sparse.shape[1]
         if D:
@@ -58,7 +69,7 @@ class ExplicitTerm:
 class AffineTerm(ExplicitTerm):
     """The same and a constant, for the polynomial kernel of degree 1."""
 
-    bias: np.ndarray  # [C] float64, for edge-x [Y^2]
+    bias: np.ndarray = field(kw_only=True)  # [C] float64, for edge-x [Y^2]
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
         super().add_scores(inputs, out)
@@ -94,9 +105,15 @@ class ConjunctionTerm:
     features: tuple[str, ...]
     conjunctions: Conjunctions
     weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2], divided by the columns' norms
+    cosine: bool = False
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
-        self.conjunctions.add_scores(inputs, self.weights, out)
+        if not self.cosine:
+            self.conjunctions.add_scores(inputs, self.weights, out)
+            return
+        scores = np.zeros_like(out)
+        self.conjunctions.add_scores(inputs, self.weights, scores)
+        out += scores * inverse_roots(self.conjunctions.kernel.diagonal(inputs))[:, None]
 
 
 Term = ExplicitTerm | KernelTerm | ConjunctionTerm
@@ -174,6 +191,8 @@ class Model:
                 entry |= {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
                 arrays[f"{at}.alpha"] = term.alpha
                 arrays |= pack_pivots(term.pivots, term.lines, at)
+            if not isinstance(term, KernelTerm) and term.cosine:
+                entry["cosine"] = True
             header["terms"].append(entry)
         edges = {"transitions": self.edges.transitions, "start": self.edges.start, "end": self.edges.end}
         for name, values in edges.items():
@@ -198,32 +217,35 @@ class Model:
             kind = entry.get("type", "node")
             if kind not in ("node", "edge-x"):
                 raise contents.error(f"'{at}' is a term of an unknown type")
+            cosine = entry.get("cosine", False)
+            if not isinstance(cosine, bool):
+                raise contents.error(f"'{at}' has a 'cosine' that is neither true nor false")
             C = score_columns(Y) if kind == "node" else Y * Y
             if entry.get("map") in ("explicit", "affine"):
                 weights = contents.array(f"{at}.weights", "float64", 2)
                 if weights.shape != (explicit_size(inputs), C):
                     raise contents.error(f"'{at}.weights' does not fit its features")
                 if entry["map"] == "explicit":
-                    terms.append(ExplicitTerm(name, kind, features, weights))
+                    terms.append(ExplicitTerm(name, kind, features, weights, cosine))
                     continue
                 bias = contents.array(f"{at}.bias", "float64", 1)
-                if bias.shape != (C,):
-                    raise contents.error(f"'{at}.bias' does not fit the labels")
-                terms.append(AffineTerm(name, kind, features, weights, bias))
+                if bias.shape != (C,) or cosine:
+                    raise contents.error(f"'{at}.bias' does not fit its term")
+                terms.append(AffineTerm(name, kind, features, weights, bias=bias))
             elif entry.get("map") == "reduced":
-                kernel = unpack_kernel(contents, entry, at)
+                kernel = unpack_kernel(contents, entry, inputs, at)
                 pivots, lines = unpack_pivots(contents, inputs, at)
                 alpha = contents.array(f"{at}.alpha", "float64", 2)
                 if alpha.shape != (len(pivots), C):
                     raise contents.error(f"'{at}.alpha' does not fit its pivots")
                 terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha))
             elif entry.get("map") == "conjunctions":
-                kernel = unpack_kernel(contents, entry, at)
+                kernel = unpack_kernel(contents, entry, inputs, at)
                 found = _stored_conjunctions(contents, kernel, inputs, at)
                 weights = contents.array(f"{at}.weights", "float64", 2)
                 if weights.shape != (found.size, C):
                     raise contents.error(f"'{at}.weights' does not fit its conjunctions")
-                terms.append(ConjunctionTerm(name, kind, features, found, weights))
+                terms.append(ConjunctionTerm(name, kind, features, found, weights, cosine))
             else:
                 raise contents.error(f"'{at}' has an unknown map")
         edges = chain.Edges(
@@ -288,9 +310,9 @@ def explicit_size(inputs: Inputs) -> int:
     return int(inputs.sizes.sum()) + bag + inputs.real.shape[1]
 
 
-def unpack_kernel(contents: Contents, entry: dict[str, Any], at: str) -> Kernel:
+def unpack_kernel(contents: Contents, entry: dict[str, Any], inputs: Inputs, at: str) -> Kernel:
     try:
-        return kernel_from_dict(entry["kernel"])
+        return kernel_from_dict(entry["kernel"], inputs)
     except (ValueError, TypeError, KeyError):
         raise contents.error(f"'{at}' has an unknown kernel") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _sparse
 from .dataset import Inputs
-from .kernels import Kernel
+from .kernel_values import Kernel
 from .maps import FeatureMap, ReducedMap
 from .parallel import Workers, ranges
 

@@ -62,12 +62,8 @@ class Translation:
         real = np.zeros((N, self.like.real.shape[1]))
         for one in self.real:
             real[:, one.to_column] = (inputs.real[:, one.column] * one.scale + one.mean - one.to_mean) / one.to_scale
-        unseen = (codes == UNSEEN).sum(axis=1).astype(np.float64)
-        bag = None
-        if self.like.bag is not None:
-            bag, strange = self._bag(inputs)
-            unseen += strange
-        return Inputs(np.maximum(codes, NOTHING), self.like.sizes, real, bag, unseen)
+        bag, unseen = (None, np.zeros(N)) if self.like.bag is None else self._bag(inputs)
+        return Inputs(codes, self.like.sizes, real, bag, unseen)
 
     def _bag(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Attributes [N, A'] there, and the squared length of those that are unseen."""
@@ -140,22 +136,10 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
 
 def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, list[int]]]:
     """The named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
-    out: list[tuple[Feature, list[int]]] = []
-    next_code = next_real = 0
-    for feature in encoding.features:
-        if feature.config.name not in names:
-            continue
-        if isinstance(feature, RealFeature):
-            count = len(feature.mean) * len(feature.config.window)
-            out.append((feature, list(range(next_real, next_real + count))))
-            next_real += count
-        elif isinstance(feature, AttributeFeature):
-            out.append((feature, []))
-        else:
-            count = len(feature.field_sizes)
-            out.append((feature, list(range(next_code, next_code + count))))
-            next_code += count
-    return out
+    groups = encoding.groups(names)
+    chosen = [feature for feature in encoding.features if feature.config.name in groups]
+    places = [groups[feature.config.name] for feature in chosen]
+    return [(feature, [*at.codes, *at.real]) for feature, at in zip(chosen, places, strict=True)]
 
 
 def _same_meaning(a: Feature, b: Feature) -> bool:

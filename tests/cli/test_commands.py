@@ -178,6 +178,32 @@ def test_select_basis_json(kcrf, sample_data, tmp_path):
     assert term["pivots"] == 40 and 0 < term["unexplained"] < 1
 
 
+def test_pictures_by_options(kcrf, sample_data, tmp_path):
+    """Fewer errors than by pixels, with as many pivots; what does not go together is refused in one line."""
+    data, model = sample_data / "digits.conll", tmp_path / "m.npz"
+    rates = []
+    for kernel in (["--kernel", "rbf"], ["--kernel", "image", "--shape", "8x8", "--reach", "1", "--blur", "1"]):
+        done = kcrf("train", data, *kernel, "--size", "100", "--sigma2", "1", "-q", "-o", model)
+        assert done.code == 0, done.err
+        rates.append(json.loads(kcrf("evaluate", "-m", model, data, "--json").out)["accuracy"])
+    assert rates[1] > rates[0]
+    for wrong, message in (
+        (["--kernel", "image"], "needs the 'shape'"),
+        (["--kernel", "image", "--shape", "8"], "must be rows and columns"),
+        (["--kernel", "image", "--shape", "8x9"], "has 72 real columns, not 64"),
+        (["--kernel", "rbf", "--blur", "1"], "'blur' does not belong to the kernel 'rbf'"),
+    ):
+        done = kcrf("train", data, *wrong, "-q", "-o", model)
+        assert done.code == 2 and message in done.err, done.err
+
+
+def test_cosine_is_an_option(kcrf, accent, tmp_path):
+    model = tmp_path / "m.npz"
+    done = kcrf("train", accent, "--kernel", "poly", "--cosine", "--size", "30", "--sigma2", "1", "-o", model)
+    assert done.code == 0 and "cosine poly kernel, reduced map" in done.err
+    assert kcrf("evaluate", "-m", model, accent).code == 0
+
+
 def test_crossval_by_jobs_and_grid(kcrf, accent, tmp_path):
     options = [accent, "--folds", "2", "--kernel", "poly", "--size", "40", "--grid", "degree=1,2", "--grid",
                "training.sigma2=1,10"]  # fmt: skip

@@ -11,7 +11,8 @@ from kcrf_core.dataset import Inputs
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.formats import read_corpus
-from kcrf_core.kernels import Pivots, PolynomialKernel
+from kcrf_core.kernel_values import PolynomialKernel
+from kcrf_core.kernels import Pivots
 from kcrf_core.model import AffineTerm, Model
 from kcrf_core.parallel import Workers
 from kcrf_core.storage import read_container, write_container

@@ -32,7 +32,7 @@ from kcrf_core.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
 from kcrf_core.formats import PARSERS
-from kcrf_core.kernels import LinearKernel
+from kcrf_core.kernel_values import LinearKernel
 from kcrf_core.lines import blocks
 from kcrf_core.storage import pack_strings, read_container, replacing, write_container
 

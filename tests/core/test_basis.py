@@ -8,7 +8,8 @@ import pytest
 import oracle
 from kcrf_core import basis
 from kcrf_core.errors import ConfigError, NumericError
-from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
+from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
+from kcrf_core.kernels import gram
 from kcrf_core.parallel import Workers
 from problems import random_inputs
 

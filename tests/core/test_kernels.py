@@ -10,15 +10,10 @@ import scipy.sparse
 
 import oracle
 from kcrf_core.config import KernelConfig
-from kcrf_core.kernels import (
-    LinearKernel,
-    PolynomialKernel,
-    RBFKernel,
-    fit_kernel,
-    gram,
-    kernel_from_dict,
-    kernel_to_dict,
-)
+from kcrf_core.kernel_fitting import fit_kernel
+from kcrf_core.kernel_storage import kernel_from_dict, kernel_to_dict
+from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
+from kcrf_core.kernels import gram
 from problems import random_inputs
 
 KERNELS = [
@@ -103,7 +98,7 @@ def test_constant_inputs_have_scales_too(rng, kind):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.type}{getattr(kernel, 'degree', '')}")
 def test_kernels_survive_a_header(kernel):
-    assert kernel_from_dict(kernel_to_dict(kernel)) == kernel
+    assert kernel_from_dict(kernel_to_dict(kernel), random_inputs(np.random.default_rng(0), 1)) == kernel
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,7 @@ def test_kernels_survive_a_header(kernel):
 )
 def test_altered_kernels_are_refused(values):
     with pytest.raises(ValueError):
-        kernel_from_dict(values)
+        kernel_from_dict(values, random_inputs(np.random.default_rng(0), 1))
 
 
 @pytest.mark.parametrize("mixture", [(0, 4, 0), (2, 3, 0), (0, 0, 4)])

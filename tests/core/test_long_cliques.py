@@ -9,7 +9,7 @@ import oracle
 from kcrf_core import basis
 from kcrf_core.blocks import Blocks
 from kcrf_core.chain import Edges
-from kcrf_core.kernels import RBFKernel
+from kcrf_core.kernel_values import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem

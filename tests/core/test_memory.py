@@ -11,7 +11,8 @@ import scipy.sparse
 from kcrf_core import basis
 from kcrf_core.dataset import Inputs
 from kcrf_core.kernel_rows import KernelRows
-from kcrf_core.kernels import LinearKernel, Pivots, PolynomialKernel, RBFKernel
+from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
+from kcrf_core.kernels import Pivots
 from kcrf_core.maps import ReducedMap
 from kcrf_core.memory import Budget, free_memory, size_text
 from kcrf_core.parallel import Workers
@@ -56,11 +57,11 @@ def test_sizes_for_people(count, text):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("pivots", [7, 100, 1100])
 @pytest.mark.parametrize("attributes", [False, True])
-def test_steady_rows_have_the_same_bits_in_any_company(rng, kernel, dtype, pivots, attributes):
+def test_rows_have_the_same_bits_in_any_company(rng, kernel, dtype, pivots, attributes):
     inputs = random_inputs(rng, 1500, 3, 37)
     if attributes:
         inputs = with_attributes(rng, inputs)
-    prepared = Pivots(inputs.take(np.arange(pivots)), kernel, dtype, steady=True)
+    prepared = Pivots(inputs.take(np.arange(pivots)), kernel, dtype)
     whole = prepared.gram(inputs)
     order = rng.permutation(1500)
     np.testing.assert_array_equal(prepared.gram(inputs.take(order)), whole[order])
@@ -74,7 +75,7 @@ def test_rows_are_the_same_however_many_are_held(rng, share):
     pivots = inputs.take(np.arange(0, 3000, 10))
     row = len(pivots) * 4
     rows = KernelRows.of(inputs, KERNELS[1], pivots, Budget(int(share * 3000) * row), np.float32)
-    expected = Pivots(pivots, KERNELS[1], np.float32, steady=True).gram(inputs)
+    expected = Pivots(pivots, KERNELS[1], np.float32).gram(inputs)
     for _ in range(2):  # computed, and held or computed again
         for part in (slice(0, 3000), slice(2990, 3000), slice(5, 2900)):
             found = [values.copy() for _, values in rows.pieces(part)]
@@ -129,7 +130,7 @@ def test_threads_never_see_rows_half_computed(rng):
     """Threads that ask for the same rows at the same time fill the same blocks."""
     inputs = random_inputs(rng, 2000, 0, 20)
     pivots = inputs.take(np.arange(1500))
-    expected = Pivots(pivots, KERNELS[2], np.float32, steady=True).gram(inputs)
+    expected = Pivots(pivots, KERNELS[2], np.float32).gram(inputs)
     for _ in range(5):
         rows = KernelRows.of(inputs, KERNELS[2], pivots, Budget(1 << 30), np.float32)
 

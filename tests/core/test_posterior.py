@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 import oracle
 from kcrf_core import basis, certificates
 from kcrf_core.blocks import Blocks
-from kcrf_core.kernels import LinearKernel, PolynomialKernel, RBFKernel, gram
+from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
+from kcrf_core.kernels import gram
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.kernels import RBFKernel
+from kcrf_core.kernel_values import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem

@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core import basis
 from kcrf_core.blocks import Blocks
-from kcrf_core.kernels import PolynomialKernel, RBFKernel
+from kcrf_core.kernel_values import PolynomialKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem
