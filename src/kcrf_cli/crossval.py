@@ -103,6 +103,7 @@ output_options = options.group(
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
 @options.kernel
+@options.basis_tolerance
 @options.encoding
 @options.chain
 @options.training

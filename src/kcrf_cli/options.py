@@ -18,9 +18,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("window", "min_count")
+PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 KERNEL_OPTIONS = (
-    *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur"),
-    *("map", "size", "select", "residual", "cut_off"),
+    *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
+    *PIVOT_OPTIONS,
 )
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
@@ -190,9 +191,9 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=click.Choice(["random", "greedy", "uniform", "kmeans"]),
-        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, or the middles of "
-        "clusters. Default: random.",
+        type=click.Choice(["random", "greedy", "uniform", "kmeans", "gradient"]),
+        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
+        "clusters, or those that lower the objective most, while training goes on. Default: random.",
     ),
     click.option(
         "--residual",
@@ -206,6 +207,14 @@ kernel = group(
         metavar="N",
         help="Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
     ),
+)
+
+basis_tolerance = click.option(
+    "--basis-tolerance",
+    type=click.FloatRange(min=0),
+    metavar="B",
+    help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
+    "this part of the objective. Default: 0.01.",
 )
 
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")

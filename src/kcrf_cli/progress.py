@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from kcrf_core.dev import DevProgress
+from kcrf_core.growth import GrowthRound
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.prior_search import ALL_TERMS
 from kcrf_core.solvers import Progress
@@ -60,6 +61,9 @@ class Talk(Observer):
         self.note(
             f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
         )
+
+    def grew(self, state: GrowthRound) -> None:
+        self.note("  " + render.growth_text(state))
 
     def selected(self, structure: Structure) -> None:
         self.note(render.structure_text(structure))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.evaluation import Evaluation, Score
+    from kcrf_core.growth import Growth, GrowthRound
     from kcrf_core.structure import Structure
     from kcrf_core.training import Report
 
@@ -95,6 +96,8 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
     if report.outside > 0:
         kind = "at most" if report.certify == "exact" else "estimate"
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
+    if report.growth is not None:
+        lines.append("  " + _growth_end(report.growth))
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
     columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
@@ -121,6 +124,28 @@ def structure_text(structure: Structure) -> str:
         cells = ["-" if value is None else format(value, form) for value, form in zip(figures, forms, strict=True)]
         rows.append([found.term, *cells, held_out, found.decision])
     return table(header, rows)
+
+
+def growth_text(state: GrowthRound) -> str:
+    """One fit on a growing basis, or the bound that confirms it."""
+    pivots = _pivots_text(state)
+    kind, gain = ("estimate", state.estimate) if state.bound is None else ("at most", state.bound)
+    part = f", {gain / state.objective:.2g} of P" if state.objective > 0 else ""
+    return f"{pivots}: P {state.objective:.6g}, gain outside them ({kind}) {gain:.4g}{part}"
+
+
+def _pivots_text(state: GrowthRound) -> str:
+    return ", ".join(f"{name} {count:,} pivots" for name, count in state.pivots.items())
+
+
+def _growth_end(growth: Growth) -> str:
+    """Why no more pivots came."""
+    why = {
+        "tolerance": f"more would gain no more than {growth.tolerance:g} of P",
+        "size": "--size is reached",
+        "residual": "nothing is left to add",
+    }
+    return f"{_pivots_text(growth.rounds[-1])}: {why.get(growth.stop, 'more might be wanted')}"
 
 
 def dev_text(dev: DevReport) -> str:

@@ -17,6 +17,7 @@ from typing import IO, Any
 import click
 
 from kcrf_core.dev import DevProgress
+from kcrf_core.growth import GrowthRound
 from kcrf_core.observer import Observer, Trial
 from kcrf_core.solvers import Progress
 from kcrf_core.structure import Structure
@@ -79,6 +80,9 @@ class RunLog(Observer):
 
     def scored(self, progress: DevProgress) -> None:
         self._write("dev", {"pass": progress.passes, **asdict(progress.score), "best": progress.best})
+
+    def grew(self, state: GrowthRound) -> None:
+        self._write("growth", asdict(state))
 
     def selected(self, structure: Structure) -> None:
         self._write("structure", structure.to_dict())
@@ -145,6 +149,10 @@ class Both(Observer):
     def selected(self, structure: Structure) -> None:
         for one in self._each:
             one.selected(structure)
+
+    def grew(self, state: GrowthRound) -> None:
+        for one in self._each:
+            one.grew(state)
 
     def scored(self, progress: DevProgress) -> None:
         for one in self._each:

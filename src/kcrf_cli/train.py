@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @options.config
 @options.format
 @options.kernel
+@options.basis_tolerance
 @click.option(
     "--basis",
     type=click.Path(dir_okay=False),

@@ -21,7 +21,8 @@ COMPOSITE_KERNELS = ("sum", "product")
 KERNELS = PLAIN_KERNELS + COMPOSITE_KERNELS
 EXPLICIT_KERNELS = ("linear", "poly")  # those that an explicit map may hold
 MAPS = ("auto", "explicit", "reduced", "full")
-SELECTIONS = ("random", "greedy", "uniform", "kmeans")
+GRADIENT = "gradient"  # pivots that are chosen while training goes on
+SELECTIONS = ("random", "greedy", "uniform", "kmeans", GRADIENT)
 TERMS = ("node", "edge-x", "edge", "edge2")
 MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
 SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
@@ -79,6 +80,7 @@ class MapConfig:
     size: int | None = None  # None: DEFAULT_SIZE of the basis module
     select: str = "random"
     residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
+    basis_tolerance: float | None = None  # select gradient: part of P; None: BASIS_TOLERANCE of the growth module
     cut_off: int = 1  # explicit poly: conjunctions in fewer training positions are left out
 
 

@@ -48,6 +48,7 @@ OPTION_PATHS = {
     "size": "terms.node.map.size",
     "select": "terms.node.map.select",
     "residual": "terms.node.map.residual",
+    "basis_tolerance": "terms.node.map.basis_tolerance",
     "cut_off": "terms.node.map.cut_off",
     "sigma2": "training.sigma2",
     "solver": "training.solver",

@@ -19,6 +19,7 @@ from .config import (
     COMPOSITE_KERNELS,
     DEEPEST_KERNEL,
     EXPLICIT_KERNELS,
+    GRADIENT,
     KERNEL_KEYS,
     KERNELS,
     LARGEST_BLUR,
@@ -327,13 +328,18 @@ def _parse_map(section: _Section) -> MapConfig:
     size = section.get("size", values.automatic(values.integer(1)))
     select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
     residual = section.get("residual", values.fraction, MapConfig().residual)
+    basis_tolerance = section.get("basis_tolerance", values.not_negative)
     cut_off = section.get("cut_off", values.integer(1), MapConfig().cut_off)
     section.finish()
     if size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
     if cut_off > 1 and kind in ("reduced", "full"):
         raise section.error("cut_off", f"'cut_off' does not belong to the map '{kind}'")
-    return MapConfig(kind, size, select, residual, cut_off)
+    if select == GRADIENT and kind in ("explicit", "full"):
+        raise section.error("select", f"'select: gradient' does not belong to the map '{kind}'")
+    if basis_tolerance is not None and select != GRADIENT:
+        raise section.error("basis_tolerance", f"'basis_tolerance' is for 'select: gradient', not for '{select}'")
+    return MapConfig(kind, size, select, residual, basis_tolerance, cut_off)
 
 
 def _parse_training(section: _Section) -> TrainingConfig:

@@ -24,6 +24,7 @@ from .posterior import SMALLEST_PROBABILITY, Chunk, Posterior
 from .problem import Problem
 from .schemes import detect_scheme
 from .solvers import BEST, CERTIFIED, Progress, SolverResult
+from .solvers.nested import widened
 from .solvers.run import relative_gap
 
 # Work on held-out data is at most this part of all work, counted in positions.
@@ -126,21 +127,38 @@ class Watch:
         precision: str,
         observer: Observer,
     ):
-        data, workers, dtype = DevData(dataset, encoding.labels), training.workers, DTYPES[precision]
-        maps = [
-            None if term.map is None else term.map_of(encoding.inputs(dataset, term.features), workers, dtype)
-            for term in fitted
-        ]
-        terms = [replace(cliques, map=own) for cliques, own in zip(training.terms, maps, strict=True)]
-        problem = data.problem(training.problem.label_count)
-        self._data, self._posterior = data, Posterior(problem, terms, workers, dtype, training.forbidden)
+        self._data, self._encoding, self._dtype = DevData(dataset, encoding.labels), encoding, DTYPES[precision]
+        self._posterior = self._of_data(fitted, training)
         self._keep, self._observer = keep, observer
         # One score takes about a pass over the held-out data.
-        cost = problem.positions / training.problem.positions
+        cost = dataset.positions / training.problem.positions
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
         self._last: float | None = None
         self._seen: np.ndarray | None = None  # where the last score was taken
         self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
+
+    def _of_data(self, fitted: Sequence[FittedTerm], training: Posterior) -> Posterior:
+        """P of the held-out data, with the terms of training."""
+        dataset, workers = self._data.dataset, training.workers
+        maps = [
+            None
+            if term.map is None
+            else term.map_of(self._encoding.inputs(dataset, term.features), workers, self._dtype)
+            for term in fitted
+        ]
+        terms = [replace(cliques, map=own) for cliques, own in zip(training.terms, maps, strict=True)]
+        problem = self._data.problem(training.problem.label_count)
+        return Posterior(problem, terms, workers, self._dtype, training.forbidden)
+
+    def widen(self, fitted: Sequence[FittedTerm], training: Posterior, share: float) -> None:
+        """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
+        before, self._posterior = self._posterior, self._of_data(fitted, training)
+        self._seen = None
+        if self._best is not None:
+            score, theta, passes = self._best
+            self._best = (score, widened(theta, before, self._posterior), passes)
+        if self._last is not None:
+            self._last *= share  # as the run counts its work
 
     def passed(self, progress: Progress) -> None:
         """One more pass of training; parameters of another size belong to a rehearsal on a part of the problem."""

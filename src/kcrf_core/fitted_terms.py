@@ -13,13 +13,14 @@ from . import basis as pivot_selection
 from . import certificates
 from .affine import Affine
 from .archives import StoredBasis, TermBasis
-from .config import EXPLICIT_KERNELS, Config, TermConfig
+from .config import EXPLICIT_KERNELS, GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
+from .growing_basis import GrowingBasis
 from .kernel_fitting import fit_kernel
-from .kernel_values import inverse_roots
+from .kernel_values import Kernel, inverse_roots
 from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
 from .memory import size_text
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
@@ -52,6 +53,7 @@ class FittedTerm:
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
     affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
+    growing: GrowingBasis | None = None  # pivots that training adds to
 
     @property
     def name(self) -> str:
@@ -85,6 +87,16 @@ class FittedTerm:
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
 
+    def grown(
+        self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None
+    ) -> FittedTerm:
+        """With the pivots that its growing basis has by now; the columns that were there stay as they are."""
+        growing = self.growing
+        chosen = _term_basis(self.config, self.features, growing.inputs, dataset, growing.kernel, growing.basis)
+        make = partial(_reduced, chosen, growing.basis.residual, workers, dtype)
+        shared = _shared(self.config, growing.inputs, make, workers, observer or Observer())
+        return replace(self, map=shared, basis=chosen)
+
 
 def select_bases(
     encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
@@ -97,6 +109,10 @@ def select_bases(
         if map_type(term, inputs) == "explicit":
             observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
             continue
+        if term.map.select == GRADIENT:
+            raise ConfigError(
+                f"term '{term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
+            )
         found.append(_select(term, encoding, features, inputs, dataset, config, workers, observer)[0])
     if not found:
         raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
@@ -110,14 +126,22 @@ def fit_terms(
     basis: StoredBasis | None,
     workers: Workers,
     observer: Observer,
+    rehearse: bool = False,
 ) -> list[FittedTerm]:
-    """Terms with maps first, in the order of the configuration, then those over labels alone."""
+    """Terms with maps first, in the order of the configuration, then those over labels alone.
+
+    A basis that is to grow has its first pivots only or, to `rehearse` with, as many random ones as others have; then
+    `begin_growth` is still to be called.
+    """
     dtype = DTYPES[config.training.precision]
     stored = {} if basis is None else {term.name: term for term in basis.terms}
     fitted = []
     for term in config.mapped_terms:
         features = tuple(encoding.term_features(term))
         inputs = encoding.inputs(dataset, features).seen()
+        if term.map.select == GRADIENT and not rehearse:
+            fitted.append(_growing(term, encoding, features, inputs, dataset, config, workers, observer))
+            continue
         if term.name not in stored and map_type(term, inputs) == "explicit":
             fitted.append(_explicit(term, features, inputs, config, workers, observer))
             continue
@@ -134,14 +158,58 @@ def fit_terms(
     return fitted + [FittedTerm(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
+def begin_growth(
+    fitted: Sequence[FittedTerm],
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> list[FittedTerm]:
+    """The same terms; those whose basis is to grow have their first pivots."""
+    out = []
+    for term in fitted:
+        if term.config.map.select == GRADIENT and term.growing is None:
+            inputs = encoding.inputs(dataset, term.features).seen()
+            term = _growing(term.config, encoding, term.features, inputs, dataset, config, workers, observer)
+        out.append(term)
+    return out
+
+
+def _growing(
+    term: TermConfig,
+    encoding: Encoding,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    observer: Observer,
+) -> FittedTerm:
+    """A term with the first pivots of a basis that is to grow."""
+    training = config.training
+    dtype = DTYPES[training.precision]
+    kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
+    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+    check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
+    rng = np.random.default_rng(training.seed)
+    growing = GrowingBasis(inputs, kernel, size, rng, workers, dtype, term.map.residual)
+    observer.note(
+        f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
+        f"random pivots to {growing.size:,} at most"
+    )
+    return FittedTerm(term, features, growing=growing).grown(dataset, workers, dtype, observer)
+
+
 def map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless a number of pivots was asked for.
+    """The map of a term; `auto` is explicit where that is exact, unless pivots were asked for.
 
     How much memory there is must not decide it, or the result would depend on that.
     """
     if term.map.type != "auto":
         return term.map.type
-    if term.map.size is not None or term.kernel.type not in EXPLICIT_KERNELS:
+    pivots = term.map.size is not None or term.map.select == GRADIENT
+    if pivots or term.kernel.type not in EXPLICIT_KERNELS:
         return "reduced"
     if term.kernel.type == "linear":
         return "explicit"
@@ -261,21 +329,33 @@ def _select(
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+        size, select = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs)), term.map.select
+        if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
+            size, select = min(size, pivot_selection.DEFAULT_SIZE), "random"
         check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
         observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(
-            term.map.select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
+            select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
         )
-        how = term.map.select
+        how = select
     observer.note(
         f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
-    pivots = inputs.take(chosen.rows)
+    return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
+
+
+def _term_basis(
+    term: TermConfig,
+    features: tuple[str, ...],
+    inputs: Inputs,
+    dataset: Dataset,
+    kernel: Kernel,
+    chosen: pivot_selection.Basis,
+) -> TermBasis:
     curve = chosen.curve / chosen.trace
-    return TermBasis(term.name, features, kernel, pivots, dataset.lines[chosen.rows], curve), chosen.residual
+    return TermBasis(term.name, features, kernel, inputs.take(chosen.rows), dataset.lines[chosen.rows], curve)
 
 
 def outside_gain(

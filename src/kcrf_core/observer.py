@@ -9,6 +9,7 @@ from .solvers import Progress
 
 if TYPE_CHECKING:
     from .dev import DevProgress
+    from .growth import GrowthRound
     from .structure import Structure
 
 
@@ -40,6 +41,9 @@ class Observer:
 
     def tried(self, trial: Trial) -> None:
         """One setting of sigma2, with held-out figures per position."""
+
+    def grew(self, state: GrowthRound) -> None:
+        """A fit on the pivots that are there ended; more may follow."""
 
     def scored(self, progress: DevProgress) -> None:
         """Held-out data was scored on the way."""

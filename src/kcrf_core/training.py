@@ -14,12 +14,13 @@ import numpy as np
 
 from .archives import StoredBasis, digest
 from .chain import Edges
-from .config import Config
+from .config import GRADIENT, Config
 from .dataset import Dataset
 from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import DataError
-from .fitted_terms import DTYPES, fit_terms, outside_gain
+from .fitted_terms import DTYPES, FittedTerm, begin_growth, fit_terms, outside_gain
+from .growth import Growth, grow
 from .maps import FeatureMap
 from .model import Model
 from .observer import Observer, Trial
@@ -52,6 +53,7 @@ class Report:
     parameters: int
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
+    growth: Growth | None = None  # how pivots were added, where they were
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -70,7 +72,7 @@ class Report:
             "score_columns": self.score_columns,
             "parameters": self.parameters,
         }
-        optional = {"structure": self.structure, "dev": self.dev}
+        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth}
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -109,7 +111,9 @@ def train(
     forbidden = _forbidden(encoding, dataset, problem, config)
     if select_terms:
         check_choice(config)
-    fitted = fit_terms(encoding, dataset, config, basis, workers, observer)
+    # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
+    rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
+    fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
     solve = SOLVERS[training.solver]
     structure = None
     if select_terms:
@@ -152,27 +156,49 @@ def train(
             theta, path = chosen.theta, chosen.tried
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
     final = posterior(sigma2)
+    grows = any(term.config.map.select == GRADIENT for term in fitted)
+    if grows and rehearse:
+        fitted, theta = begin_growth(fitted, encoding, dataset, config, workers, observer), None
+        maps[:] = [term.map for term in fitted if term.map is not None]  # the others give their memory back
+        final = posterior(sigma2)
     theta = np.zeros(final.size) if theta is None else theta
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
     watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
     observer.stage("training")
     observe = observer.passed if watch is None else watch.passed
-    result = solve(final, theta, Run(training.tolerance, training.max_passes, observe, interrupted))
+    run = Run(training.tolerance, training.max_passes, observe, interrupted)
+    growth = None
+    if grows:
+
+        def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
+            maps[:] = [term.map for term in terms if term.map is not None]
+            return posterior(sigma2)
+
+        grown = grow(fitted, on_pivots, theta, dataset, training, solve, run, observer, watch)
+        fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
+    else:
+        result = solve(final, theta, run)
     if watch is not None:
         result = watch.kept(result, final, training.tolerance)
     terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
+    outside = growth.proven(fitted) if growth is not None and result is grown.result else None
+    if outside is not None:
+        certify = "exact"
+    else:
+        outside = outside_gain(encoding, dataset, fitted, final, result.theta, certify)
     report = Report(
         result=result,
         sigma2=sigma2,
         path=path,
-        outside=outside_gain(encoding, dataset, fitted, final, result.theta, certify),
+        outside=outside,
         certify=certify,
         score_columns=final.columns,
         parameters=final.size,
         structure=structure,
         dev=None if watch is None else watch.report(model),
+        growth=growth,
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
     return replace(model, info=info), report

@@ -80,9 +80,10 @@ def test_readme_session(shell):
         assert shape(found) == shape(expected)
 
 
-def test_readme_table_of_terms(shell):
-    """The same terms are chosen for the same reasons."""
-    ((command, output),) = next(s for s in readme_sessions() if "--select-terms" in s[0][0])
+@pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])
+def test_readme_choices(shell, option):
+    """The same terms are chosen for the same reasons, and a basis grows as it is shown."""
+    ((command, output),) = next(s for s in readme_sessions() if option in s[0][0])
     done = shell(command)
     assert done.returncode == 0, done.stderr
     assert shape(done.stdout) == shape(output)

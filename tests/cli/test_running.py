@@ -224,11 +224,49 @@ def test_both_and_the_log_hear_everything_that_is_told():
     assert told - {"pivots"} <= set(vars(RunLog))
 
 
+# ----------------------------------------------------------------------------- pivots that training adds
+
+
+def test_a_growing_basis_is_told_logged_and_reported(kcrf, parts, tmp_path):
+    training, _ = parts
+    model, log = tmp_path / "m.npz", tmp_path / "run.jsonl"
+    options = ["--kernel", "rbf", "--select", "gradient", "--size", "400", "--basis-tolerance", "0.2", "--sigma2", "1"]
+    done = kcrf("train", training, *options, "--json", "--log", log, "-o", model)
+    figures = json.loads(done.out)
+    rounds = figures["growth"]["rounds"]
+    assert figures["growth"]["stop"] == "tolerance" and figures["growth"]["basis_tolerance"] == 0.2
+    assert figures["outside_bound"] == rounds[-1]["bound"] <= 0.2 * figures["objective"]
+    logged = [event for event in events(log) if event["event"] == "growth"]
+    assert [event["objective"] for event in logged if event["bound"] is None] == [each["objective"] for each in rounds]
+    assert logged[-1]["bound"] == rounds[-1]["bound"]
+    assert "grows by gradient from 50 random pivots to 400 at most" in done.err
+    for each in rounds:
+        assert (
+            f"  node {each['pivots']['node']:,} pivots: P {each['objective']:.6g}, gain outside them (estimate)"
+            in done.err
+        )
+    assert f"gain outside them (at most) {rounds[-1]['bound']:.4g}" in done.err
+    assert "gain still possible outside the pivots (at most)" in done.err
+    assert f"  node {rounds[-1]['pivots']['node']:,} pivots: more would gain no more than 0.2 of P\n" in done.err
+    assert kcrf("tag", "-m", model, training).code == 0
+
+
+def test_a_basis_that_training_grows_cannot_be_chosen_before(kcrf, parts, tmp_path):
+    basis = tmp_path / "b.npz"
+    done = kcrf("select-basis", parts[0], "--kernel", "rbf", "--select", "gradient", "-q", "-o", basis)
+    assert done.code == 2 and not basis.exists()
+    assert done.err == (
+        "kcrf: term 'node': 'gradient' chooses pivots while a model is trained: give it to train (--select)\n"
+    )
+    done = kcrf("train", parts[0], "--kernel", "rbf", "--basis-tolerance", "0.1", "-o", tmp_path / "m.npz")
+    assert done.code == 2 and "'basis_tolerance' is for 'select: gradient', not for 'random'" in done.err
+
+
 # ----------------------------------------------------------------------------- Ctrl-C
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("stage", ["choosing pivots", "training"])
+@pytest.mark.parametrize("stage", ["choosing pivots", "training", "growing"])
 def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, parts, tmp_path, stage):
     """With a warm start, scores and a log: all of them end well."""
     training, dev = parts
@@ -237,6 +275,8 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     options = ["--kernel", "rbf", "--map", "full", "--sigma2", "1000", "--tolerance", "1e-9", "--init", early]
     if stage == "choosing pivots":
         options = ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--init", early]
+    if stage == "growing":
+        options = ["--kernel", "rbf", "--select", "gradient", "--size", "1500", "--sigma2", "1000", "--init", early]
     running = subprocess.Popen(
         [sys.executable, "-m", "kcrf_cli", "train", str(training), *map(str, options), "--dev", str(dev), "--keep",
          "best", "--log", str(log), "-o", str(model)],
@@ -244,7 +284,8 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     )  # fmt: skip
     with running:
         deadline = time.monotonic() + 60
-        wanted = '"event": "start"' if stage == "choosing pivots" else '"event": "dev"'
+        event = {"choosing pivots": "start", "training": "dev", "growing": "growth"}[stage]
+        wanted = f'"event": "{event}"'
         while (not log.exists() or wanted not in log.read_text()) and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.1)  # the handler stands as soon as the data is read
@@ -256,3 +297,8 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     found = json.loads(kcrf("evaluate", "-m", model, dev, "--json").out)
     assert found["accuracy"] == end["dev"]["accuracy"]
     assert end["certified_gap"] is None or end["certified_gap"] > 1e-9
+    if stage == "growing":
+        assert end["growth"]["stop"] == "interrupted"
+        assert (
+            end["growth"]["rounds"][0]["pivots"]["node"] == 187 <= end["growth"]["rounds"][-1]["pivots"]["node"] < 1500
+        )

@@ -169,3 +169,18 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
         found.append((result.value, posterior.errors(result.theta)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
     np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-3)
+
+
+def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, workers):
+    """A larger problem has a lower optimum: bounds of the smaller one do not hold for it."""
+    whole = random_posterior(rng, workers, 3, 40, RBFKernel(0.5), 60)
+    terms = [replace(term, map=term.map.leading(20)) if term.map is not None else term for term in whole.terms]
+    part = Posterior(whole.problem, terms, workers)
+    run = Run(1e-4, 500)
+    small = SOLVERS["lbfgs"](part, np.zeros(part.size), run)
+    share = part.pass_size / whole.pass_size
+    run.go_on(share)
+    large = SOLVERS["lbfgs"](whole, nested.widened(small.theta, part, whole), run)
+    assert large.lower <= large.value < small.lower and large.reason == CERTIFIED
+    assert large.passes > small.passes and large.steps > small.steps
+    assert large.work == pytest.approx(small.work * share + large.passes - small.passes)

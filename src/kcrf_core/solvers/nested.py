@@ -40,15 +40,8 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
     if part is None:
         return np.zeros(posterior.size), lbfgs.Memory(posterior.size)
 
-    def widened(vector: np.ndarray) -> np.ndarray:
-        # Weights are kept row by row: those of the first columns come first in their block.
-        out = np.zeros(posterior.size)
-        for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
-            out[all_of_it.start : all_of_it.start + few.stop - few.start] = vector[few]
-        return out
-
     def evaluate(point: np.ndarray) -> Evaluation:
-        return run.evaluate_part(part, point, posterior, widened(point))
+        return run.evaluate_part(part, point, posterior, widened(point, part, posterior))
 
     theta, memory = np.zeros(part.size), lbfgs.Memory(part.size)
     now, metric = evaluate(theta), lbfgs.diagonal(part)
@@ -57,8 +50,17 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
         if found is None:
             break
         theta, now = found
-    pairs = [(widened(step), widened(change), rho) for step, change, rho in memory.pairs]
-    return widened(theta), lbfgs.Memory(posterior.size, pairs)
+    pairs = [tuple(widened(v, part, posterior) for v in pair[:2]) + pair[2:] for pair in memory.pairs]
+    return widened(theta, part, posterior), lbfgs.Memory(posterior.size, pairs)
+
+
+def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.ndarray:
+    """A vector over the first columns of every map as one over all of them, with zeros for the others."""
+    # Weights are kept row by row: those of the first columns come first in their block.
+    out = np.zeros(posterior.size)
+    for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
+        out[all_of_it.start : all_of_it.start + few.stop - few.start] = vector[few]
+    return out
 
 
 def narrowed(posterior: Posterior) -> Posterior | None:

@@ -107,6 +107,16 @@ class Run:
         self._proven = -np.inf  # the same less what their precision may hide
         self._bundle = Bundle()
 
+    def go_on(self, share: float) -> None:
+        """Make ready for another fit that comes out of the same budget, from where the last one ended.
+
+        `share` is the size of the old problem as a part of the new one, in whose passes work is counted from now on.
+        What was proven about the old optimum does not hold for a problem with more columns, where it may be lower.
+        """
+        self.work *= share
+        self._double = False
+        self._forget()
+
     def evaluate(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
         found = self._pass(posterior, theta)
