@@ -114,13 +114,18 @@ def test_a_journal_of_another_version_is_not_used(kcrf, small, tmp_path, monkeyp
 
 
 def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    # A shell starts what runs in its background with Ctrl-C ignored, and that is inherited: these are to hear it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for(condition, seconds=60):
