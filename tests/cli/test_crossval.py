@@ -184,7 +184,7 @@ def test_interrupting_several_jobs_shows_no_traceback(sample_data, tmp_path, mom
         if moment == "training":
             time.sleep(1.5)
         if moment == "later":
-            wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 2)
+            wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3)
         os.killpg(running.pid, signal.SIGINT)
         _, err = running.communicate(timeout=60)
     assert running.returncode == 130 and "Traceback" not in err
