@@ -3,6 +3,7 @@
 KCRF_DEBUG=1 turns bounds checks back on, for `make test-debug`.
 """
 
+import glob
 import os
 import sys
 
@@ -34,11 +35,18 @@ MODULES = (
     "_second_order_tangent",
     "_sparse",
     "_tangent",
+    "_text",
 )
 
 
 def extension(name):
-    return Extension(f"kcrf_core.{name}", [f"src/kcrf_core/{name}.pyx"], extra_compile_args=COMPILE_ARGS)
+    return Extension(
+        f"kcrf_core.{name}",
+        [f"src/kcrf_core/{name}.pyx"],
+        include_dirs=["src/kcrf_core"],
+        depends=sorted(glob.glob("src/kcrf_core/*.h")),
+        extra_compile_args=COMPILE_ARGS,
+    )
 
 
 setup(

@@ -159,3 +159,18 @@ def incomplete_cholesky(K, size):
         d[p] = 0
         pivots.append(p)
     return pivots, np.maximum(d, 0)
+
+
+def conll_rows(data):
+    """Rows of a CoNLL text as a plain reader sees them: line, values and where the line ends; and the separator."""
+    rows, separator, at = [], None, 0
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        content = line.removesuffix(b"\r")
+        text = content.decode().removeprefix("\ufeff") if number == 1 else content.decode()
+        if text.strip(" "):
+            if separator is None:
+                separator = "\t" if "\t" in text else " "
+            values = text.split("\t") if separator == "\t" else [value for value in text.split(" ") if value]
+            rows.append((number, values, at + len(content)))
+        at += len(line) + 1
+    return rows, separator

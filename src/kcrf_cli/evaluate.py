@@ -9,10 +9,10 @@ import click
 from . import options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kcrf_core.corpus import Corpus
-    from kcrf_core.evaluation import Evaluation
+    from kcrf_core.labelling import Labelling
+
+REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 
 
 @click.command(short_help="Score predicted labels against gold ones.")
@@ -24,48 +24,180 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
 )
+@click.option(
+    "--compare",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="OTHER",
+    help="Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
+)
+@click.option(
+    "--scheme",
+    type=click.Choice(["iob1", "iob2", "iobes", "bilou", "none"]),
+    help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that "
+    "nothing begins as the beginning of a span.",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    metavar="C",
+    help="Confidence of intervals. Default: 0.95.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=10000,
+    metavar="N",
+    help="Draws of the randomisation test of --compare. Default: 10000.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 1000),
+    default=10,
+    metavar="N",
+    help="Bins of the calibration error and the reliability curve. Default: 10.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Seed of all chance. Default: 0.")
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
+    "Default: what fits a screen.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write everything as one page with pictures and the worst sequences. Default: none.",
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=20,
+    metavar="N",
+    help="Sequences with the most errors to show in the page. Default: 20.",
+)
 @options.format
 @options.json
-def evaluate(data: str, model: str | None, format_: str | None, as_json: bool) -> None:
+@click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
+def evaluate(
+    data: str,
+    model: str | None,
+    compare: str | None,
+    scheme: str | None,
+    strict: bool,
+    bootstrap: int | None,
+    confidence: float,
+    draws: int,
+    bins: int,
+    seed: int,
+    details: bool,
+    html: str | None,
+    worst: int,
+    format_: str | None,
+    as_json: bool,
+    as_tsv: bool,
+) -> None:
     """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
 
     Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
-    as conlleval computes them; else the same per label.
+    as conlleval computes them; else the same per label. Where there are probabilities, from -m or as LABEL:p columns,
+    says how far they can be believed.
 
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
-      kcrf evaluate -m model.npz sample_data/pitch_accent.conll
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
     """
-    from kcrf_core.errors import DataError
-    from kcrf_core.evaluation import evaluate as score
-    from kcrf_core.formats import read_corpus
+    from kcrf_core.judgement import JudgementOptions, judge
 
-    from . import render
-    from .files import write_out
+    from . import evaluation_text, render
+    from .files import check_writable, output_stream, write_out
 
-    if model is not None:
-        scores = _with_model(data, model, format_)
+    if as_json and as_tsv:
+        raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
+    if strict and scheme == "none":
+        raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
+    if data == compare == "-":
+        raise click.UsageError("standard input can be read once: give DATA or OTHER as a file")
+    if html is not None:
+        check_writable(html, data, model, compare)
+
+    first, second = _labellings(data, model, compare, format_)
+    found = judge(
+        first,
+        second,
+        JudgementOptions(
+            scheme={None: "auto", "none": None}.get(scheme, scheme),
+            strict=strict,
+            resamples=(REPORT_RESAMPLES if html is not None else 0) if bootstrap is None else bootstrap,
+            confidence=confidence,
+            draws=draws,
+            bins=bins,
+            seed=seed,
+        ),
+    )
+    if html is not None:
+        from kcrf_core.lines import display_name
+
+        from .html_report import page
+
+        with output_stream(html) as stream:
+            stream.write(page(found, first, model or first.source, compare and display_name(compare), worst).encode())
+    if as_json:
+        write_out(render.as_json(found.to_dict()))
+    elif as_tsv:
+        write_out(evaluation_text.tsv(found))
     else:
-        corpus = read_corpus(data, format_ or "conll")
-        gold, predicted = _last_columns(corpus)
-        if not set(gold) & set(predicted):
-            raise DataError(
-                "the last two columns have no value in common; is the file tagged? (or give a model with -m)", data
+        write_out(evaluation_text.text(found, details))
+
+
+def _labellings(
+    data: str, model: str | None, compare: str | None, format_: str | None
+) -> tuple[Labelling, Labelling | None]:
+    """What one or two systems make of the data, which is read once."""
+    from kcrf_core.formats import read_corpus
+    from kcrf_core.labelling import from_tagged
+
+    from .files import is_archive
+
+    if model is None:
+        if compare is not None and is_archive(compare):
+            raise click.UsageError(
+                f"{compare} is no tagged text: a model can be compared with another one, given with -m"
             )
-        scores = score(gold, predicted, corpus.offsets)
-    write_out(render.as_json(scores.to_dict()) if as_json else render.evaluation_text(scores))
+        first = from_tagged(read_corpus(data, format_ or "conll"))
+        return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
+
+    corpora: dict[str, Corpus] = {}
+    first = _with_model(data, model, format_, corpora)
+    if compare is None:
+        return first, None
+    if is_archive(compare):
+        return first, _with_model(data, compare, format_, corpora)
+    return first, from_tagged(read_corpus(compare, "conll"))
 
 
-def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
+def _with_model(data: str, model: str, format_: str | None, corpora: dict[str, Corpus]) -> Labelling:
+    """Label the data; `corpora` keeps text by its format, for standard input cannot be read again."""
     from kcrf_core.archives import load_dataset
-    from kcrf_core.errors import DataError, FileFormatError
-    from kcrf_core.evaluation import evaluate as score
+    from kcrf_core.errors import FileFormatError
     from kcrf_core.formats import read_corpus
     from kcrf_core.model import Model
+    from kcrf_core.model_labelling import from_model, from_model_and_dataset
     from kcrf_core.parallel import Workers
-    from kcrf_core.schemes import detect_scheme
 
     from .files import is_archive
 
@@ -75,46 +207,8 @@ def _with_model(data: str, model: str, format_: str | None) -> Evaluation:
             stored = load_dataset(data)
             if not stored.encoding.same_as(fitted.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
-            dataset = stored.dataset
-            # -1 is a label the model does not know: it gets a name that fits the scheme and equals no other.
-            scheme = detect_scheme(fitted.labels)
-            names = (*fitted.labels, "<unknown>" if scheme is None else "B-<unknown>")
-            gold = None if dataset.labels is None else [names[number] for number in dataset.labels.tolist()]
-            predicted = [fitted.labels[number] for number in fitted.tag(dataset).tolist()]
-            offsets = dataset.offsets
-        else:
-            corpus = read_corpus(data, format_ or fitted.encoding.format)
-            labelled = fitted.encoding.with_labels(corpus)
-            gold, offsets = (corpus.columns[-1] if labelled else None), corpus.offsets
-            predicted = fitted.tag_corpus(corpus)
-    if gold is None:
-        raise DataError("no gold labels to compare with", data)
-    return score(gold, predicted, offsets, known_labels=fitted.labels)
-
-
-def _last_columns(corpus: Corpus) -> tuple:
-    """Gold and predicted labels: the last column, and the one before it or before `LABEL:p` columns."""
-    from kcrf_core.errors import DataError
-
-    columns = list(corpus.columns)
-    predicted = columns.pop() if columns else ()
-    while columns and _probabilities(columns[-1], predicted):
-        columns.pop()
-    if not columns:
-        raise DataError(
-            "one column only; expected gold and predicted labels as the last two (or give a model with -m)",
-            corpus.source,
-            int(corpus.lines[0]),
-        )
-    return columns[-1], predicted
-
-
-def _probabilities(column: Sequence[str], predicted: Sequence[str]) -> bool:
-    """Whether a column holds `LABEL:p` of one label throughout, or of the predicted ones."""
-    labels, colons, numbers = zip(*(value.rpartition(":") for value in column), strict=True)
-    if "" in colons or (len(set(labels)) > 1 and list(labels) != list(predicted)):
-        return False
-    try:
-        return all(0 <= float(number) <= 1 for number in numbers)
-    except ValueError:
-        return False
+            return from_model_and_dataset(fitted, stored.dataset, data)
+        format_ = format_ or fitted.encoding.format
+        if format_ not in corpora:
+            corpora[format_] = read_corpus(data, format_)
+        return from_model(fitted, corpora[format_])

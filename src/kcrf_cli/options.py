@@ -187,7 +187,12 @@ kernel = group(
         help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
         "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
-    click.option("--size", type=click.IntRange(min=1), metavar="M", help="Number of pivots. Default: 1000."),
+    click.option(
+        "--size",
+        type=click.IntRange(min=1),
+        metavar="M",
+        help="Number of pivots. Default: auto, up to 2000, as many as are soon chosen and as matter.",
+    ),
     click.option(
         "--select",
         "--method",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
-    from kcrf_core.evaluation import Evaluation, Score
     from kcrf_core.growth import Growth, GrowthRound
     from kcrf_core.structure import Structure
     from kcrf_core.training import Report
@@ -34,48 +33,6 @@ def as_json(values: Any) -> str:
 
 def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
-
-
-def evaluation_text(scores: Evaluation) -> str:
-    """Spans where there are any, then labels, then the totals."""
-    parts = []
-    if scores.spans is not None:
-        rows = [_score_row(score) for score in scores.spans.types]
-        if len(rows) > 1 or (rows and rows[0][0] == ""):
-            rows = [*rows, _score_row(scores.spans.total, "all")] if len(rows) > 1 else [["spans", *rows[0][1:]]]
-        parts.append(table(("span", "precision", "recall", "F1", "gold", "predicted"), rows))
-    else:
-        parts.append(
-            table(
-                ("label", "precision", "recall", "F1", "gold", "predicted"),
-                [_score_row(score) for score in scores.labels],
-            )
-        )
-    totals = [
-        f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {scores.positions:,} positions)",
-        f"whole sequences right {percent(scores.sequence_accuracy)} % "
-        f"({scores.correct_sequences:,} of {scores.sequences:,})",
-    ]
-    if scores.spans is not None:
-        total = scores.spans.total
-        totals.append(
-            f"spans ({scores.scheme}): precision {percent(total.precision)} %, recall {percent(total.recall)} %, "
-            f"F1 {percent(total.f1)}"
-        )
-    if scores.unknown_gold:
-        totals.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong")
-    return "\n".join([*parts, "", *totals])
-
-
-def _score_row(score: Score, name: str | None = None) -> list[str]:
-    return [
-        score.name if name is None else name,
-        percent(score.precision),
-        percent(score.recall),
-        percent(score.f1),
-        f"{score.gold:,}",
-        f"{score.predicted:,}",
-    ]
 
 
 def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from . import options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kcrf_core.lines import ParsedBlock
 
 
 @click.command(short_help="Label sequences with a model.")
@@ -32,8 +40,8 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
       kcrf train sample_data/digits.conll -o model.npz
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
     """
+    from kcrf_core.conll import append_labels
     from kcrf_core.formats import stream_corpus
-    from kcrf_core.lines import encode_lines
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
 
@@ -46,27 +54,25 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
     attributes = format_ == "crfsuite"
     with Workers(1), output_stream(output) as stream:
         for parsed in stream_corpus(data, format_):
-            corpus, lines = parsed.corpus, list(parsed.block.lines)
-            if corpus.positions:
-                _append(lines, parsed, fitted.tag_corpus(corpus), attributes)
-            stream.write(encode_lines(lines, parsed.block.ends_with_newline))
+            tagged = parsed.block.data
+            if parsed.corpus.positions:
+                best = fitted.tag(fitted.encoding.encode(parsed.corpus))
+                tagged = (_gold_and_predicted if attributes else append_labels)(parsed, fitted.labels, best)
+            stream.write(tagged)
             stream.flush()
 
 
-def _append(lines: list[str], parsed, labels: list[str], attributes: bool) -> None:
-    """Put the predicted labels into the raw lines."""
-    from kcrf_core.conll import append_columns
+def _gold_and_predicted(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
+    """The lines of an attribute file as two columns, the label they had and the one that is predicted."""
+    from kcrf_core.lines import encode_lines
 
-    corpus = parsed.corpus
+    corpus, lines = parsed.corpus, list(parsed.block.lines)
     places = (corpus.lines - parsed.block.first_line).tolist()
-    if attributes:
-        endings = ["\r" if line.endswith("\r") else "" for line in lines]
-        # A weight is no position: an empty line in its place keeps the number of lines.
-        for place, line in enumerate(parsed.block.content()):
-            if line.startswith("@weight:"):
-                lines[place] = endings[place]
-        for place, gold, label in zip(places, corpus.columns[0], labels, strict=True):
-            lines[place] = f"{gold}\t{label}{endings[place]}"
-    else:
-        for place, label in zip(places, labels, strict=True):
-            lines[place] = append_columns(lines[place], parsed.separator, [label])
+    endings = ["\r" if line.endswith("\r") else "" for line in lines]
+    # A weight is no position: an empty line in its place keeps the number of lines.
+    for place, line in enumerate(parsed.block.content()):
+        if line.startswith("@weight:"):
+            lines[place] = endings[place]
+    for place, gold, number in zip(places, corpus.columns[0], numbers.tolist(), strict=True):
+        lines[place] = f"{gold}\t{labels[number]}{endings[place]}"
+    return encode_lines(lines, parsed.block.ends_with_newline)

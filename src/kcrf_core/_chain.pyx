@@ -15,7 +15,9 @@ sequence that has no finite log Z.
 from libc.math cimport exp, log, INFINITY, isfinite
 from libc.string cimport memset
 
-from ._scaling cimport add_rows, add_scaled, exponentials, exponentiate, int64, real, trusted
+from ._scaling cimport (
+    add_rows, exponentials, exponentiate, int64, kcrf_rows, kcrf_sequence, kcrf_shared, kcrf_stride, real, trusted,
+)
 
 STATUS_OK = -1
 
@@ -35,61 +37,105 @@ def forward_backward(
     cdef Py_ssize_t k, first, T, Y = scores.shape[1]
     cdef bint shared = edges.shape[0] == 1 and edge.shape[0] == 1
     cdef Py_ssize_t bad = -1
-    cdef const double* per_position = NULL
-    cdef double* edge_out
-    cdef double shift = 0.0
-    cdef double* forward_edges = &work[0]            # [Y, Y] exp(E - shift)
-    cdef double* backward_edges = &work[0] + Y * Y   # [Y, Y] its transpose
-    cdef double* sums = &work[0] + 2 * Y * Y         # [Y, Y] of one sequence
-    cdef double* rows = &work[0] + 3 * Y * Y
+    cdef bint done
+    cdef double* scratch = aligned(&work[0])
+    cdef double* rows = scratch
+    cdef double* edge_out = &edge[0, 0, 0]
+    cdef const double* edges_in = &edges[0, 0, 0]
+    cdef kcrf_shared common
     with nogil:
         if shared:
-            shift = exponentiate(&edges[0, 0, 0], Y, forward_edges, backward_edges)
+            rows = prepare(&edges[0, 0, 0], &start[0], &end[0], Y, scratch, &common)
         for k in range(offsets.shape[0] - 1):
             first = offsets[k]
             T = offsets[k + 1] - first
             if T == 0:
                 log_z[k] = 0.0
                 continue
-            if not shared:
-                per_position = &edges[first, 0, 0]
-                edge_out = &edge[first, 0, 0]
+            if shared:
+                done = kcrf_sequence(
+                    &scores[first, 0], real is float, T, Y, weights[k], &common, rows, &node[first, 0], &log_z[k]
+                )
             else:
-                edge_out = &edge[0, 0, 0]
-            if not scaled_sequence(
-                &scores[first, 0], per_position, &start[0], &end[0], T, Y, weights[k],
-                forward_edges, backward_edges, shift, sums, rows,
-                &node[first, 0], edge_out, &log_z[k],
-            ):
+                edges_in = &edges[first, 0, 0]
+                edge_out = &edge[first, 0, 0]
+                done = scaled_sequence(
+                    &scores[first, 0], edges_in, &start[0], &end[0], T, Y, rows,
+                    &node[first, 0], edge_out, &log_z[k],
+                )
+            if not done:
                 log_sequence(
-                    &scores[first, 0], per_position if not shared else &edges[0, 0, 0], shared,
-                    &start[0], &end[0], T, Y, weights[k], rows, &node[first, 0], edge_out, &log_z[k],
+                    &scores[first, 0], edges_in, shared, &start[0], &end[0], T, Y, weights[k], rows,
+                    &node[first, 0], edge_out, &log_z[k],
                 )
                 if not isfinite(log_z[k]) and bad < 0:
                     bad = k
+        if shared:
+            add_edge_sums(&common, Y, edge_out)
     return bad
 
 
 def work_size(Py_ssize_t longest, Py_ssize_t Y):
     """Doubles of scratch that forward_backward needs for sequences of up to `longest` positions."""
-    return 3 * Y * Y + (2 * longest + 4) * Y
+    cdef Py_ssize_t P = kcrf_stride(Y)
+    cdef Py_ssize_t shared = (3 * P + 2) * P + kcrf_rows(longest, Y)
+    cdef Py_ssize_t per_position = 2 * Y * Y + (2 * longest + 4) * Y
+    return 8 + max(shared, per_position, 2 * longest * Y)
+
+
+cdef inline double* aligned(double* work) noexcept nogil:
+    """The first address from here on at which a cache line begins."""
+    return <double*>((<size_t>work + 63) & ~<size_t>63)
+
+
+cdef double* prepare(
+    const double* edges, const double* start, const double* end, Py_ssize_t Y, double* scratch, kcrf_shared* common
+) noexcept nogil:
+    """What all sequences share, at the beginning of the scratch; returns where the rest of it begins."""
+    cdef Py_ssize_t i, j, P = kcrf_stride(Y)
+    cdef double* forward = scratch                # [P, P] exp(E - shift)
+    cdef double* backward = forward + P * P       # [P, P] its transpose
+    cdef double* sums = backward + P * P          # [P, P]
+    cdef double* first = sums + P * P             # [P]
+    cdef double* last = first + P                 # [P]
+    memset(scratch, 0, (3 * P + 2) * P * sizeof(double))
+    # Laid out closely where the sums will stand, then spread.
+    common.edge_shift = exponentiate(edges, Y, sums, backward)
+    memset(backward, 0, P * P * sizeof(double))
+    for i in range(Y):
+        for j in range(Y):
+            forward[i * P + j] = sums[i * Y + j]
+            backward[j * P + i] = sums[i * Y + j]
+    memset(sums, 0, P * P * sizeof(double))
+    common.start_shift = exponentials(start, Y, first)
+    common.end_shift = exponentials(end, Y, last)
+    common.stride, common.forward, common.backward, common.sums = P, forward, backward, sums
+    common.start, common.end = first, last
+    return last + P
+
+
+cdef void add_edge_sums(const kcrf_shared* common, Py_ssize_t Y, double* edge) noexcept nogil:
+    """Turn sums of messages into those of marginals: times exp(E)."""
+    cdef Py_ssize_t i, j, P = common.stride
+    for i in range(Y):
+        for j in range(Y):
+            edge[i * Y + j] += common.sums[i * P + j] * common.forward[i * P + j]
 
 
 cdef bint scaled_sequence(
-    const real* scores, const double* per_position, const double* start, const double* end,
-    Py_ssize_t T, Py_ssize_t Y, double weight,
-    double* forward_edges, double* backward_edges, double shift, double* sums, double* rows,
-    real* node, double* edge, double* log_z,
+    const real* scores, const double* edges, const double* start, const double* end,
+    Py_ssize_t T, Py_ssize_t Y, double* work, real* node, double* edge, double* log_z,
 ) noexcept nogil:
-    """One sequence by scaled recursions; False where a scale became too small to be trusted."""
+    """One sequence with edges for every position; False where a scale became too small to be trusted."""
     cdef Py_ssize_t t, i, j
-    cdef double* alpha = rows                     # [T, Y] forward, each row sums to 1
-    cdef double* psi = rows + T * Y               # [T, Y] exp(F - its maximum)
-    cdef double* beta = psi + T * Y               # [Y] backward at t, its maximum 1
-    cdef double* g = beta + Y                     # [Y] psi_t * beta_t
-    cdef double* back = g + Y                     # [Y] backward at t-1
+    cdef double* forward_edges = work                   # [Y, Y] exp(E - its maximum)
+    cdef double* backward_edges = work + Y * Y          # [Y, Y] its transpose
+    cdef double* alpha = backward_edges + Y * Y         # [T, Y] forward, each row sums to 1
+    cdef double* psi = alpha + T * Y                    # [T, Y] exp(F - its maximum)
+    cdef double* beta = psi + T * Y                     # [Y] backward at t, its maximum 1
+    cdef double* g = beta + Y                           # [Y] psi_t * beta_t
+    cdef double* back = g + Y                           # [Y] backward at t-1
     cdef double top, total, scale, product, a, z
-    cdef bint shared = per_position == NULL
 
     # Forward. The logarithm of the product of scales is taken only when the product gets small or large.
     z = 0.0
@@ -107,10 +153,7 @@ cdef bint scaled_sequence(
             for j in range(Y):
                 alpha[j] *= psi[j]
         else:
-            if shared:
-                z += shift
-            else:
-                z += exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
+            z += exponentiate(edges + t * Y * Y, Y, forward_edges, backward_edges)
             memset(&alpha[t * Y], 0, Y * sizeof(double))
             add_rows(&alpha[t * Y], forward_edges, &alpha[(t - 1) * Y], Y, Y)
             for j in range(Y):
@@ -139,8 +182,6 @@ cdef bint scaled_sequence(
     if not trusted(total):
         return False
     log_z[0] = z + top + log(total)
-    if shared:
-        memset(sums, 0, Y * Y * sizeof(double))
     t = T - 1
     while True:
         # back holds the unscaled backward vector at t, total = <alpha_t, back>.
@@ -156,8 +197,7 @@ cdef bint scaled_sequence(
         for j in range(Y):
             beta[j] = back[j] / top
             g[j] = psi[t * Y + j] * beta[j]
-        if not shared:
-            exponentiate(per_position + t * Y * Y, Y, forward_edges, backward_edges)
+        exponentiate(edges + t * Y * Y, Y, forward_edges, backward_edges)
         memset(back, 0, Y * sizeof(double))
         add_rows(back, backward_edges, g, Y, Y)
         total = 0.0
@@ -166,20 +206,12 @@ cdef bint scaled_sequence(
         if not trusted(total):
             return False
         scale = 1.0 / total
-        if shared:
-            for i in range(Y):
-                add_scaled(&sums[i * Y], g, alpha[(t - 1) * Y + i] * scale, Y)
-        else:
-            for i in range(Y):
-                a = alpha[(t - 1) * Y + i] * scale
-                for j in range(Y):
-                    edge[(t * Y + i) * Y + j] = a * g[j] * forward_edges[i * Y + j]
+        for i in range(Y):
+            a = alpha[(t - 1) * Y + i] * scale
+            for j in range(Y):
+                edge[(t * Y + i) * Y + j] = a * g[j] * forward_edges[i * Y + j]
         t -= 1
-    if shared:
-        for i in range(Y * Y):
-            edge[i] += weight * sums[i] * forward_edges[i]
-    else:
-        memset(edge, 0, Y * Y * sizeof(double))
+    memset(edge, 0, Y * Y * sizeof(double))
     return True
 
 

@@ -8,6 +8,8 @@ A table is two arrays: `keys` [capacity], in the order in which they were first 
 numbers of keys or -1. Functions allocate nothing; where a table is full they return, for the caller to make it larger.
 """
 
+from ._prefetch cimport prefetch
+
 ctypedef fused real:
     float
     double
@@ -105,6 +107,50 @@ def fill_slots(const int64[::1] keys, int64 count, int[::1] slots):
     return -1
 
 
+def number_pairs(
+    const int[::1] first,              # [n]
+    const int[::1] second,             # [n], below `base`
+    int64 base,
+    int64[::1] keys,                   # [n] out: distinct ones
+    int[::1] slots,                    # [power of two above n] of -1
+    int[::1] out,                      # [n] out: numbers of the pairs, -1 where one of the two is negative
+):
+    """Number the distinct pairs; their key is first * base + second. How many there are."""
+    cdef Py_ssize_t t
+    cdef int64 count = 0
+    cdef uint64 mask = slots.shape[0] - 1
+    if first.shape[0] == 0:
+        return 0
+    with nogil:
+        for t in range(first.shape[0]):
+            if first[t] < 0 or second[t] < 0:
+                out[t] = -1
+            else:
+                out[t] = number_of(first[t] * base + second[t], &keys[0], &slots[0], mask, &count)
+    return count
+
+
+def find_pairs(
+    const int[::1] first,              # [n]
+    const int[::1] second,             # [n], below `base`
+    int64 base,
+    const int64[::1] keys,             # [Q]
+    const int[::1] slots,
+    int[::1] out,                      # [n] out: numbers of the pairs, -1 for those not in the table
+):
+    cdef Py_ssize_t t
+    cdef uint64 at, mask = slots.shape[0] - 1
+    if keys.shape[0] == 0:
+        out[:] = -1
+        return
+    with nogil:
+        for t in range(first.shape[0]):
+            if first[t] < 0 or second[t] < 0:
+                out[t] = -1
+            else:
+                out[t] = <int>find(first[t] * base + second[t], &keys[0], &slots[0], mask, &at)
+
+
 def add_supports(
     const int64[::1] ends,             # [N+1]
     const int[::1] numbers,            # [E] conjunctions of each row
@@ -145,18 +191,49 @@ def first_alike(
                 slots[place] = <int>q
 
 
-cdef inline void add_known(
-    int64 key, real square, const int64* keys, const int* slots, uint64 mask, const int* columns,
+cdef enum:
+    BATCH = 64
+
+
+cdef struct Batch:
+    # Conjunctions that wait to be looked up together. Each look-up goes to four places in memory that hold more than
+    # any cache, one depending on the other: taken one by one they would be waited for one by one.
+    int count
+    int64 keys[BATCH]
+    int sizes[BATCH]  # features of each
+
+
+cdef void add_batch(
+    Batch* batch, const real* squares, const int64* keys, const int* slots, uint64 mask, const int* columns,
     const real* W, Py_ssize_t C, real* target,
 ) noexcept nogil:
+    """target += squares[size] W[column] for those of a batch that are in the table; the batch is empty then."""
+    cdef uint64 places[BATCH]
+    cdef int64 numbers[BATCH]
     cdef uint64 at
+    cdef int b, count = batch.count
     cdef Py_ssize_t c
     cdef const real* row
-    cdef int64 number = find(key, keys, slots, mask, &at)
-    if number >= 0:
-        row = W + columns[number] * C
-        for c in range(C):
-            target[c] += square * row[c]
+    cdef real square
+    for b in range(count):
+        places[b] = mixed(<uint64>batch.keys[b] + 0x9e3779b97f4a7c15ULL) & mask
+        prefetch(slots + places[b], sizeof(int))
+    for b in range(count):
+        if slots[places[b]] >= 0:
+            prefetch(keys + slots[places[b]], sizeof(int64))
+            prefetch(columns + slots[places[b]], sizeof(int))
+    for b in range(count):
+        numbers[b] = find(batch.keys[b], keys, slots, mask, &at)
+        if numbers[b] >= 0:
+            row = W + columns[numbers[b]] * C
+            prefetch(row, C * sizeof(real))
+    for b in range(count):
+        if numbers[b] >= 0:
+            row = W + columns[numbers[b]] * C
+            square = squares[batch.sizes[b]]
+            for c in range(C):
+                target[c] += square * row[c]
+    batch.count = 0
 
 
 def add_scores(
@@ -176,28 +253,48 @@ def add_scores(
     cdef uint64 mask = slots.shape[0] - 1
     cdef int64 one, two
     cdef real* target
+    cdef Batch batch
     if C == 0 or out.shape[0] == 0 or keys.shape[0] == 0:
         return
+    batch.count = 0
     with nogil:
         for t in range(out.shape[0]):
             target = &out[t, 0]
             last = indptr[t + 1]
-            add_known(0, squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+            batch.keys[0] = 0
+            batch.sizes[0] = 0
+            batch.count = 1
             for i in range(indptr[t], last):
                 one = indices[i] + 1
-                add_known(one, squares[1], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+                if batch.count == BATCH:
+                    add_batch(
+                        &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
+                    )
+                batch.keys[batch.count] = one
+                batch.sizes[batch.count] = 1
+                batch.count += 1
                 if degree < 2:
                     continue
                 for j in range(i + 1, last):
                     two = one * base + indices[j] + 1
-                    add_known(two, squares[2], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
+                    if batch.count == BATCH:
+                        add_batch(
+                            &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
+                        )
+                    batch.keys[batch.count] = two
+                    batch.sizes[batch.count] = 2
+                    batch.count += 1
                     if degree < 3:
                         continue
                     for k in range(j + 1, last):
-                        add_known(
-                            two * base + indices[k] + 1, squares[3], &keys[0], &slots[0], mask, &columns[0],
-                            &W[0, 0], C, target,
-                        )
+                        if batch.count == BATCH:
+                            add_batch(
+                                &batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target
+                            )
+                        batch.keys[batch.count] = two * base + indices[k] + 1
+                        batch.sizes[batch.count] = 3
+                        batch.count += 1
+            add_batch(&batch, &squares[0], &keys[0], &slots[0], mask, &columns[0], &W[0, 0], C, target)
 
 
 def known_rows(

@@ -1,6 +1,26 @@
 # What the scaled recursions of chains share, of first and of second order, inlined into each.
 
-from libc.math cimport exp, INFINITY, isfinite
+from libc.math cimport exp, isfinite
+
+cdef extern from "_recursions.h" nogil:
+    struct kcrf_shared:
+        Py_ssize_t stride
+        const double* forward
+        const double* backward
+        const double* start
+        const double* end
+        double edge_shift
+        double start_shift
+        double end_shift
+        double* sums
+
+    bint kcrf_sequence(
+        const void* scores, bint single, Py_ssize_t T, Py_ssize_t Y, double weight, const kcrf_shared* shared,
+        double* rows, void* node, double* log_z,
+    )
+    double kcrf_exponentials(const void* values, bint single, Py_ssize_t Y, double* out)
+    Py_ssize_t kcrf_stride(Py_ssize_t Y)
+    Py_ssize_t kcrf_rows(Py_ssize_t T, Py_ssize_t Y)
 
 ctypedef fused real:
     float
@@ -16,15 +36,7 @@ cdef inline bint trusted(double scale) noexcept nogil:
 
 cdef inline double exponentials(const real* values, Py_ssize_t Y, double* out) noexcept nogil:
     """exp(values - shift); returns the shift, which is the largest value. Without a finite one, out is untouched."""
-    cdef Py_ssize_t j
-    cdef double shift = -INFINITY
-    for j in range(Y):
-        if values[j] > shift:
-            shift = values[j]
-    if isfinite(shift):
-        for j in range(Y):
-            out[j] = exp(<double>values[j] - shift)
-    return shift
+    return kcrf_exponentials(values, real is float, Y, out)
 
 
 cdef inline double exponentiate(const double* edges, Py_ssize_t Y, double* out, double* transposed) noexcept nogil:

@@ -1,11 +1,23 @@
 """Products with a sparse matrix in compressed rows, against thin dense matrices.
 
-    multiply:   out[rows] += A[rows] W        with A the map itself:       scores
+    multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
     gather:     out[rows] = A[rows] R         with A its transpose:        adjoint, in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of
 rows, so that threads can share a product and its result does not depend on how many there are.
 """
+
+from ._prefetch cimport prefetch
+
+cdef extern from "_thin_products.h" nogil:
+    void kcrf_multiply(
+        const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+    )
+    void kcrf_gather(
+        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+    )
 
 ctypedef fused real:
     float
@@ -23,25 +35,40 @@ def multiply(
     Py_ssize_t last,
     real[:, ::1] out,                  # [last-first, C] added to
 ):
-    cdef Py_ssize_t t, k, c, C = W.shape[1]
-    cdef bint ones = values.shape[0] == 0
-    cdef const real* row
-    cdef real* target
-    cdef real value
-    if C == 0 or out.shape[0] == 0:
+    cdef const real* entries = &values[0] if values.shape[0] else NULL
+    if W.shape[1] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        for t in range(first, last):
-            target = &out[t - first, 0]
-            for k in range(indptr[t], indptr[t + 1]):
-                row = &W[indices[k], 0]
-                if ones:
+        kcrf_multiply(
+            <const long long*>&indptr[0], &indices[0], entries, &W[0, 0], W.shape[1], first, last, &out[0, 0],
+            real is float,
+        )
+
+
+def multiply_codes(
+    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
+    const int64[::1] first,            # [F] the row of W of each field's code 0
+    const real[:, ::1] W,              # [D, C]
+    real[:, ::1] out,                  # [n, C] added to
+):
+    """The product of `multiply` for one-hot rows that are given by their codes."""
+    cdef Py_ssize_t t, f, c, C = W.shape[1]
+    cdef const real* row
+    cdef real* target
+    if C == 0:
+        return
+    with nogil:
+        for t in range(codes.shape[0]):
+            target = &out[t, 0]
+            if t + 1 < codes.shape[0]:  # rows of W are far apart: ask for those of the next row now
+                for f in range(codes.shape[1]):
+                    if codes[t + 1, f] >= 0:
+                        prefetch(&W[first[f] + codes[t + 1, f], 0], C * sizeof(real))
+            for f in range(codes.shape[1]):
+                if codes[t, f] >= 0:
+                    row = &W[first[f] + codes[t, f], 0]
                     for c in range(C):
                         target[c] += row[c]
-                else:
-                    value = values[k]
-                    for c in range(C):
-                        target[c] += value * row[c]
 
 
 def gather(
@@ -53,24 +80,14 @@ def gather(
     Py_ssize_t last,
     double[:, ::1] out,                # [D, C], rows first:last written
 ):
-    cdef Py_ssize_t f, k, c, C = R.shape[1]
-    cdef bint ones = values.shape[0] == 0
-    cdef const real* row
-    cdef double* target
-    cdef double value
-    if C == 0 or out.shape[0] == 0:
+    cdef const real* entries = &values[0] if values.shape[0] else NULL
+    if R.shape[1] == 0 or last <= first:
+        return
+    if indptr[first] == indptr[last]:  # nothing may be stored at all
+        out[first:last, :] = 0.0
         return
     with nogil:
-        for f in range(first, last):
-            target = &out[f, 0]
-            for c in range(C):
-                target[c] = 0.0
-            for k in range(indptr[f], indptr[f + 1]):
-                row = &R[indices[k], 0]
-                if ones:
-                    for c in range(C):
-                        target[c] += row[c]
-                else:
-                    value = values[k]
-                    for c in range(C):
-                        target[c] += value * row[c]
+        kcrf_gather(
+            <const long long*>&indptr[0], &indices[0], entries, &R[0, 0], R.shape[1], first, last, &out[first, 0],
+            real is float,
+        )

@@ -29,13 +29,23 @@ from .kernel_values import Kernel
 from .kernels import gram
 from .parallel import Workers, ranges
 
-DEFAULT_SIZE = 1000
+# Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
+# it takes to leave a small part of the trace.
+FEWEST_PIVOTS, MOST_PIVOTS, SELECTION_WORK = 500, 2000, 1e12
+LITTLE_LEFT = 1e-4
+
 GREEDY_BLOCK = 48
 RANDOM_BLOCK = 160
 KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
 
 # The kernel matrix of `full` is factorised in memory, in double precision.
 FULL_LIMIT = 20_000
+
+
+def automatic_size(positions: int) -> int:
+    """How many pivots to choose at most where nobody said how many."""
+    affordable = int((SELECTION_WORK / max(positions, 1)) ** 0.5)
+    return min(max(affordable, FEWEST_PIVOTS), MOST_PIVOTS, positions)
 
 
 def choose_pivots(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from .corpus import Corpus
+from .corpus import CodedColumn, Corpus
 from .errors import DataError
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
@@ -27,40 +27,50 @@ class Columns:
         self._numbers: dict[int, np.ndarray | None] = {}
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
+        self._derived: dict[tuple[Hashable, ...], tuple[object, np.ndarray]] = {}
 
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
         """Distinct values in order of appearance, and for each position the number of its value [N]."""
         if column not in self._distinct:
             values = self.corpus.columns[column]
-            numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-            inverse = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
-            self._distinct[column] = (list(numbers), inverse)
+            if isinstance(values, CodedColumn):
+                self._distinct[column] = (values.values, values.codes)
+            else:
+                numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+                inverse = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
+                self._distinct[column] = (list(numbers), inverse)
         return self._distinct[column]
 
     def numbers(self, column: int) -> np.ndarray | None:
         """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
         if column not in self._numbers:
-            values = self.corpus.columns[column]
-            numbers = _finite_numbers(values)
-            if numbers is None:
-                distinct, inverse = self.distinct(column)
-                missing = np.array([value in MISSING for value in distinct])
-                known = _finite_numbers([value for value in distinct if value not in MISSING])
-                if missing.any() and known is not None:
-                    spread = np.full(len(distinct), np.nan)
-                    spread[~missing] = known
-                    numbers = spread[inverse]
+            distinct, inverse = self.distinct(column)
+            missing = np.array([value in MISSING for value in distinct], dtype=bool)
+            known = _finite_numbers([value for value in distinct if value not in MISSING])
+            numbers = None
+            if known is not None:
+                spread = np.full(len(distinct), np.nan)
+                spread[~missing] = known
+                numbers = spread[inverse]
             self._numbers[column] = numbers
         return self._numbers[column]
+
+    def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], np.ndarray]) -> np.ndarray:
+        """What `work` gives, the same array for every call with the same key and owner."""
+        known = self._derived.get((*key, id(owner)))
+        if known is None:
+            known = self._derived[(*key, id(owner))] = (owner, work())  # kept alive: its id stays its own
+        return known[1]
 
     def real(self, column: int, name: str) -> np.ndarray:
         """The column as numbers; an error names the first line that is none."""
         numbers = self.numbers(column)
         if numbers is None:
-            t, value = next(self._words(column))
+            words, inverse = self._is_word(column), self.distinct(column)[1]
+            t = int(words[inverse].argmax())
             raise DataError(
-                f"'{value}' in column {column + 1} ({name}) is not a finite number; correct it, "
-                "or declare the column with 'type: categorical'",
+                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; "
+                "correct it, or declare the column with 'type: categorical'",
                 self.corpus.source,
                 int(self.corpus.lines[t]),
             )
@@ -71,15 +81,19 @@ class Columns:
         numbers = self.numbers(column)
         if numbers is not None:
             return not np.isnan(numbers).all()
-        words = sum(1 for _ in self._words(column))
+        words = self._is_word(column)[self.distinct(column)[1]].sum()
         if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
             self.real(column, name)  # raises, with the line
         return False
 
-    def _words(self, column: int) -> Iterator[tuple[int, str]]:
-        values, inverse = self.distinct(column)
-        bad = np.array([value not in MISSING and _finite_numbers([value]) is None for value in values])
-        return ((int(t), values[inverse[t]]) for t in np.flatnonzero(bad[inverse]))
+    def _is_word(self, column: int) -> np.ndarray:
+        """Which of the distinct values are neither numbers nor missing, [V]."""
+        values = self.distinct(column)[0]
+        return np.array([value not in MISSING and not _is_finite_number(value) for value in values], dtype=bool)
+
+
+def _is_finite_number(value: str) -> bool:
+    return _NUMBER_CHARACTERS.issuperset(value) and _finite_numbers([value]) is not None
 
 
 def _finite_numbers(values: Sequence[str]) -> np.ndarray | None:

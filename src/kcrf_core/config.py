@@ -77,7 +77,7 @@ class KernelConfig:
 @dataclass(frozen=True)
 class MapConfig:
     type: str = AUTO
-    size: int | None = None  # None: DEFAULT_SIZE of the basis module
+    size: int | None = None  # None: by the number of positions, see the basis module
     select: str = "random"
     residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
     basis_tolerance: float | None = None  # select gradient: part of P; None: BASIS_TOLERANCE of the growth module

@@ -7,17 +7,20 @@ of ASCII spaces; and every row has as many columns as it has. No other white spa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from .corpus import Corpus
+from . import _text
+from .corpus import CodedColumn, Corpus
 from .errors import DataError
 from .lines import Block, ParsedBlock
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated"}
 
-SPACES = re.compile("  +")
+SPACES = re.compile(" +")
+
+BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
@@ -31,61 +34,69 @@ def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
 
 def parse_block(block: Block, name: str, separator: str | None = None, width: int | None = None) -> ParsedBlock:
     """Parse one block; `separator` and `width` are what earlier blocks had, None if they had no data."""
-    lines = block.content()
-    if separator is None:
-        first = next((line for line in lines if line.strip(" ")), None)
-        if first is not None:
-            separator = "\t" if "\t" in first else " "
-    if separator == "\t":
-        lines = [line if line.strip(" ") else "" for line in lines]
-    else:
-        lines = _single_spaces(lines)
+    data = block.data
+    begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+    if separator is None or width is None:
+        first, last = _text.first_row(data, begin)
+        if first >= 0:
+            separator = "\t" if data.find(b"\t", first, last) >= 0 else " "
+            width = _text.columns_of(data, first, last, separator == "\t")
+    if width is None:
+        nothing = np.zeros(0, np.int64)
+        return ParsedBlock(block, Corpus(name, (), np.zeros(1, np.int64), nothing), separator, nothing)
 
-    numbers, offsets = number_positions(lines, block.first_line)
-    rows = list(filter(None, lines))
-    if rows:
-        columns = _split(rows, separator, width, name, numbers)
-    else:
-        columns = tuple([] for _ in range(width or 0))
-    return ParsedBlock(block, Corpus(name, columns, offsets, numbers), separator)
+    lines = block.line_count
+    starts, lengths = np.empty((2, width, lines), np.int64)
+    ends, numbers = np.empty((2, lines), np.int64)
+    count, uneven, stray = _text.split_rows(data, begin, separator == "\t", starts, lengths, ends, numbers)
+    if uneven >= 0 or stray >= 0:
+        bad = stray if uneven < 0 else uneven
+        line = int(numbers[bad])
+        row = block.content()[line]
+        if uneven >= 0:
+            columns = len(row.split("\t") if separator == "\t" else SPACES.split(row.strip(" ")))
+            message = f"{_columns(columns)}, expected {width} ({_hint(row, separator)})"
+        else:
+            message = f"a TAB inside a value ({_hint(row, separator)})"
+        raise DataError(message, name, block.first_line + line)
+    columns = tuple(_coded(data, starts[c, :count], lengths[c, :count]) for c in range(width))
+    numbers = numbers[:count] + np.int64(block.first_line)
+    return ParsedBlock(block, Corpus(name, columns, _offsets(numbers), numbers), separator, ends[:count])
+
+
+def _coded(data: bytes, starts: np.ndarray, lengths: np.ndarray) -> CodedColumn:
+    """A column whose values stand at the given places."""
+    N = len(starts)
+    slots = np.full(1 << (2 * N).bit_length(), -1, dtype=np.int32)
+    first, codes = np.empty(N, np.int64), np.empty(N, np.int32)
+    count = _text.number_values(data, starts, lengths, slots, first, codes)
+    first = first[:count]
+    begins = starts[first]
+    places = zip(begins.tolist(), (begins + lengths[first]).tolist(), strict=True)
+    return CodedColumn([data[begin:end].decode("utf-8") for begin, end in places], codes)
 
 
 def number_positions(lines: list[str], first_line: int) -> tuple[np.ndarray, np.ndarray]:
     """Line numbers [N] of the lines that are not empty, offsets [S+1] of the runs they form."""
     lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
     numbers = np.flatnonzero(lengths) + np.int64(first_line)
+    return numbers, _offsets(numbers)
+
+
+def _offsets(numbers: np.ndarray) -> np.ndarray:
+    """Offsets [S+1] of the runs that line numbers [N] form."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1) > 1)
-    return numbers, np.append(starts, len(numbers))
+    return np.append(starts, len(numbers))
 
 
-def append_columns(raw_line: str, separator: str, values: Iterable[str]) -> str:
-    """The line as it stands with values appended, before the carriage return if it ends in one."""
-    body = raw_line.removesuffix("\r")
-    return separator.join((body, *values)) + raw_line[len(body) :]
-
-
-def _single_spaces(lines: list[str]) -> list[str]:
-    """The lines without leading and trailing spaces, and with one space where there were several."""
-    text = "\n".join(lines)
-    if "  " in text:
-        lines = SPACES.sub(" ", text).split("\n")
-    return [line.strip(" ") for line in lines]
-
-
-def _split(rows: list[str], separator: str, width: int | None, name: str, numbers: np.ndarray) -> tuple[list[str], ...]:
-    """The columns of rows that have one separator between values, after checking that they are even."""
-    separators = [row.count(separator) for row in rows]
-    expected = separators[0] + 1 if width is None else width
-    if separators.count(expected - 1) != len(rows):
-        bad = next(t for t, count in enumerate(separators) if count != expected - 1)
-        message = f"{_columns(separators[bad] + 1)}, expected {expected} ({_hint(rows[bad], separator)})"
-        raise DataError(message, name, int(numbers[bad]))
-    text = separator.join(rows)
-    if separator == " " and "\t" in text:
-        bad = next(t for t, row in enumerate(rows) if "\t" in row)
-        raise DataError(f"a TAB inside a value ({_hint(rows[bad], separator)})", name, int(numbers[bad]))
-    values = text.split(separator)
-    return tuple(values[column::expected] for column in range(expected))
+def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
+    """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
+    texts = [f"{parsed.separator}{label}".encode() for label in labels]
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    out = np.empty(len(parsed.block.data) + int(lengths[numbers].sum()), dtype=np.uint8)
+    joined = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    _text.append_values(parsed.block.data, parsed.ends, numbers, joined, np.cumsum(lengths), out)
+    return out.tobytes()
 
 
 def _columns(count: int) -> str:

@@ -6,10 +6,48 @@ everything downstream works on whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+
+class CodedColumn(Sequence[str]):
+    """A column as its distinct values and, for each position, the number of its value."""
+
+    def __init__(self, values: list[str], codes: np.ndarray):
+        self.values = values  # [V] in order of first appearance
+        self.codes = codes  # [N] int32
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self.values[code] for code in self.codes[place].tolist()]
+        return self.values[self.codes[place]]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.values.__getitem__, self.codes.tolist())
+
+    def take(self, rows: np.ndarray) -> CodedColumn:
+        """The values of some positions."""
+        present, first, codes = np.unique(self.codes[rows], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return CodedColumn([self.values[code] for code in present[order].tolist()], rank[codes.ravel()])
+
+    @classmethod
+    def joined(cls, parts: Sequence[CodedColumn]) -> CodedColumn:
+        """One column out of consecutive parts."""
+        numbers: dict[str, int] = {}
+        codes = []
+        for part in parts:
+            known = [numbers.setdefault(value, len(numbers)) for value in part.values]
+            codes.append(np.array(known, dtype=np.int32)[part.codes])
+        return cls(list(numbers), np.concatenate(codes))
 
 
 @dataclass(frozen=True)
@@ -54,10 +92,9 @@ class Corpus:
         which = np.asarray(which, dtype=np.int64)
         rows = sequence_rows(self.offsets, which)
         lengths = (self.offsets[1:] - self.offsets[:-1])[which]
-        picked = rows.tolist()
         return Corpus(
             source=self.source,
-            columns=tuple([column[t] for t in picked] for column in self.columns),
+            columns=tuple(_column_subset(column, rows) for column in self.columns),
             offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
@@ -93,12 +130,22 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
         )
     return Corpus(
         source=parts[0].source,
-        columns=tuple([value for part in parts for value in part.columns[c]] for c in range(parts[0].width)),
+        columns=tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width)),
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,
         attributes=attributes,
     )
+
+
+def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
+    return column.take(rows) if isinstance(column, CodedColumn) else [column[t] for t in rows.tolist()]
+
+
+def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
+    if all(isinstance(part, CodedColumn) for part in parts):
+        return CodedColumn.joined(parts)
+    return [value for part in parts for value in part]
 
 
 def _attribute_subset(attributes: AttributeRows, rows: np.ndarray) -> AttributeRows:

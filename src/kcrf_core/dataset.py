@@ -69,11 +69,10 @@ class Inputs:
 
     def columns(self, group: Group) -> Inputs:
         """The same rows with some of the columns."""
-        codes, real = list(group.codes), list(group.real)
         return Inputs(
-            self.codes[:, codes],
-            self.sizes[codes],
-            np.ascontiguousarray(self.real[:, real]),
+            _chosen(self.codes, group.codes),
+            self.sizes[list(group.codes)],
+            _chosen(self.real, group.real),
             self.bag if group.bag else None,
             self.unseen if group.bag else np.zeros(len(self)),
         )
@@ -115,6 +114,13 @@ class Inputs:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         return first[order].astype(np.int64), rank[group.ravel()]
+
+
+def _chosen(matrix: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
+    """Some columns; all of them in their order without a copy."""
+    if columns == tuple(range(matrix.shape[1])):
+        return matrix
+    return np.ascontiguousarray(matrix[:, list(columns)])
 
 
 def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:

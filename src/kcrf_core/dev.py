@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from . import chain
+from .calibration import SMALLEST_PROBABILITY
 from .dataset import Dataset
 from .encoding import Encoding
-from .evaluation import span_scores
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
 from .observer import Observer
-from .posterior import SMALLEST_PROBABILITY, Chunk, Posterior
+from .posterior import Chunk, Posterior
 from .problem import Problem
 from .schemes import detect_scheme
 from .solvers import BEST, CERTIFIED, Progress, SolverResult
 from .solvers.nested import widened
 from .solvers.run import relative_gap
+from .span_scores import span_scores
 
 # Work on held-out data is at most this part of all work, counted in positions.
 LARGEST_SHARE = 1 / 3

@@ -1,12 +1,7 @@
 """How good predicted labels are: by position, by sequence, by label and, for span labels, by span.
 
-With g gold items, p predicted ones and c correct ones (positions of one label, or spans of one type),
-
-    precision = c / p,   recall = c / g,   F1 = 2 c / (g + p),
-
-each 0 where its denominator is. A span is correct if start, end and type are. The figures over all spans
-come from the summed counts, as in conlleval (micro average); `macro_f1` is the plain mean of F1 over labels
-or types, those that occur in gold or prediction.
+What is counted for each label is in `scores`, what a correct span is in `span_scores`. `macro_f1` is the plain mean
+of F1 over labels that occur in gold or prediction.
 """
 
 from __future__ import annotations
@@ -17,54 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import ConfigError, DataError
-from .schemes import SCHEME_LETTERS, SpanFinder, detect_scheme, split_label
+from .schemes import SCHEME_LETTERS, detect_scheme, split_label, tell_iob_apart
+from .scores import Score, mean_f1, ratio, score_rows
+from .span_scores import SpanMatches, SpanScores
 
 # No task has so many labels, but words read as labels do, and the confusion matrix is dense.
 _MOST_LABELS = 4096
 
 
-@dataclass(frozen=True)
-class Score:
-    """Counts for one label, one span type, or all of them, and the three figures they give."""
+@dataclass(frozen=True, eq=False)
+class SequenceCounts:
+    """Counts of S sequences, those that are not empty."""
 
-    name: str  # the label or type; empty for a bare type and for totals
-    gold: int
-    predicted: int
-    correct: int
-
-    @property
-    def precision(self) -> float:
-        return _ratio(self.correct, self.predicted)
-
-    @property
-    def recall(self) -> float:
-        return _ratio(self.correct, self.gold)
-
-    @property
-    def f1(self) -> float:
-        return _ratio(2 * self.correct, self.gold + self.predicted)
-
-    def to_dict(self) -> dict:
-        return {
-            "gold": self.gold,
-            "predicted": self.predicted,
-            "correct": self.correct,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-        }
-
-
-@dataclass(frozen=True)
-class SpanScores:
-    """Scores of spans: over all of them, and by type (sorted; those in gold or prediction)."""
-
-    total: Score
-    types: tuple[Score, ...]
-
-    @property
-    def macro_f1(self) -> float:
-        return _mean_f1(self.types)
+    positions: np.ndarray  # [S] int64
+    correct: np.ndarray  # [S] int64
+    spans: np.ndarray | None  # [S, 3] int64: gold, predicted, correct; None without a scheme
+    strict_spans: np.ndarray | None  # [S, 3]
 
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
@@ -79,29 +42,25 @@ class Evaluation:
     labels: tuple[Score, ...]  # by label, sorted; those in gold or prediction
     confusion: np.ndarray  # [Y, Y] int64, rows gold, columns predicted, in the order of `labels`
     scheme: str | None
+    scheme_detected: bool  # or looked for in vain
     spans: SpanScores | None  # None without a scheme
+    strict_spans: SpanScores | None  # of the spans that are written as the scheme demands
+    by_sequence: SequenceCounts
 
     @property
     def accuracy(self) -> float:
-        return _ratio(self.correct, self.positions)
+        return ratio(self.correct, self.positions)
 
     @property
     def sequence_accuracy(self) -> float:
-        return _ratio(self.correct_sequences, self.sequences)
+        return ratio(self.correct_sequences, self.sequences)
 
     @property
     def macro_f1(self) -> float:
-        return _mean_f1(self.labels)
+        return mean_f1(self.labels)
 
     def to_dict(self) -> dict:
-        """Plain values, for JSON; `schema` grows when the layout changes."""
-        spans = None
-        if self.spans is not None:
-            spans = {
-                **self.spans.total.to_dict(),
-                "macro_f1": self.spans.macro_f1,
-                "types": [{"type": score.name, **score.to_dict()} for score in self.spans.types],
-            }
+        """Plain values, for JSON; `schema` grows when a key goes or changes its meaning, not when one is added."""
         return {
             "schema": 1,
             "positions": self.positions,
@@ -118,7 +77,9 @@ class Evaluation:
                 "counts": self.confusion.tolist(),
             },
             "scheme": self.scheme,
-            "spans": spans,
+            "spans": None if self.spans is None else self.spans.to_dict(),
+            "scheme_detected": self.scheme_detected,
+            "strict_spans": None if self.strict_spans is None else self.strict_spans.to_dict(),
         }
 
 
@@ -150,14 +111,16 @@ def evaluate(
         raise DataError(
             f"{Y} different labels in {N} positions, more than {_MOST_LABELS} (are these the label columns?)"
         )
-    if scheme == "auto":
-        scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
-    elif scheme is not None:
-        _check_scheme(scheme, alphabet)
-
     code = {label: y for y, label in enumerate(alphabet)}
     gold_codes = _encode(gold, code)
     predicted_codes = _encode(predicted, code)
+    offsets = np.unique(offsets)  # an empty sequence has nothing to be right about
+    detected = scheme == "auto"
+    if detected:
+        scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
+        scheme = tell_iob_apart(scheme, alphabet, gold_codes, offsets)
+    elif scheme is not None:
+        _check_scheme(scheme, alphabet)
 
     confusion = np.bincount(gold_codes * Y + predicted_codes, minlength=Y * Y).reshape(Y, Y)
     confusion.setflags(write=False)
@@ -168,19 +131,30 @@ def evaluate(
     if known is not None:
         unknown_gold = sum(int(gold_counts[y]) for y, label in enumerate(alphabet) if label not in known)
 
-    # An empty sequence has nothing to be right about.
-    offsets = np.unique(offsets)
-    wrong = np.add.reduceat(gold_codes != predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
+    right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
+    lengths = np.diff(offsets)
+    spans = strict_spans = None
+    if scheme is not None:
+        spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets)
+        strict_spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets, strict=scheme)
     return Evaluation(
         positions=N,
-        sequences=len(wrong),
+        sequences=len(lengths),
         correct=int(correct.sum()),
-        correct_sequences=int(np.count_nonzero(wrong == 0)),
+        correct_sequences=int(np.count_nonzero(right == lengths)),
         unknown_gold=unknown_gold,
-        labels=_scores(alphabet, gold_counts, predicted_counts, correct),
+        labels=score_rows(alphabet, gold_counts, predicted_counts, correct),
         confusion=confusion,
         scheme=scheme,
-        spans=None if scheme is None else span_scores(alphabet, gold_codes, predicted_codes, offsets),
+        scheme_detected=detected,
+        spans=None if spans is None else spans.scores(),
+        strict_spans=None if strict_spans is None else strict_spans.scores(),
+        by_sequence=SequenceCounts(
+            positions=lengths,
+            correct=right,
+            spans=None if spans is None else spans.by_sequence(),
+            strict_spans=None if strict_spans is None else strict_spans.by_sequence(),
+        ),
     )
 
 
@@ -196,37 +170,3 @@ def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
 
 def _encode(labels: Sequence[str], code: dict[str, int]) -> np.ndarray:
     return np.fromiter(map(code.__getitem__, labels), dtype=np.int64, count=len(labels))  # [N]
-
-
-def span_scores(
-    alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
-) -> SpanScores:
-    """Scores of the spans that two labellings [N] make, whose codes number the labels of `alphabet`."""
-    finder = SpanFinder(alphabet)
-    K = len(finder.types)
-    gold_starts, gold_ends, gold_types = finder.find(gold_codes, offsets)
-    starts, ends, types = finder.find(predicted_codes, offsets)
-    # Spans of one labelling do not overlap, so a start names at most one of them: put end and type of the
-    # gold span there, and look them up for each predicted span.
-    end_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]; 0 is the end of no span
-    type_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]
-    end_at[gold_starts], type_at[gold_starts] = gold_ends, gold_types
-    matched = (end_at[starts] == ends) & (type_at[starts] == types)
-    counts = [np.bincount(which, minlength=K) for which in (gold_types, types, types[matched])]
-    return SpanScores(
-        total=Score("", *(int(count.sum()) for count in counts)),
-        types=_scores(finder.types, *counts),
-    )
-
-
-def _scores(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray) -> tuple[Score, ...]:
-    rows = zip(names, gold.tolist(), predicted.tolist(), correct.tolist(), strict=True)
-    return tuple(Score(*row) for row in rows)
-
-
-def _ratio(numerator: int, denominator: int) -> float:
-    return numerator / denominator if denominator else 0.0
-
-
-def _mean_f1(scores: Sequence[Score]) -> float:
-    return sum(score.f1 for score in scores) / len(scores) if scores else 0.0

@@ -65,10 +65,14 @@ def _unpack_categorical(
 
 
 def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:
-    values = tuple(contents.strings(f"{at}.values"))
-    if len(set(values)) < len(values):
-        raise contents.error(f"'{at}' has a value twice")
-    return Vocabulary(values, bool(entry["complete"]))
+    def read() -> Vocabulary:
+        values = tuple(contents.strings(f"{at}.values"))
+        if len(set(values)) < len(values):
+            raise contents.error(f"'{at}' has a value twice")
+        return Vocabulary(values, bool(entry["complete"]))
+
+    # Conjunctions repeat the vocabularies of their parts: what is equal is one, and looks up its values once.
+    return contents.once(f"{at}.values", bool(entry["complete"]), read)
 
 
 def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
+from . import _conjunctions
 from .columns import Columns
 from .config import FeatureConfig
 from .dataset import NOTHING, UNSEEN
@@ -44,14 +45,18 @@ def _shape(value: str) -> str:
     return "".join(out)
 
 
-def _string_transform(transform: str, length: int | None) -> Callable[[str], str]:
-    return {
-        "identity": lambda value: value,
+def _transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
+    """Values through the string transform of a feature."""
+    length = config.length
+    if config.transform == "identity":
+        return values
+    transform: Callable[[str], str] = {
         "lower": str.lower,
         "prefix": lambda value: value[:length],
         "suffix": lambda value: value[-length:],
         "shape": _shape,
-    }[transform]
+    }[config.transform]
+    return [transform(value) for value in values]
 
 
 def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:
@@ -146,9 +151,12 @@ class CategoricalFeature:
 
     def base(self, columns: Columns) -> np.ndarray:
         """Codes of the positions themselves, [N] int32."""
-        values, inverse = columns.distinct(self.column)
-        transform = _string_transform(self.config.transform, self.config.length)
-        return self.vocabulary.encode([transform(value) for value in values])[inverse]
+
+        def work() -> np.ndarray:
+            values, inverse = columns.distinct(self.column)
+            return self.vocabulary.encode(_transformed(values, self.config))[inverse]
+
+        return columns.once((self.column, self.config.transform, self.config.length), self.vocabulary, work)
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size = self.base(columns), len(self.vocabulary.values)
@@ -169,9 +177,8 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
 
 def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
     values, inverse = columns.distinct(column)
-    transform = _string_transform(config.transform, config.length)
     counts = np.bincount(inverse, minlength=len(values))
-    vocabulary = Vocabulary.fit([transform(value) for value in values], counts, min_count)
+    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count)
     return CategoricalFeature(config, column, vocabulary)
 
 
@@ -194,22 +201,34 @@ class ConjunctionFeature:
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         return [
-            self.numbered(_part_codes(self.config, self.parts, offset, columns)[0], w)
+            self.numbered(_part_codes(self.config, self.parts, offset, columns), w)
             for w, offset in enumerate(self.config.window)
         ]
 
+    @cached_property
+    def _slots(self) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Hash tables of the keys of each stage."""
+        return tuple(tuple(_filled_slots(keys) for keys in stages) for stages in self.keys)
+
     def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
         """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
-        combined = codes[0].astype(np.int64)
-        gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
-        for (part, part_codes), keys in zip(zip(self.parts[1:], codes[1:], strict=True), self.keys[w], strict=True):
-            wanted = combined * part_size(part, self.config) + part_codes
-            place = np.searchsorted(keys, wanted)
-            place[place == len(keys)] = 0
-            found = (keys[place] == wanted) if len(keys) else np.zeros(len(wanted), bool)
-            gone |= ~found
-            combined = place
-        return np.where(gone, UNSEEN if self.complete else NOTHING, combined).astype(np.int32)
+        combined = codes[0]
+        for part, part_codes, keys, slots in zip(self.parts[1:], codes[1:], self.keys[w], self._slots[w], strict=True):
+            found = np.empty(len(combined), dtype=np.int32)
+            _conjunctions.find_pairs(combined, part_codes, part_size(part, self.config), keys, slots, found)
+            combined = found
+        return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
+
+
+def _filled_slots(keys: np.ndarray) -> np.ndarray:
+    slots = _slots_for(len(keys))
+    _conjunctions.fill_slots(keys, len(keys), slots)
+    return slots
+
+
+def _slots_for(keys: int) -> np.ndarray:
+    """Empty slots for that many keys, at most half of them full."""
+    return np.full(1 << (2 * keys + 1).bit_length(), -1, dtype=np.int32)
 
 
 def part_reach(config: FeatureConfig) -> int:
@@ -222,17 +241,13 @@ def part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
 
 def _part_codes(
     config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Codes of every part seen from each position, and where one of them has no value."""
+) -> list[np.ndarray]:
+    """Codes of every part seen from each position, [N] int32 each."""
     reach, offsets = part_reach(config), columns.corpus.offsets
-    codes = [
+    return [
         shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
         for part, (_, offset) in zip(parts, config.parts, strict=True)
     ]
-    gone = np.zeros(len(codes[0]), dtype=bool)
-    for part_codes in codes:
-        gone |= part_codes < 0
-    return codes, gone
 
 
 def fit_conjunction(
@@ -240,20 +255,28 @@ def fit_conjunction(
 ) -> ConjunctionFeature:
     keys, complete = [], all(part.vocabulary.complete for part in parts)
     for shift in config.window:
-        codes, gone = _part_codes(config, parts, shift, columns)
-        combined, stages = codes[0].astype(np.int64), []
+        codes = _part_codes(config, parts, shift, columns)
+        gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
+        combined, stages = np.where(gone, np.int32(NOTHING), codes[0]), []
         for part, part_codes in zip(parts[1:], codes[1:], strict=True):
-            wanted = combined * part_size(part, config) + part_codes
-            last = len(stages) == len(parts) - 2
-            seen, counts = np.unique(wanted[~gone], return_counts=True)
-            if last and min_count > 1:
-                complete &= bool((counts >= min_count).all())
-                seen = seen[counts >= min_count]
+            seen, combined = _numbered_pairs(combined, part_codes, part_size(part, config))
+            if len(stages) == len(parts) - 2 and min_count > 1:
+                frequent = np.bincount(combined[combined >= 0], minlength=len(seen)) >= min_count
+                complete &= bool(frequent.all())
+                seen = seen[frequent]
             stages.append(seen)
-            if not last:
-                combined = np.minimum(np.searchsorted(seen, wanted), max(len(seen) - 1, 0))
         keys.append(tuple(stages))
     return ConjunctionFeature(config, parts, tuple(keys), complete)
+
+
+def _numbered_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted keys of the distinct pairs, and the place there of each pair [n], negative where one has no value."""
+    keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
+    count = _conjunctions.number_pairs(first, second, base, keys, _slots_for(len(first)), numbers)
+    order = np.argsort(keys[:count])
+    place = np.full(count + 1, NOTHING, dtype=np.int32)  # the last one is for those that have no number
+    place[order] = np.arange(count, dtype=np.int32)
+    return keys[:count][order], place[numbers]
 
 
 @dataclass(frozen=True)
@@ -277,7 +300,8 @@ class RealFeature:
             values = (raw - self.mean) / self.scale
         values[np.isnan(raw)] = 0.0  # missing: the mean
         _refuse_large(values, self.config.name, columns)
-        return np.hstack([shifted_real(values, o, columns.corpus.offsets) for o in self.config.window])
+        seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
+        return seen[0] if len(seen) == 1 else np.hstack(seen)
 
 
 def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:

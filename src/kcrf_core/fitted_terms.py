@@ -23,6 +23,7 @@ from .kernel_fitting import fit_kernel
 from .kernel_values import Kernel, inverse_roots
 from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
 from .memory import size_text
+from .merged_columns import MergedColumns, MergedMap, merged_columns
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
@@ -37,8 +38,8 @@ BYTES_PER_CONJUNCTION = 60
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
 
-# What the factors of a pivot selection take at most, for each pair of pivots: two matrices in double precision.
-BYTES_PER_PAIR = 16
+# For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
+BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -53,6 +54,7 @@ class FittedTerm:
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
     affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
+    merged: MergedColumns | None = None  # of a linear kernel, where features share columns
     growing: GrowingBasis | None = None  # pivots that training adds to
 
     @property
@@ -70,11 +72,11 @@ class FittedTerm:
         if self.affine is not None:
             return self.affine.map_of(inputs, dtype)
         if self.basis is None:
-            return _linear_map(self.config, inputs, dtype)
+            return _linear_map(self.config, inputs, self.merged, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
 
-    def to_model(self, weights: np.ndarray) -> Term:
-        """With its weights [D, columns], as the model keeps it."""
+    def to_model(self, weights: np.ndarray, precision: str) -> Term:
+        """With its weights [D, columns] found in the given precision, as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
         if self.conjunctions is not None:
             weights = weights / self.conjunctions.norms[:, None]
@@ -83,9 +85,10 @@ class FittedTerm:
             inner, bias = map(np.ascontiguousarray, self.affine.weights(weights))
             return AffineTerm(*about, inner, bias=bias)
         if self.basis is None:
+            weights = weights if self.merged is None else self.merged.spread(weights)
             return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
-        return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha)
+        return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
 
     def grown(
         self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None
@@ -190,7 +193,7 @@ def _growing(
     training = config.training
     dtype = DTYPES[training.precision]
     kernel = fit_kernel(term.kernel, inputs, training.seed, encoding.groups(features), term.name)
-    size = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs))
+    size = pivot_limits(term, len(inputs))[0]
     check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
     rng = np.random.default_rng(training.seed)
     growing = GrowingBasis(inputs, kernel, size, rng, workers, dtype, term.map.residual)
@@ -269,9 +272,12 @@ def _explicit(
     """The linear kernel's own features, these with a constant for poly of degree 1, or conjunctions."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
-        explicit = _shared(term, inputs, lambda rows, _: _linear_map(term, rows, dtype), workers, observer)
-        observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {explicit.size:,} features")
-        return FittedTerm(term, features, explicit)
+        merged = merged_columns(sparse_block(inputs)) if inputs.bag is None and not term.kernel.cosine else None
+        explicit = _shared(term, inputs, lambda rows, _: _linear_map(term, rows, merged, dtype), workers, observer)
+        count = explicit.size if merged is None else explicit.size - merged.size + len(merged.column)
+        shared = "" if merged is None else f" in {explicit.size:,} columns"
+        observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map, {count:,} features{shared}")
+        return FittedTerm(term, features, explicit, merged=merged)
     kernel = fit_kernel(replace(term.kernel, cosine=False), inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
     if reason is not None and kernel.degree == 1 and not term.kernel.cosine:
@@ -292,7 +298,9 @@ def _explicit(
     return FittedTerm(term, features, _conjunction_map(term, found, phi, inputs, dtype), conjunctions=found)
 
 
-def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMap:
+def _linear_map(term: TermConfig, inputs: Inputs, merged: MergedColumns | None, dtype: np.dtype) -> ExplicitMap:
+    if merged is not None:
+        return MergedMap(merged, inputs, dtype)
     if not term.kernel.cosine:
         return ExplicitMap.of(inputs, dtype)
     scales = inverse_roots(inputs.squared_norms())
@@ -325,25 +333,44 @@ def _select(
     kind = "full" if term.map.type == "full" else "reduced"
     if kind == "full":
         distinct = len(inputs.distinct()[0])
-        check_memory(term, f"the kernel matrix of {distinct:,} inputs", BYTES_PER_PAIR * distinct**2, workers)
+        check_memory(term, f"the kernel matrix of {distinct:,} inputs", FULL_BYTES_PER_PAIR * distinct**2, workers)
         chosen = pivot_selection.full_basis(inputs, kernel, dtype)
         how = "every distinct input"
     else:
-        size, select = min(term.map.size or pivot_selection.DEFAULT_SIZE, len(inputs)), term.map.select
+        size, left = pivot_limits(term, len(inputs))
+        select = term.map.select
         if select == GRADIENT:  # to choose sigma2 and terms by, before it grows
-            size, select = min(size, pivot_selection.DEFAULT_SIZE), "random"
+            size, select = min(size, pivot_selection.automatic_size(len(inputs))), "random"
         check_memory(term, f"the kernel matrix of {size:,} pivots", BYTES_PER_PAIR * size**2, workers)
         observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
-        chosen = pivot_selection.choose_pivots(
-            select, inputs, kernel, size, rng, workers, dtype, observer.pivots, term.map.residual
-        )
-        how = select
+        chosen = pivot_selection.choose_pivots(select, inputs, kernel, size, rng, workers, dtype, observer.pivots, left)
+        how = select + _why_so_many(term, size, len(chosen.rows), len(inputs))
     observer.note(
         f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
     return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
+
+
+def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
+    """How many pivots a term may have, and the part of the trace that is little enough to stop before."""
+    if term.map.size is not None:
+        return min(term.map.size, positions), term.map.residual
+    return pivot_selection.automatic_size(positions), term.map.residual or pivot_selection.LITTLE_LEFT
+
+
+def _why_so_many(term: TermConfig, size: int, found: int, positions: int) -> str:
+    """What decided the number of pivots, where no option did."""
+    if term.map.size is not None:
+        return ""
+    if found < size:
+        return ", as many as matter"
+    if size == positions:
+        return ", every position"
+    if size == pivot_selection.MOST_PIVOTS:
+        return ", the most without --size"
+    return f", as many as are soon chosen among {positions:,} positions"
 
 
 def _term_basis(

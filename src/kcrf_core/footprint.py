@@ -12,12 +12,19 @@ from typing import Any
 import numpy as np
 
 from .archives import StoredBasis
-from .basis import DEFAULT_SIZE
 from .config import Config, TermConfig
 from .conjunctions import conjunction_count, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
-from .fitted_terms import BYTES_PER_CONJUNCTION, BYTES_PER_PAIR, DTYPES, map_type, worth_sharing
+from .fitted_terms import (
+    BYTES_PER_CONJUNCTION,
+    BYTES_PER_PAIR,
+    DTYPES,
+    FULL_BYTES_PER_PAIR,
+    map_type,
+    pivot_limits,
+    worth_sharing,
+)
 from .memory import Budget, size_text
 from .problem import score_columns
 from .solvers.lbfgs import vectors_held
@@ -122,12 +129,14 @@ def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, items
     distinct = len(inputs.distinct()[0])
     if kind == "full":
         size, what = distinct, f"every one of {distinct:,} distinct inputs as a pivot"
+        pair = FULL_BYTES_PER_PAIR
     else:
-        size = min(given or term.map.size or DEFAULT_SIZE, N)
+        pair = BYTES_PER_PAIR
+        size = given or pivot_limits(term, N)[0]
         what = f"{size:,} pivots"
     rows = distinct if worth_sharing(distinct, N) else N
     what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {what}"
-    return TermFootprint(term.name, what, rows * size * itemsize, BYTES_PER_PAIR * size**2, size * width)
+    return TermFootprint(term.name, what, rows * size * itemsize, pair * size**2, size * width)
 
 
 def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int) -> TermFootprint:

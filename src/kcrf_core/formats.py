@@ -38,7 +38,7 @@ def read_corpus(path: str | os.PathLike[str], format: str | None = None) -> Corp
     parts = []
     lines = 0
     for parsed in stream_corpus(path, format):
-        lines += len(parsed.block.lines)
+        lines += parsed.block.line_count
         if parsed.corpus.positions:
             parts.append(parsed.corpus)
     if not parts:

@@ -6,7 +6,7 @@ the new columns.
 It ends where the gain outside the pivots, first estimated and then bounded by a pass over all pairs of positions, is no
 more than a part of P, or where there is no room for more pivots.
 
-OCR small, poly-3, 1,000 pivots: P 443 and 12.8 % letter error, against 536 and 13.2 % with random ones, for 1.5 times
+OCR small, poly-3, 1,000 pivots: P 443 and 12.9 % letter error, against 536 and 13.2 % with random ones, for 1.5 times
 as many passes, half of them over fewer pivots. Twice the pivots at a time and fits to a gap of 0.1 lost nothing
 against 1.5 times and 0.01 (P 444, 206 passes instead of 141); ten candidates for each pivot instead of four gained
 little (P 442 instead of 444).

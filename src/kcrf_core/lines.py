@@ -15,7 +15,10 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import BinaryIO
+
+import numpy as np
 
 from .corpus import Corpus
 from .errors import DataError
@@ -24,7 +27,7 @@ READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns
 
 BYTE_ORDER_MARK = "\ufeff"
 
-LONE_CARRIAGE_RETURN = re.compile(r"\r(?!\n|\Z)")
+LONE_CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 
 ARCHIVES = (
     (
@@ -40,14 +43,24 @@ ARCHIVES = (
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive lines of a file that hold whole sequences.
+    """Consecutive lines of a file that hold whole sequences; only the last one of a file may lack its line feed."""
 
-    `lines` are without their line feeds, otherwise untouched; only the last one of a file may have had none.
-    """
+    first_line: int  # number of the first one in the file, from 1
+    data: bytes  # as it was read: UTF-8 without NULs and without carriage returns inside lines
 
-    first_line: int  # number of lines[0] in the file, from 1
-    lines: list[str]
-    ends_with_newline: bool
+    @property
+    def ends_with_newline(self) -> bool:
+        return self.data.endswith(b"\n")
+
+    @property
+    def line_count(self) -> int:
+        return self.data.count(b"\n") + (not self.ends_with_newline)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their line feeds, otherwise untouched."""
+        lines = self.data.decode("utf-8").split("\n")
+        return lines[:-1] if self.ends_with_newline else lines
 
     def content(self) -> list[str]:
         """The lines as a parser should see them: without byte order mark and carriage returns."""
@@ -64,6 +77,7 @@ class ParsedBlock:
     block: Block
     corpus: Corpus
     separator: str | None  # between columns; None as long as there was no data
+    ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; CoNLL only
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
@@ -97,13 +111,13 @@ def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
             _refuse_archives(pending, name)
         end = _end_of_last_blank_line(pending, searched)
         if end:
-            block = _decode(pending[:end], name, first_line)
+            block = _checked(bytes(pending[:end]), name, first_line)
             del pending[:end]
-            first_line += len(block.lines)
+            first_line += block.line_count
             yield block
         searched = pending.rfind(b"\n") + 1
     if pending:
-        yield _decode(pending, name, first_line)
+        yield _checked(bytes(pending), name, first_line)
 
 
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
@@ -136,20 +150,17 @@ def _end_of_last_blank_line(data: bytearray, start: int) -> int:
     return 0
 
 
-def _decode(data: bytearray, name: str, first_line: int) -> Block:
+def _checked(data: bytes, name: str, first_line: int) -> Block:
+    """A block of these bytes, once they are known to be text."""
     try:
-        text = data.decode("utf-8")
+        data.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"byte 0x{data[error.start]:02x} is not UTF-8 (convert the file, for example with iconv)"
         raise DataError(message, name, first_line + data.count(b"\n", 0, error.start)) from None
-    if "\0" in text:
+    if b"\0" in data:
         message = "a NUL character (if the file is UTF-16, convert it, for example with iconv)"
-        raise DataError(message, name, first_line + text.count("\n", 0, text.index("\0")))
-    if "\r" in text and (lone := LONE_CARRIAGE_RETURN.search(text)):
+        raise DataError(message, name, first_line + data.count(b"\n", 0, data.index(b"\0")))
+    if b"\r" in data and (lone := LONE_CARRIAGE_RETURN.search(data)):
         message = r"a carriage return inside a line (if they end the lines, convert with tr '\r' '\n')"
-        raise DataError(message, name, first_line + text.count("\n", 0, lone.start()))
-    lines = text.split("\n")
-    ends_with_newline = not lines[-1]
-    if ends_with_newline:
-        lines.pop()
-    return Block(first_line, lines, ends_with_newline)
+        raise DataError(message, name, first_line + data.count(b"\n", 0, lone.start()))
+    return Block(first_line, data)

@@ -38,6 +38,7 @@ class FeatureMap(Protocol):
 
     size: int  # D
     dense_size: int  # values of a row that are held densely
+    narrows_weights: bool  # `prepare` does nothing but cast them
 
     def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
 
@@ -45,7 +46,9 @@ class FeatureMap(Protocol):
 
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None: ...
 
-    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray: ...
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray: ...  # may be put into `out` [D, C], and then is that
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
 
@@ -101,6 +104,8 @@ def scaled_rows(matrix: scipy.sparse.csr_array, scales: np.ndarray) -> scipy.spa
 class ExplicitMap:
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
+    narrows_weights = True
+
     def __init__(self, sparse: scipy.sparse.csr_array, dense: np.ndarray, dtype: np.dtype | type):
         self._matrix, self._dense = sparse, np.ascontiguousarray(dense, dtype=dtype)
         self._rows = _Compressed.of(sparse)
@@ -129,9 +134,11 @@ class ExplicitMap:
             return None
         return self._dense[rows].astype(R.dtype, copy=False).T @ R
 
-    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
-        out = np.empty((self.size, R.shape[1]))
+        out = np.empty((self.size, R.shape[1])) if out is None else out
         part = self._columns
 
         def task(features: slice) -> None:
@@ -188,6 +195,8 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
 class ReducedMap:
     """K_NB against pivots B, whitened on the thin side."""
 
+    narrows_weights = False
+
     def __init__(
         self,
         rows: KernelRows,  # [N, M]
@@ -241,7 +250,9 @@ class ReducedMap:
             summed = product if number == 0 else summed + product
         return summed
 
-    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
         return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
 
     def leading(self, m: int) -> ReducedMap:

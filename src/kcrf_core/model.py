@@ -22,7 +22,6 @@ from .encoding import Encoding
 from .kernel_storage import kernel_from_dict, kernel_to_dict
 from .kernel_values import Kernel, PolynomialKernel, inverse_roots
 from .kernels import Pivots
-from .maps import sparse_block
 from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
 
@@ -49,18 +48,21 @@ class ExplicitTerm:
         out += scores * inverse_roots(inputs.squared_norms())[:, None]
 
     def _add(self, inputs: Inputs, out: np.ndarray) -> None:
-        sparse = sparse_block(inputs)
-        D = sparse.shape[1]
-        if D:
+        ends = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
+        _sparse.multiply_codes(np.ascontiguousarray(inputs.codes), ends[:-1], self.weights, out)
+        D = int(ends[-1])
+        if inputs.bag is not None:
+            bag, A = inputs.bag, inputs.bag.shape[1]
             _sparse.multiply(
-                sparse.indptr.astype(np.int64),
-                sparse.indices.astype(np.int32),
-                sparse.data,
-                self.weights[:D],
+                bag.indptr.astype(np.int64),
+                bag.indices.astype(np.int32),
+                bag.data,
+                self.weights[D : D + A],
                 0,
                 len(inputs),
                 out,
             )
+            D += A
         if inputs.real.shape[1]:
             out += inputs.real @ self.weights[D:]
 
@@ -87,13 +89,16 @@ class KernelTerm:
     pivots: Inputs  # [M]
     lines: np.ndarray  # [M] int64, where the pivots stand in the training data
     alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
+    precision: str = "double"  # of kernel values and their products with alpha: that of training
 
     @cached_property
-    def _prepared(self) -> Pivots:
-        return Pivots(self.pivots, self.kernel)
+    def _prepared(self) -> tuple[Pivots, np.ndarray]:
+        dtype = np.float32 if self.precision == "single" else np.float64
+        return Pivots(self.pivots, self.kernel, dtype), self.alpha.astype(dtype)
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
-        out += self._prepared.gram(inputs) @ self.alpha
+        pivots, alpha = self._prepared
+        out += pivots.gram(inputs) @ alpha
 
 
 @dataclass(frozen=True)
@@ -238,7 +243,7 @@ class Model:
                 alpha = contents.array(f"{at}.alpha", "float64", 2)
                 if alpha.shape != (len(pivots), C):
                     raise contents.error(f"'{at}.alpha' does not fit its pivots")
-                terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha))
+                terms.append(KernelTerm(name, kind, features, kernel, pivots, lines, alpha, _precision(contents)))
             elif entry.get("map") == "conjunctions":
                 kernel = unpack_kernel(contents, entry, inputs, at)
                 found = _stored_conjunctions(contents, kernel, inputs, at)
@@ -257,6 +262,14 @@ class Model:
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
         return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+def _precision(contents: Contents) -> str:
+    """The precision of training, as its configuration tells it; double where it does not."""
+    info: Any = contents.get("info", dict)
+    for key in ("config", "training", "precision"):
+        info = info.get(key) if isinstance(info, dict) else None
+    return "single" if info == "single" else "double"
 
 
 def _stored_conjunctions(contents: Contents, kernel: Kernel, inputs: Inputs, at: str) -> Conjunctions:

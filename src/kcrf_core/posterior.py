@@ -17,16 +17,15 @@ from typing import TypeVar
 import numpy as np
 
 from . import chain
+from .calibration import SMALLEST_PROBABILITY
 from .maps import FeatureMap
 from .parallel import Workers, sequence_chunks
 from .problem import Problem, gathered, positions_within, score_columns, spread
+from .slices import Slices
 
 # Positions per chunk: enough to keep BLAS busy, few enough that a chunk of a reduced map stays in cache.
 SMALLEST_CHUNK, LARGEST_CHUNK = 512, 4096
 CHUNK_VALUES = 1 << 20
-
-# A marginal that underflowed counts as this: one hopeless position must not decide a comparison alone.
-SMALLEST_PROBABILITY = 1e-30
 
 NODE, EDGE_X, EDGE, EDGE2 = "node", "edge-x", "edge", "edge2"
 
@@ -71,6 +70,7 @@ class Posterior:
         self.blocks = [slice(int(end) - size, int(end)) for size, end in zip(sizes, ends, strict=True)]
         self.sigma2 = np.array([term.sigma2 for term in self.terms], dtype=np.float64)  # [blocks]
         self.size = int(ends[-1]) if len(ends) else 0
+        self.slices = Slices(self.blocks, workers)
         self.mapped = [j for j, term in enumerate(self.terms) if term.map is not None]
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(self._term_size(self.terms[j]) for j in self.mapped), 1)
@@ -137,12 +137,14 @@ class Posterior:
         if self._observed_triples is not None:
             sums.triple -= self._observed_triples
         gradient = sums.collect()
-        prior = lower_terms = 0.0
-        for block, variance in zip(self.blocks, self.sigma2, strict=True):
-            part = theta[block]
-            gradient[block] += part / variance
-            prior += float(part @ part) / (2 * variance)
-            lower_terms += variance / 2 * float(gradient[block] @ gradient[block])
+
+        def add_prior(part: slice, block: int) -> np.ndarray:
+            """What the prior adds to P, and what the gradient takes from the lower bound."""
+            variance, own, slope = self.sigma2[block], theta[part], gradient[part]
+            slope += own / variance
+            return np.array([float(own @ own) / (2 * variance), variance / 2 * float(slope @ slope)])
+
+        prior, lower_terms = self.slices.total_of_blocks(add_prior) if self.size else (0.0, 0.0)
         value = prior - log_likelihood
         return Evaluation(value, log_likelihood, gradient, value - lower_terms)
 
@@ -172,13 +174,14 @@ class Posterior:
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
-        Y, N = self.problem.label_count, self.problem.positions
+        Y, counts = self.problem.label_count, self.problem.position_weights()
+        N, counts = counts.sum(), None if (counts == 1).all() else counts
         states = {NODE: Y, EDGE_X: Y**2, EDGE: Y**2, EDGE2: Y**3}
         guess = np.empty(self.size)
         for block, term in zip(self.blocks, self.terms, strict=True):
             # Variance of one state's indicator under uniform marginals.
             variance = (1 - 1 / states[term.kind]) / states[term.kind]
-            squares = N if term.map is None else np.repeat(term.map.column_squares(), self.columns_of(term))
+            squares = N if term.map is None else np.repeat(term.map.column_squares(counts), self.columns_of(term))
             guess[block] = squares * variance + 1 / term.sigma2
         return guess
 
@@ -251,7 +254,20 @@ class Posterior:
 
     def _prepared(self, theta: np.ndarray, dtype: np.dtype) -> dict[int, object]:
         """Weights of each term with a map in the form that its map wants."""
-        return {j: self.terms[j].map.prepare(self.weights_of(theta, j), dtype) for j in self.mapped}
+        narrow = theta
+        if dtype != theta.dtype and any(self.terms[j].map.narrows_weights for j in self.mapped):
+            narrow = self.slices.empty(dtype)
+
+            def cast(part: slice) -> None:
+                narrow[part] = theta[part]
+
+            self.slices.run(cast)
+        return {
+            j: self.terms[j].map.prepare(
+                self.weights_of(narrow if self.terms[j].map.narrows_weights else theta, j), dtype
+            )
+            for j in self.mapped
+        }
 
     def _potentials(
         self, prepared: dict[int, object], shared: chain.Edges, rows: slice, dtype: np.dtype
@@ -313,7 +329,7 @@ class _Sums:
         self._posterior = posterior
         problem, Y = posterior.problem, posterior.problem.label_count
         self._residuals = {
-            j: np.empty((problem.positions, posterior.columns_of(posterior.terms[j])), dtype=dtype)
+            j: posterior.slices.buffers.empty((problem.positions, posterior.columns_of(posterior.terms[j])), dtype)
             for j in posterior.mapped
         }
         self._summed: dict[int, np.ndarray] = {}
@@ -358,10 +374,13 @@ class _Sums:
 
     def collect(self) -> np.ndarray:
         posterior = self._posterior
-        out = np.empty(posterior.size)
+        out = posterior.slices.empty()
         for block, (j, term) in zip(posterior.blocks, enumerate(posterior.terms), strict=True):
             if term.map is not None:
-                out[block] = term.map.adjoint(self._summed.get(j), self._residuals[j], posterior.workers).ravel()
+                place = posterior.weights_of(out, j)
+                found = term.map.adjoint(self._summed.get(j), self._residuals[j], posterior.workers, place)
+                if found is not place:
+                    place[...] = found
             elif term.kind == EDGE:
                 out[block] = np.concatenate([self.edge.ravel(), self.start, self.end])
             else:

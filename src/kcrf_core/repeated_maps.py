@@ -23,6 +23,7 @@ class RepeatedMap:
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
+        self.narrows_weights = distinct.narrows_weights
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
@@ -44,7 +45,9 @@ class RepeatedMap:
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> None:
         return None  # residuals of all positions have to be there first
 
-    def adjoint(self, summed: np.ndarray | None, R: np.ndarray, workers: Workers) -> np.ndarray:
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
         shared = np.zeros((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
 
         def task(part: slice) -> np.ndarray | None:
@@ -55,7 +58,7 @@ class RepeatedMap:
         for part in workers.map(task, ranges(self._rows, ROWS_PER_TASK)):
             if part is not None:
                 total = part.astype(np.float64) if total is None else total + part
-        return self.distinct.adjoint(total, shared, workers)
+        return self.distinct.adjoint(total, shared, workers, out)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         return self.distinct.dual(W)
@@ -83,9 +86,12 @@ class RepeatedMap:
         found = self.distinct.residual(workers)
         return None if found is None else found[self.group]
 
-    def subset(self, rows: np.ndarray) -> RepeatedMap:
+    def subset(self, rows: np.ndarray) -> FeatureMap:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return RepeatedMap(self.distinct.subset(chosen), group.ravel(), self._workers)
+        inner = self.distinct if len(chosen) == self._rows else self.distinct.subset(chosen)
+        if len(chosen) == len(rows) and (np.diff(group.ravel()) > 0).all():
+            return inner  # nothing comes again, and rows are in order
+        return RepeatedMap(inner, group.ravel(), self._workers)
 
     def used_columns(self) -> np.ndarray:
         return self.distinct.used_columns()

@@ -19,6 +19,13 @@ Spans are those of conlleval, the scorer of the CoNLL shared tasks (E. Tjong Kim
 the pieces that are not O are its spans. So I after O, or I of a new type, begins a span as if it were B. One
 rule serves all schemes: on IOB1 and IOB2 it is conlleval's own. On IOBES conlleval itself is of no use (it
 does not know S, and runs E and a following B of the same type together); there the rule is seqeval's.
+
+Read strictly, only those of these spans count that are written as the scheme demands:
+
+    iob1    begun by B if the position before is of the same type, else by I
+    iob2    begun by B
+    iobes   S alone, or B, then any number of I, then E
+    bilou   U alone, or B, then any number of I, then L
 """
 
 from __future__ import annotations
@@ -35,6 +42,7 @@ SCHEME_LETTERS = {"iob1": "BIO", "iob2": "BIO", "iobes": "BIOES", "bilou": "BILO
 _LETTERS = frozenset("BIOESLU")
 _OPENING = frozenset("BSU")  # a span begins here whatever came before
 _CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
+_WHOLE = frozenset("SU")  # a span of one position
 
 
 def split_label(label: str) -> tuple[str, str] | None:
@@ -47,8 +55,8 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
     """The scheme these labels are written in, or None if they are no span labels.
 
     Only the set of labels counts, the more of the task's labels the better. `iob1` and `iob2` differ in
-    how labels follow each other, so their names are a guess (they are scored alike): a type that occurs
-    with I but never with B cannot be IOB2.
+    how labels follow each other, so their names are a guess (see `tell_iob_apart`; unless strictly, they are scored
+    alike): a type that occurs with I but never with B cannot be IOB2.
     """
     parts = [split_label(label) for label in set(labels)]
     if not parts or None in parts:
@@ -69,6 +77,16 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
     continued = {kind for letter, kind in parts if letter == "I"}
     begun = {kind for letter, kind in parts if letter == "B"}
     return "iob2" if continued <= begun else "iob1"
+
+
+def tell_iob_apart(scheme: str | None, alphabet: Sequence[str], codes: np.ndarray, offsets: np.ndarray) -> str | None:
+    """A detected scheme, with `iob1` and `iob2` told apart by how well each explains a labelling [N]."""
+    if scheme not in ("iob1", "iob2"):
+        return scheme
+    finder = SpanFinder(alphabet)
+    other = "iob1" if scheme == "iob2" else "iob2"
+    explained = {name: len(finder.find(codes, offsets, name)[0]) for name in (scheme, other)}
+    return max(explained, key=explained.__getitem__)  # the first of two that are equal
 
 
 @dataclass(frozen=True)
@@ -141,11 +159,15 @@ class SpanFinder:
         self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64)
         self._opening = np.array([letter in _OPENING for letter, _ in parts], dtype=bool)
         self._closing = np.array([letter in _CLOSING for letter, _ in parts], dtype=bool)
+        self._whole = np.array([letter in _WHOLE for letter, _ in parts], dtype=bool)
 
-    def find(self, codes: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def find(
+        self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
 
-        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1].
+        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]. With `strict`, the name
+        of a scheme, only spans that it would write like this.
         """
         N = len(codes)
         kind = self._kind[codes]  # [N], -1 outside
@@ -157,4 +179,22 @@ class SpanFinder:
         inside = kind >= 0
         starts = np.flatnonzero(inside & boundary[:-1])
         ends = np.flatnonzero(inside & boundary[1:]) + 1
+        if strict is not None:
+            follows = np.zeros(N, dtype=bool)  # [N]; the position before has the same type
+            follows[1:] = kind[1:] == kind[:-1]
+            follows[offsets[:-1]] = False
+            good = self._well_formed(strict, codes[starts], codes[ends - 1], ends - starts, follows[starts])
+            starts, ends = starts[good], ends[good]
         return starts, ends, kind[starts]
+
+    def _well_formed(
+        self, scheme: str, first: np.ndarray, last: np.ndarray, lengths: np.ndarray, follows: np.ndarray
+    ) -> np.ndarray:
+        """Which spans are written as the scheme demands, given the labels at their ends and whether they follow one
+        of the same type. Between its ends a span can have nothing but I.
+        """
+        if scheme == "iob1":
+            return self._opening[first] == follows
+        if scheme == "iob2":
+            return self._opening[first]
+        return np.where(lengths == 1, self._whole[first], self._opening[first] & self._closing[last])

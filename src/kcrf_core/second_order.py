@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from . import _second_order, _second_order_tangent
 from .problem import positions_within
@@ -240,18 +239,18 @@ def _in_log_space(
     local = np.broadcast_to(stacked, (T, Y, Y)) + scores[:, None, :]
     if T == 1:
         total = start + scores[0] + end
-        log_z = float(logsumexp(total))
+        log_z = float(np.logaddexp.reduce(total, axis=None))
         empty = np.zeros((1, Y, Y))
         return _LogMessages(empty, empty, local, _exp_or_zero(total - log_z)[None], edge, triple, log_z)
     local[1] += (start + scores[0])[:, None]
     forward, backward = np.full((T, Y, Y), -np.inf), np.full((T, Y, Y), -np.inf)
     forward[1] = local[1]
     for t in range(2, T):
-        forward[t] = logsumexp(forward[t - 1][:, :, None] + triples, axis=0) + local[t]
+        forward[t] = np.logaddexp.reduce(forward[t - 1][:, :, None] + triples, axis=0) + local[t]
     backward[-1] = end[None, :]
     for t in range(T - 2, 0, -1):
-        backward[t] = logsumexp(triples + (local[t + 1] + backward[t + 1])[None], axis=2)
-    log_z = float(logsumexp(forward[-1] + backward[-1]))
+        backward[t] = np.logaddexp.reduce(triples + (local[t + 1] + backward[t + 1])[None], axis=2)
+    log_z = float(np.logaddexp.reduce(forward[-1] + backward[-1], axis=None))
     for t in range(1, T):
         edge[t] = _exp_or_zero(forward[t] + backward[t] - log_z)
         if t > 1:
@@ -285,12 +284,12 @@ def _log_tangent(
         u[1] = d_local[1]
         for t in range(2, T):
             before = found.forward[t - 1][:, :, None] + triples
-            share = _exp_or_zero(before - logsumexp(before, axis=0)[None])
+            share = _exp_or_zero(before - np.logaddexp.reduce(before, axis=0)[None])
             u[t] = (share * (u[t - 1][:, :, None] + d_triples)).sum(axis=0) + d_local[t]
         w[-1] = d_end[None, :]
         for t in range(T - 2, 0, -1):
             after = triples + (found.local[t + 1] + found.backward[t + 1])[None]
-            share = _exp_or_zero(after - logsumexp(after, axis=2)[:, :, None])
+            share = _exp_or_zero(after - np.logaddexp.reduce(after, axis=2)[:, :, None])
             w[t] = (share * (d_triples + (d_local[t + 1] + w[t + 1])[None])).sum(axis=2)
         mean = float((found.edge[-1] * (u[-1] + w[-1])).sum())
         for t in range(1, T):

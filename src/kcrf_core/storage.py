@@ -12,9 +12,9 @@ import errno
 import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -24,6 +24,8 @@ from .errors import FileFormatError
 
 MAGIC = "kcrf"
 FORMAT = 2
+Made = TypeVar("Made")
+
 READABLE = (1, 2)  # 2: models may have triples, terms over edges and forbidden transitions
 
 
@@ -75,6 +77,15 @@ class Contents:
 
     def __init__(self, path: str, header: dict[str, Any], arrays: dict[str, np.ndarray]):
         self.path, self.header, self.arrays = path, header, arrays
+        self._made: dict[tuple[bytes, bytes, Hashable], Any] = {}
+
+    def once(self, name: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives, one object for all strings (see `strings`) with the same content and key."""
+        text, ends = (self.array(f"{name}.{part}", kind, 1) for part, kind in (("text", "uint8"), ("ends", "int64")))
+        content = (text.tobytes(), ends.tobytes(), key)
+        if content not in self._made:
+            self._made[content] = make()
+        return self._made[content]
 
     def error(self, message: str) -> FileFormatError:
         return FileFormatError(f"{self.path}: damaged or altered: {message}")
@@ -126,7 +137,8 @@ def write_container(
     full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
-        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()
+        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+        for name, array in arrays.items()
     }
     with replacing(path) as stream:
         np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)

@@ -28,6 +28,7 @@ from .parallel import Workers
 from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
+from .repeated_sequences import collapse
 from .schemes import Transitions, allowed_transitions
 from .solvers import SOLVERS, Run, SolverResult
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
@@ -155,12 +156,15 @@ def train(
             sigma2 |= chosen.sigma2
             theta, path = chosen.theta, chosen.tried
     sigma2 = {term.name: sigma2[term.name] for term in fitted}
-    final = posterior(sigma2)
     grows = any(term.config.map.select == GRADIENT for term in fitted)
-    if grows and rehearse:
+    rows, distinct = problem, dataset
+    if not grows:  # a basis that grows looks at all positions
+        rows, distinct, fitted = collapse(problem, dataset, fitted, observer)
+        maps[:] = [term.map for term in fitted if term.map is not None]
+    elif rehearse:
         fitted, theta = begin_growth(fitted, encoding, dataset, config, workers, observer), None
         maps[:] = [term.map for term in fitted if term.map is not None]  # the others give their memory back
-        final = posterior(sigma2)
+    final = posterior(sigma2, rows)
     theta = np.zeros(final.size) if theta is None else theta
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
@@ -181,13 +185,13 @@ def train(
         result = solve(final, theta, run)
     if watch is not None:
         result = watch.kept(result, final, training.tolerance)
-    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j)) for j in final.mapped)
+    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
     outside = growth.proven(fitted) if growth is not None and result is grown.result else None
     if outside is not None:
         certify = "exact"
     else:
-        outside = outside_gain(encoding, dataset, fitted, final, result.theta, certify)
+        outside = outside_gain(encoding, distinct, fitted, final, result.theta, certify)
     report = Report(
         result=result,
         sigma2=sigma2,

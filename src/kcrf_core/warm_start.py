@@ -123,7 +123,8 @@ class WarmStart:
             elif isinstance(old, ExplicitTerm) and term.conjunctions is None and term.affine is None:
                 weights, taken = self._explicit(encoding, term, old, labels)
                 posterior.weights_of(out, j)[:] = weights
-                told.append(f"term {term.name} with {taken:,} of {len(weights):,} features")
+                features = len(weights) if term.merged is None else term.merged.spread(weights[:, :0]).shape[0]
+                told.append(f"term {term.name} with {taken:,} of {features:,} features")
             else:
                 told.append(f"term {term.name} at zero")
         return out, f"starting from {self.name}: {', '.join(told)}; the rest at zero"
@@ -171,7 +172,8 @@ class WarmStart:
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = old.weights[columns[known]] * units[known, None]
-        return labels.weights(weights, old.type), int(known.sum())
+        weights = labels.weights(weights, old.type)
+        return weights if term.merged is None else term.merged.gathered(weights), int(known.sum())
 
 
 def _value(posterior: Posterior, theta: np.ndarray) -> float:

@@ -69,7 +69,7 @@ def shape(text: str) -> str:
 
 def test_readme_session(shell):
     """The README's session on sample data: every command works and says what the README shows."""
-    session = next(s for s in readme_sessions() if s[0][0].startswith("awk"))
+    session = next(s for s in readme_sessions() if s[0][0].startswith("awk") and "crossval" in s[-1][0])
     assert len(session) >= 5
     for command, output in session:
         done = shell(command + " 2>&1")
@@ -78,6 +78,16 @@ def test_readme_session(shell):
         pattern = r"^ *(score variance|sigma2 of \w+) [\d.]+ .*\n|^.*\*$\n?"
         found, expected = (re.sub(pattern, "", text, flags=re.MULTILINE) for text in (done.stdout, output))
         assert shape(found) == shape(expected)
+
+
+def test_readme_comparison(shell, tmp_path):
+    """Two models compared: the table as the README shows it, and a page."""
+    session = next(s for s in readme_sessions() if "--compare" in s[-1][0])
+    for command, output in session:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
+    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])

@@ -162,3 +162,10 @@ def test_looking_at_what_is_left_pays(rng, workers):
         for method in ("random", "uniform")
     }
     assert left["random"] < 0.9 * left["uniform"]
+
+
+@pytest.mark.parametrize(
+    ("positions", "size"), [(0, 0), (300, 300), (4_539, 2_000), (250_000, 2_000), (1_000_000, 1_000), (10**8, 500)]
+)
+def test_automatic_size_follows_the_number_of_positions(positions, size):
+    assert basis.automatic_size(positions) == size

@@ -10,7 +10,7 @@ import pytest
 
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.evaluation import Score, evaluate
-from kcrf_core.schemes import SCHEME_LETTERS, allowed_transitions, detect_scheme, spans, split_label
+from kcrf_core.schemes import SCHEME_LETTERS, SpanFinder, allowed_transitions, detect_scheme, spans, split_label
 
 
 def split(text):
@@ -345,7 +345,7 @@ def test_dict_survives_json():
     assert plain["spans"]["f1"] == result.spans.total.f1
     assert [row["type"] for row in plain["spans"]["types"]] == ["NP", "VP"]
     assert sum(map(sum, plain["confusion"]["counts"])) == plain["positions"]
-    # Layout is what other programs read: changing it means a new schema number.
+    # Layout is what other programs read: a key that goes or changes means a new schema number.
     assert list(plain) == [
         "schema",
         "positions",
@@ -360,6 +360,8 @@ def test_dict_survives_json():
         "confusion",
         "scheme",
         "spans",
+        "scheme_detected",
+        "strict_spans",
     ]
     rates = ["gold", "predicted", "correct", "precision", "recall", "f1"]
     assert list(plain["labels"][0]) == ["label", *rates]
@@ -405,3 +407,17 @@ def test_allowed_transitions_are_those_of_well_formed_sequences(scheme):
             possible = allowed.first[path[0]] and allowed.last[path[-1]]
             possible = possible and all(allowed.pairs[a, b] for a, b in itertools.pairwise(path))
             assert possible == (written(length, spans(labels), scheme) == labels), labels
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou"])
+def test_strict_spans_are_those_that_come_back_when_written_down(scheme):
+    letters = [letter for letter in SCHEME_LETTERS[scheme] if letter != "O"]
+    alphabet = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "xy")]
+    finder = SpanFinder(alphabet)
+    for length in (1, 2, 3):
+        for path in itertools.product(range(len(alphabet)), repeat=length):
+            labels = tuple(alphabet[y] for y in path)
+            again = written(length, spans(labels), scheme)
+            expected = [(a, b) for a, b, _ in spans(labels) if again[a:b] == labels[a:b]]
+            starts, ends, _ = finder.find(np.array(path), np.array([0, length]), strict=scheme)
+            assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == expected, labels

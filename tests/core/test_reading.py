@@ -5,17 +5,19 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import random
 import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 
+import oracle
 from kcrf_core import conll
 from kcrf_core.corpus import concatenate
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.formats import FORMATS, PARSERS, guess_format, read_corpus, stream_corpus
-from kcrf_core.lines import blocks, encode_lines
+from kcrf_core.lines import Block, blocks, encode_lines
 
 
 class Pieces:
@@ -191,17 +193,46 @@ def test_lines_of_positions_point_into_their_block():
             assert part.block.lines[line - part.block.first_line].startswith(part.corpus.columns[0][t])
 
 
-@pytest.mark.parametrize(
-    "line, separator, values, expected",
-    [
-        ("a b", " ", ["X"], "a b X"),
-        ("a\tb\r", "\t", ["p", "X"], "a\tb\tp\tX\r"),
-        ("\ufeffa ", " ", ["X"], "\ufeffa  X"),
-        ("a\r", "\t", [], "a\r"),
-    ],
-)
-def test_appended_columns_leave_the_line_as_it_stands(line, separator, values, expected):
-    assert conll.append_columns(line, separator, values) == expected
+@pytest.mark.parametrize("seed", range(30))
+def test_any_text_is_split_as_a_plain_reader_splits_it_and_labels_go_to_the_ends_of_lines(seed):
+    rng = random.Random(seed)
+    separator = rng.choice(["\t", " ", "  "])
+    width = rng.randint(2 if separator == "\t" else 1, 4)
+    values = ["a", "b", "Zürich", "\u3000", "\U0001f600x", "0", "aa"]
+    values += ["", " ", "New York"] if separator == "\t" else []
+    lines = []
+    for _ in range(rng.randint(1, 60)):
+        if rng.random() < 0.2:
+            lines.append(rng.choice(["", " ", "   "]))
+        else:
+            row = separator.join(rng.choice(values) for _ in range(width))
+            lines.append(row if separator == "\t" else f"{' ' * rng.randint(0, 2)}{row}{' ' * rng.randint(0, 2)}")
+    mark = rng.choice(["", "\ufeff"])
+    data = (mark + rng.choice(["\n", "\r\n"]).join(lines) + rng.choice(["", "\n"])).encode()
+    rows, expected_separator = oracle.conll_rows(data)
+    part = conll.parse_block(Block(1, data), "file")
+    corpus = part.corpus
+    assert part.separator == expected_separator
+    assert [list(row) for row in zip(*corpus.columns, strict=True)] == [row for _, row, _ in rows]
+    assert corpus.lines.tolist() == [number for number, _, _ in rows]
+    for column in corpus.columns:
+        assert column.values == list(dict.fromkeys(column))
+
+    labels = ["B", "", "Ü-long"]
+    numbers = np.array([rng.randrange(3) for _ in rows], dtype=np.int32)
+    inserted, at = b"", 0
+    for (_, _, end), number in zip(rows, numbers.tolist(), strict=True):
+        inserted += data[at:end] + f"{part.separator}{labels[number]}".encode()
+        at = end
+    assert conll.append_labels(part, labels, numbers) == inserted + data[at:]
+
+
+def test_columns_that_are_joined_and_taken_apart_keep_their_values():
+    column = whole([b"a\nb\n\n", b"c\nb\n\n", b"a\nd\n"]).columns[0]
+    assert list(column) == ["a", "b", "c", "b", "a", "d"] and column.values == ["a", "b", "c", "d"]
+    taken = column.take(np.array([5, 3, 1]))
+    assert list(taken) == ["d", "b", "b"] and taken.values == ["d", "b"]
+    assert column[2:4] == ["c", "b"] and column[-1] == "d" and column.count("a") == 2
 
 
 # Streams
@@ -210,7 +241,7 @@ def test_appended_columns_leave_the_line_as_it_stands(line, separator, values, e
 def test_a_sequence_is_delivered_before_more_is_asked_for():
     stream = Pieces([b"a b\nc", b" d\n", b"\ne f\n\ng", b" h\n \r", b"\n", b"i j"])
     parts = conll.parse_blocks(blocks(stream, "file"), "file")
-    seen = [(stream.taken, part.corpus.columns[0]) for part in parts]
+    seen = [(stream.taken, list(part.corpus.columns[0])) for part in parts]
     assert seen == [(3, ["a", "c", "e"]), (5, ["g"]), (6, ["i"])]
 
 

@@ -19,10 +19,12 @@ from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import read_corpus
 from kcrf_core.kernels import gram
-from kcrf_core.model import KernelTerm, Model
+from kcrf_core.maps import sparse_block
+from kcrf_core.model import ExplicitTerm, KernelTerm, Model
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
 from kcrf_core.training import train
+from problems import random_inputs
 
 
 def toy_corpus(rng, sequences=40, labels="abc", longest=7):
@@ -391,3 +393,58 @@ def test_pairs_in_sequences_without_weight_are_observed_too(rng):
     with Workers(1) as workers:
         _, report = train(encoding, replace(dataset, weights=(np.arange(30) < 3) * 1.0), config, workers=workers)
     assert report.result.reason == "certified"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({}, "as many as matter"),
+        ({"gamma": 50.0}, "every position"),
+        ({"size": 20}, "20 pivots (random),"),
+    ],
+)
+def test_the_number_of_pivots_is_told_with_its_reason(rng, options, word):
+    """Smooth kernels need few pivots, and get no more of them than matter."""
+
+    class Notes(Observer):
+        told = ""
+
+        def note(self, text):
+            self.told += text + "\n"
+
+    notes = Notes()
+    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=notes)
+    assert word in notes.told
+
+
+# What a model computes with
+
+
+@pytest.mark.parametrize("categorical, real, bag", [(3, 2, 4), (3, 0, 0), (0, 2, 0), (0, 0, 5), (2, 0, 3)])
+def test_explicit_terms_score_every_kind_of_input(categorical, real, bag):
+    rng = np.random.default_rng(categorical + 10 * real + 100 * bag)
+    inputs = random_inputs(rng, 30, categorical, real, bag)
+    rows = np.hstack([sparse_block(inputs).toarray(), inputs.real])
+    weights = rng.normal(size=(rows.shape[1], 4))
+    out = rng.normal(size=(30, 4))
+    expected = out + rows @ weights
+    ExplicitTerm("node", "node", (), weights).add_scores(inputs, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_kernel_models_tag_in_the_precision_they_were_trained_in(tmp_path):
+    corpus = toy_corpus(np.random.default_rng(3))
+    scores = {}
+    for precision in ("single", "double"):
+        options = {"kernel": "rbf", "size": 20, "sigma2": 1.0, "precision": precision}
+        model, _ = fit(corpus, options)
+        model.save(tmp_path / precision)
+        loaded = Model.load(tmp_path / precision)
+        assert model.terms[0].precision == loaded.terms[0].precision == precision
+        dataset = model.encoding.encode(corpus)
+        scores[precision] = model.potentials(dataset)[0]
+        np.testing.assert_array_equal(scores[precision], loaded.potentials(dataset)[0])
+        in_double = replace(model, terms=(replace(model.terms[0], precision="double"),))
+        np.testing.assert_allclose(scores[precision], in_double.potentials(dataset)[0], rtol=0, atol=1e-4)
+        equal = np.array_equal(scores[precision], in_double.potentials(dataset)[0])
+        assert equal == (precision == "double")

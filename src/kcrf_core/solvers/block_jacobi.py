@@ -33,7 +33,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    columns, memory = LeadingColumns(posterior, run), Memory(posterior.size)
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.slices)
     every = range(len(posterior.blocks))
     while True:
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)
@@ -43,8 +43,8 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
             now,
             memory,
             lambda vector, newton=newton: newton.step(vector, every),
+            posterior.slices,
             run,
-            newton=True,
         )
         if found is None:
             run.raise_precision(posterior)

@@ -35,17 +35,20 @@ class Bundle:
         """Take up a point; the best bound with it."""
         if found.lower < USEFUL * found.value:
             return found.lower
-        scaled = found.gradient.copy()
-        constant = -found.log_likelihood
-        for block, variance in zip(posterior.blocks, posterior.sigma2, strict=True):
-            scaled[block] -= theta[block] / variance
-            constant -= float(scaled[block] @ theta[block])
-            scaled[block] *= np.sqrt(variance)
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
+        scaled = posterior.slices.empty()
         self._gradients.append(scaled)
-        self._constants = np.append(self._constants, constant)
-        row = np.array([scaled @ other for other in self._gradients])
+
+        def work(part: slice, block: int) -> np.ndarray:
+            variance, own = posterior.sigma2[block], theta[part]
+            loss = found.gradient[part] - own / variance
+            constant = float(loss @ own)
+            np.multiply(loss, np.sqrt(variance), out=scaled[part])
+            return np.array([constant, *(float(scaled[part] @ other[part]) for other in self._gradients)])
+
+        constant, *row = posterior.slices.total_of_blocks(work)
+        self._constants = np.append(self._constants, -found.log_likelihood - constant)
         K = len(row)
         grown = np.empty((K, K))
         grown[:-1, :-1], grown[-1], grown[:, -1] = self._gram, row, row

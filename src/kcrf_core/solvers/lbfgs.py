@@ -2,23 +2,28 @@
 
 P is strictly convex, so s.y > 0 for every step and no curvature is ever skipped. What the pairs say about the curvature
 is laid over a first guess at the inverse Hessian, the `metric`: here a diagonal, elsewhere blocks (see `block_jacobi`).
+
+The two loops over the pairs run on inner products, which are all that they need: s_i.y_j of old steps and new changes
+are kept, s_i.g and y_i.r are taken anew. So every pair is read three times a step, slice by slice on all threads, and
+nothing is written but the direction.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from ..posterior import Evaluation, Posterior
+from ..slices import Slices
 from .bundle import POINTS
 from .run import Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 12, 60, 1 << 23
+# Where pairs are that many values, they are kept in single precision while passes are: half the memory to go through.
+LONG = PAIR_VALUES // MOST_PAIRS
 
 Metric = Callable[[np.ndarray], np.ndarray]  # a guess at the inverse Hessian, times a vector
 Evaluate = Callable[[np.ndarray], Evaluation]
@@ -33,43 +38,139 @@ def vectors_held(size: int) -> int:
     return 2 * _most_pairs(size) + POINTS + 10
 
 
+class Diagonal:
+    """A metric that divides by a scale [size]; only its direction counts, its length comes from the last pair."""
+
+    def __init__(self, scale: np.ndarray):
+        self.inverse = 1.0 / scale
+
+    def __call__(self, vector: np.ndarray) -> np.ndarray:
+        return vector * self.inverse
+
+
 class Memory:
-    """Steps and the changes of the gradient along them, newest last."""
+    """Steps s and the changes y of the gradient along them."""
 
-    def __init__(self, size: int, pairs: list[tuple[np.ndarray, np.ndarray, float]] | None = None):
-        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(pairs or [], maxlen=_most_pairs(size))
+    def __init__(self, slices: Slices, dtype: np.dtype | type = np.float64):
+        self._slices = slices
+        self._most = _most_pairs(slices.size)
+        self._steps = np.empty((self._most, slices.size), dtype=dtype)
+        self._changes = np.empty((self._most, slices.size), dtype=dtype)
+        self._order: list[int] = []  # rows of the two, the oldest first
+        self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
+        # The gradient that the newest pair ended at, and its products with all steps.
+        self._known: tuple[np.ndarray, np.ndarray] | None = None
 
-    def add(self, step: np.ndarray, change: np.ndarray) -> None:
-        curvature = float(step @ change)
-        if curvature > 0:
-            self.pairs.append((step, change, 1.0 / curvature))
+    def __len__(self) -> int:
+        return len(self._order)
 
-    def direction(self, gradient: np.ndarray, metric: Metric, rescale: bool = True) -> np.ndarray:
-        """Minus the approximate inverse Hessian times the gradient; `rescale` fits the metric to the last pair."""
-        direction = -gradient
-        shares = []
-        for step, change, rho in reversed(self.pairs):
-            share = rho * float(step @ direction)
-            shares.append(share)
-            daxpy(change, direction, a=-share)  # in place, without a temporary
-        direction = metric(direction)
-        if self.pairs and rescale:
-            _, change, rho = self.pairs[-1]
-            direction *= 1.0 / (rho * float(change @ metric(change)))
-        for (step, change, rho), share in zip(self.pairs, reversed(shares), strict=True):
-            daxpy(step, direction, a=share - rho * float(change @ direction))
-        return direction
+    def clear(self) -> None:
+        self._order.clear()
+
+    def add(self, before: np.ndarray, after: np.ndarray, gradient: np.ndarray, new_gradient: np.ndarray) -> None:
+        """Take up a step between two points, with the gradients there."""
+        slot = self._order.pop(0) if len(self._order) == self._most else self._free()
+        rows = max([slot, *self._order]) + 1
+
+        def work(part: slice) -> np.ndarray:
+            np.subtract(after[part], before[part], out=self._steps[slot, part], casting="same_kind")
+            right = np.empty((2, part.stop - part.start), dtype=self._steps.dtype)
+            np.subtract(new_gradient[part], gradient[part], out=right[0], casting="same_kind")
+            right[1] = new_gradient[part]
+            self._changes[slot, part] = right[0]
+            return self._steps[:rows, part] @ right.T  # [rows, 2]
+
+        products = self._slices.total(work)
+        if products[slot, 0] > 0:
+            self._order.append(slot)
+            self._products[:rows, slot] = products[:, 0]
+            self._known = (new_gradient, products[:, 1])
+        else:
+            self._steps[slot] = self._changes[slot] = 0.0  # rows out of use are multiplied with zero
+
+    def _free(self) -> int:
+        return next(slot for slot in range(self._most) if slot not in self._order)
+
+    def direction(self, gradient: np.ndarray, metric: Metric) -> tuple[np.ndarray, float]:
+        """Minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
+        order, products, slices = self._order, self._products, self._slices
+        rows = max(order, default=-1) + 1
+        steps, changes = self._steps[:rows], self._changes[:rows]
+        dtype = self._steps.dtype
+        if self._known is not None and self._known[0] is gradient:
+            along = self._known[1]
+        else:
+            along = slices.total(lambda part: steps[:, part] @ gradient[part].astype(dtype, copy=False))
+        shares = np.zeros(rows)  # of y in the vector that meets the metric
+        for i in reversed(order):
+            shares[i] = -(along[i] + shares @ products[i, :rows]) / products[i, i]
+            # Products of s_i with older changes are not kept: their shares are still zero here.
+        length, turned = 1.0, slices.empty(dtype)
+        kept = shares.astype(dtype)
+
+        def reduced(part: slice) -> np.ndarray:
+            """Minus the gradient less its shares of changes."""
+            out = kept @ changes[:, part]
+            out += gradient[part]
+            return np.negative(out, out=out)
+
+        if isinstance(metric, Diagonal):
+
+            def turn(part: slice) -> np.ndarray:
+                inverse = metric.inverse[part]
+                np.multiply(reduced(part), inverse, out=turned[part], casting="same_kind")
+                if not order:
+                    return np.zeros(1)
+                newest = changes[order[-1], part]
+                return np.append(changes[:, part] @ turned[part], newest @ (newest * inverse))
+
+            found = slices.total(turn)
+            if order:
+                length = products[order[-1], order[-1]] / found[-1]
+        else:
+            vector = slices.empty(dtype)
+
+            def reduce(part: slice) -> None:
+                vector[part] = reduced(part)
+
+            slices.run(reduce)
+            turned = metric(vector)
+            found = slices.total(lambda part: changes[:, part] @ turned[part])
+        weights = np.zeros(rows)  # of s in the direction
+        for i in order:
+            weights[i] = shares[i] - (length * found[i] + weights @ products[:rows, i]) / products[i, i]
+        weights = weights.astype(dtype)
+
+        def finish(part: slice) -> float:
+            turned[part] *= length
+            turned[part] += weights @ steps[:, part]
+            return float(turned[part] @ gradient[part])
+
+        slope = float(slices.total(finish))
+        return turned, slope
+
+    def widened(self, widen: Callable[[np.ndarray], np.ndarray], slices: Slices) -> Memory:
+        """The same pairs for longer vectors."""
+        out = Memory(slices, self._steps.dtype)
+        nothing = np.zeros(slices.size)
+        for slot in self._order:
+            out.add(nothing, widen(self._steps[slot]), nothing, widen(self._changes[slot]))
+        return out
 
 
-def diagonal(posterior: Posterior) -> Metric:
+def memory_for(posterior: Posterior, run: Run) -> Memory:
+    long = posterior.size > LONG and not run.in_double(posterior)
+    return Memory(posterior.slices, np.float32 if long else np.float64)
+
+
+def diagonal(posterior: Posterior) -> Diagonal:
     """Division by the square root of the curvature at zero.
 
     Passes to a gap of 1e-3 by the power of that curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and
     146; Helsinki prosody 106, 37 and 46; OCR with 1,500 pivots 91, 72 and 124. In between, frequent features are
     neither too slow nor so fast that the pairs cannot hold the rest.
     """
-    scale = np.sqrt(posterior.curvature_guess())
-    return lambda vector: vector / scale
+    return Diagonal(np.sqrt(posterior.curvature_guess()))
 
 
 def descend(
@@ -79,9 +180,9 @@ def descend(
     if now is None:
         now = run.evaluate(posterior, theta)
     metric = diagonal(posterior)
-    memory = Memory(posterior.size) if memory is None else memory
+    memory = memory_for(posterior, run) if memory is None else memory
     while True:
-        found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, run)
+        found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.slices, run)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
@@ -92,20 +193,20 @@ def step(
     theta: np.ndarray,
     now: Evaluation,
     memory: Memory,
-    metric: Metric,
+    metric: Metric,  # a Diagonal, or one from the Hessian at theta, whose length is right as it is
+    slices: Slices,
     run: Run,
-    newton: bool = False,  # the metric comes from the Hessian at theta: its length is right as it is
 ) -> tuple[np.ndarray, Evaluation] | None:
     """One step, remembered; None where rounding hides all progress even along the metric's own direction."""
     while True:
-        direction = memory.direction(now.gradient, metric, rescale=not newton)
-        slope = float(direction @ now.gradient)
+        direction, slope = memory.direction(now.gradient, metric)
         if slope < 0:
-            first = 1.0 if memory.pairs or newton else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
-            found = run.search(evaluate, theta, now, direction, first)
+            sized = len(memory) or not isinstance(metric, Diagonal)
+            first = 1.0 if sized else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
+            found = run.search(evaluate, theta, now, direction, slope, slices, first)
             if found is not None:
-                memory.add(found[0] - theta, found[1].gradient - now.gradient)
+                memory.add(theta, found[0], now.gradient, found[1].gradient)
                 return found
-        if not memory.pairs:
+        if not len(memory):
             return None
-        memory.pairs.clear()  # rounding has made the history useless
+        memory.clear()  # rounding has made the history useless

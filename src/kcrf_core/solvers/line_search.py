@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..posterior import Evaluation
+from ..slices import Slices
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 MOST_TRIALS = 20
@@ -22,14 +23,15 @@ def line_search(
     direction: np.ndarray,
     slope: float,
     step: float,
+    slices: Slices,
 ) -> tuple[np.ndarray, Evaluation] | None:
     """A point along `direction` that meets the weak Wolfe conditions; None where rounding hides all progress."""
     low, low_value, low_slope = 0.0, start.value, slope
     high = None
     for _ in range(MOST_TRIALS):
-        point = theta + step * direction
+        point = slices.stepped(theta, step, direction)
         found = evaluate(point)
-        new_slope = float(found.gradient @ direction)
+        new_slope = slices.dot(found.gradient, direction)
         if found.value > start.value + SUFFICIENT_DECREASE * step * slope or not np.isfinite(found.value):
             high = (step, found.value, new_slope)
         elif new_slope < CURVATURE * slope:

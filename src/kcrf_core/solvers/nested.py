@@ -13,6 +13,7 @@ pitch accent, poly-2, gap of 1e-4: 59, 36 and 18. Blocks of the Hessian on the l
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -38,20 +39,20 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
     """A point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
     part = narrowed(posterior)
     if part is None:
-        return np.zeros(posterior.size), lbfgs.Memory(posterior.size)
+        return np.zeros(posterior.size), lbfgs.memory_for(posterior, run)
 
     def evaluate(point: np.ndarray) -> Evaluation:
         return run.evaluate_part(part, point, posterior, widened(point, part, posterior))
 
-    theta, memory = np.zeros(part.size), lbfgs.Memory(part.size)
+    theta, memory = np.zeros(part.size), lbfgs.memory_for(part, run)
     now, metric = evaluate(theta), lbfgs.diagonal(part)
     for _ in range(PART_STEPS):
-        found = lbfgs.step(evaluate, theta, now, memory, metric, run)
+        found = lbfgs.step(evaluate, theta, now, memory, metric, part.slices, run)
         if found is None:
             break
         theta, now = found
-    pairs = [tuple(widened(v, part, posterior) for v in pair[:2]) + pair[2:] for pair in memory.pairs]
-    return widened(theta, part, posterior), lbfgs.Memory(posterior.size, pairs)
+    wider = partial(widened, part=part, posterior=posterior)
+    return wider(theta), memory.widened(wider, posterior.slices)
 
 
 def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.ndarray:

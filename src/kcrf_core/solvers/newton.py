@@ -33,7 +33,8 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
         direction = conjugate_gradients(
             lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, metric, forcing
         )
-        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction)
+        slope = float(direction @ now.gradient)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, posterior.slices)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

@@ -20,6 +20,7 @@ import numpy as np
 from ..blocks import Blocks
 from ..errors import NumericError
 from ..posterior import Evaluation, Posterior
+from ..slices import Slices
 from .bundle import Bundle
 from .line_search import line_search
 
@@ -121,7 +122,7 @@ class Run:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
         found = self._pass(posterior, theta)
         if self._gap() <= self.tolerance:
-            if self._in_double(posterior):
+            if self.in_double(posterior):
                 self._stop(posterior, CERTIFIED)
             self._confirm(posterior)
         self._check_budget(posterior)
@@ -144,10 +145,12 @@ class Run:
         theta: np.ndarray,
         now: Evaluation,
         direction: np.ndarray,
+        slope: float,
+        slices: Slices,
         first_step: float = 1.0,
     ) -> tuple[np.ndarray, Evaluation] | None:
-        """A step along `direction`; None where rounding hides all progress."""
-        found = line_search(evaluate, theta, now, direction, float(direction @ now.gradient), first_step)
+        """A step along `direction`, down which P has this slope; None where rounding hides all progress."""
+        found = line_search(evaluate, theta, now, direction, slope, first_step, slices)
         self.steps += found is not None
         return found
 
@@ -186,14 +189,15 @@ class Run:
 
     def raise_precision(self, posterior: Posterior) -> NoReturn:
         """Called when a solver can make no more progress: it restarts in double precision, or ends."""
-        if self._in_double(posterior):
+        if self.in_double(posterior):
             self._stop(posterior, PRECISION)
         best = self._best[1]
         self._double = True
         self._forget()
         raise Restart(best, self._pass(posterior, best))
 
-    def _in_double(self, posterior: Posterior) -> bool:
+    def in_double(self, posterior: Posterior) -> bool:
+        """Whether passes are in double precision."""
         return self._double or posterior.dtype == np.float64
 
     def _gap(self) -> float:
@@ -216,7 +220,7 @@ class Run:
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
-        margin = 0.0 if self._in_double(posterior) else SINGLE_MARGIN * abs(found.value)
+        margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
         self._proven = max(self._proven, self._bundle.add(posterior, theta, found) - margin)
         self._lower = max(self._lower, found.lower, self._proven)
         self._keep(found.value, theta, found.lower)
@@ -240,7 +244,7 @@ class Run:
         raise Restart(best, found)
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
-        if not self._in_double(posterior) or not np.isfinite(self._lower):
+        if not self.in_double(posterior) or not np.isfinite(self._lower):
             best = self._best[1]
             self._double = True
             self._forget()

@@ -22,7 +22,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    columns, memory = LeadingColumns(posterior, run), Memory(posterior.size)
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.slices)
     while True:
         bounds = [
             variance / 2 * float(now.gradient[part] @ now.gradient[part])
@@ -36,8 +36,8 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
             now,
             memory,
             lambda vector, newton=newton, best=best: newton.step(vector, [best]),
+            posterior.slices,
             run,
-            newton=True,
         )
         if found is None:
             run.raise_precision(posterior)

@@ -1,0 +1,93 @@
+"""Put what was measured together: results.json, table.md, ratios.png and growth.png.
+
+Groups that were not measured again keep the figures they had.
+"""
+
+from __future__ import annotations
+
+import json
+
+import matplotlib
+from measure import BUILD, HERE
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+GROUPS = ("objective", "encoding", "linear", "tagging", "startup", "kernel", "efficiency", "growth")
+AXES = {
+    "positions": "positions (CoNLL-2000, 22 labels, linear)",
+    "columns": "pivots (OCR, 26 labels, poly-3)",
+    "labels": "labels (generated, 20,000 positions)",
+}
+
+
+def collected() -> dict:
+    kept = HERE / "results.json"
+    results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    for group in GROUPS:
+        found = BUILD / f"{group}.json"
+        if found.exists():
+            results[group] = json.loads(found.read_text(encoding="utf-8"))
+    kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return results
+
+
+def number(value: float) -> str:
+    if value == 0 or 1e-3 <= abs(value) < 1000:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1e}"
+
+
+def table(results: dict) -> str:
+    lines = [
+        "| what | kcrf | peer or limit | ratio | bar | met |  |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for group in GROUPS:
+        for row in results.get(group, {}).get("rows", ()):
+            bar = f"{'at most' if row['most'] else 'at least'} {number(row['bar'])}"
+            figures = (f"{number(row[key])} {row['unit']}".strip() for key in ("ours", "peer"))
+            met = "yes" if row["met"] else "**no**"
+            lines.append(
+                f"| {row['what']} | {' | '.join(figures)} | {number(row['ratio'])} | {bar} | {met} | {row['note']} |"
+            )
+    machines = sorted({found["machine"] for found in results.values()})
+    return "\n".join([*lines, "", f"Taken on: {'; '.join(machines)}."]) + "\n"
+
+
+def draw_ratios(results: dict) -> None:
+    rows = [row for group in GROUPS for row in results.get(group, {}).get("rows", ())]
+    # How many times better than the bar: to the right of 1 it is met.
+    margins = [row["bar"] / row["ratio"] if row["most"] else row["ratio"] / row["bar"] for row in rows]
+    figure, axes = plt.subplots(figsize=(8, 0.35 * len(rows) + 1), layout="constrained")
+    colours = ["tab:blue" if row["met"] else "tab:red" for row in rows]
+    axes.barh(range(len(rows)), [margin - 1 for margin in margins], left=1, color=colours)
+    axes.set_yticks(range(len(rows)), [row["what"] for row in rows], fontsize=8)
+    axes.set_xscale("log")
+    axes.invert_yaxis()
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xlabel("times better than the bar")
+    figure.savefig(HERE / "ratios.png", dpi=110, metadata={"Software": None})
+
+
+def draw_growth(curves: dict) -> None:
+    figure, panels = plt.subplots(1, len(curves), figsize=(4 * len(curves), 3.2), layout="constrained", squeeze=False)
+    for axes, (by, points) in zip(panels[0], curves.items(), strict=True):
+        axes.loglog([one[by] for one in points], [1000 * one["seconds"] for one in points], marker="o")
+        axes.set_xlabel(AXES[by])
+        axes.set_ylabel("ms per pass, two threads")
+        axes.grid(True, which="both", alpha=0.3)
+    figure.savefig(HERE / "growth.png", dpi=110, metadata={"Software": None})
+
+
+def main() -> None:
+    results = collected()
+    (HERE / "table.md").write_text(table(results), encoding="utf-8")
+    if any(found["rows"] for found in results.values()):
+        draw_ratios(results)
+    if "growth" in results:
+        draw_growth(results["growth"]["details"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Text: encoding, linear training, tagging and start-up, beside python-crfsuite on CoNLL-2000.
+
+text.py encoding|objective|linear|tagging|startup DATA REPEAT
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from measure import BUILD, HERE, at_least, at_most, job, kcrf, limit, repeated, run, said, save
+
+CONFIG = HERE / "chunking.yaml"
+C2 = 0.25
+SIGMA2 = 1 / (2 * C2)  # CRFsuite minimises c2 |w|^2 - log likelihood
+WITHIN = 1e-3  # of the optimum
+TIGHT = 1e-4  # certified gap of the run that says where the optimum is
+OBSERVED_ITERATIONS, MOST_ITERATIONS = 100, 2000
+CHECKED_SENTENCES = 300
+COPIES = 10  # of the test data, for tagging
+FEW_LINES = 10
+
+
+def encoding(data: Path, repeat: int) -> None:
+    ours = repeated(repeat, lambda: said(run(job("kcrf_jobs", "encode", CONFIG, data / "train.conll")))["seconds"])
+    peer = repeated(repeat, lambda: said(run(job("crfsuite_jobs", "encode", data / "train.conll")))["seconds"])
+    row = at_most("encoding, CoNLL file to dataset", ours, peer, "s", 1 / 10, "attributes built and appended in Python")
+    save("encoding", [row], {"ours": ours, "peer": peer})
+
+
+def objective(data: Path, repeat: int) -> None:
+    """CRFsuite's loss at its own weights, and P there."""
+    sample = BUILD / "sample.conll"
+    BUILD.mkdir(exist_ok=True)
+    sentences = (data / "train.conll").read_text(encoding="utf-8").split("\n\n")[:CHECKED_SENTENCES]
+    sample.write_text("\n\n".join(sentences) + "\n", encoding="utf-8")
+    model = BUILD / "sample.crfsuite"
+    lines = run(job("crfsuite_jobs", "train", sample, model, C2, 50, 1)).said.strip().split("\n")
+    loss = json.loads(lines[-2])["loss"]
+    found = said(run(job("kcrf_jobs", "objective", CONFIG, sample, model, SIGMA2)))
+    difference = abs(found["objective"] / loss - 1)
+    row = limit("objectives are the same, relative difference", [difference], 1e-5, "", note="P at CRFsuite's weights")
+    save("objective", [row], found | {"crfsuite_loss": loss})
+
+
+def linear(data: Path, repeat: int) -> None:
+    train, test = data / "train.conll", data / "test.conll"
+    BUILD.mkdir(exist_ok=True)
+    optimum = _optimum(train)
+    target = (1 + WITHIN) * optimum
+    rows, details = [], {"optimum": optimum}
+
+    peer = [_crfsuite_until(train, target) for _ in range(repeat)]
+    ours = {threads: [_kcrf_until(train, target, threads) for _ in range(repeat)] for threads in (2, 1)}
+    details |= {"crfsuite_all_states": peer} | {f"kcrf_{n}_threads": found for n, found in ours.items()}
+    seconds = [found["seconds"] for found in peer]
+    for threads, bar in ((2, 0.25), (1, 0.45)):
+        what = f"linear training until P is within 0.1 %, {threads} thread{'s' * (threads > 1)}"
+        rows.append(at_most(what, [found["seconds"] for found in ours[threads]], seconds, "s", bar, "all states"))
+    memory = [[found["peak_bytes"] / 1e6 for found in runs] for runs in (ours[2], peer)]
+    rows.append(at_most("peak memory of linear training", *memory, "MB", 1.0, "all states"))
+
+    observed = [_crfsuite_observed(train, test) for _ in range(repeat)]
+    whole = [_kcrf_whole(train, test) for _ in range(repeat)]
+    details |= {"crfsuite_observed": observed, "kcrf_whole": whole}
+    note = f"F1 {whole[0]['f1']:.2f} against {observed[0]['f1']:.2f}, observed features only, 100 iterations"
+    rows.append(
+        at_most(
+            "from file to model",
+            [found["seconds"] for found in whole],
+            [found["seconds"] for found in observed],
+            "s",
+            0.5,
+            note,
+        )
+    )
+    f1 = [[found["f1"] for found in runs] for runs in (whole, observed)]
+    rows.append(at_least("test F1 of those models", *f1, "%", 1.0))
+    save("linear", rows, details)
+
+
+def _optimum(train: Path) -> float:
+    """P at its optimum, nearly, and once for all runs: it depends on nothing but the data."""
+    kept = BUILD / "optimum.json"
+    if not kept.exists():
+        command = kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "--tolerance", TIGHT, "-q", "--json")
+        kept.write_text(run([*command, "-o", str(BUILD / "linear.npz")]).said, encoding="utf-8")
+    return json.loads(kept.read_text(encoding="utf-8"))["objective"]
+
+
+def _crfsuite_until(train: Path, target: float) -> dict:
+    """Seconds of training, without attributes, until the loss is at most `target`; then the run is ended."""
+
+    def reached(line: str) -> bool:
+        found = json.loads(line)
+        return "loss" in found and found["loss"] <= target
+
+    command = job("crfsuite_jobs", "train", train, BUILD / "all.crfsuite", C2, MOST_ITERATIONS, 1)
+    outcome = run(command, reached)
+    last = json.loads(outcome.said.strip().split("\n")[-1])
+    if "loss" not in last:
+        raise RuntimeError("CRFsuite ended before its loss was near the optimum")
+    return {**last, "peak_bytes": outcome.peak_bytes}
+
+
+def _kcrf_until(train: Path, target: float, threads: int) -> dict:
+    """Seconds from the encoded data until P is at most `target`, by the log of a run to the default certificate."""
+    command = kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "--threads", threads, "--log", "-", "-q")
+    outcome = run([*command, "-o", str(BUILD / "linear.npz")])
+    events = [json.loads(line) for line in outcome.said.strip().split("\n")]
+    start = next(event["seconds"] for event in events if event["event"] == "start")
+    reached = next(event for event in events if event["event"] == "pass" and event["objective"] <= target)
+    certified = events[-1]
+    return {
+        "seconds": reached["seconds"] - start,
+        "passes": reached["pass"],
+        "certified_seconds": certified["seconds"] - start,
+        "certified_passes": certified["passes"],
+        "peak_bytes": outcome.peak_bytes,
+    }
+
+
+def _crfsuite_observed(train: Path, test: Path) -> dict:
+    model = BUILD / "observed.crfsuite"
+    outcome = run(job("crfsuite_jobs", "train", train, model, C2, OBSERVED_ITERATIONS, 0))
+    tagged = BUILD / "observed.tagged"
+    run(job("crfsuite_jobs", "tag", model, test, tagged))
+    return {"seconds": outcome.seconds, "f1": _f1(tagged), "peak_bytes": outcome.peak_bytes}
+
+
+def _kcrf_whole(train: Path, test: Path) -> dict:
+    """The command with its default tolerance, from file to model."""
+    model, tagged = BUILD / "linear.npz", BUILD / "linear.tagged"
+    outcome = run(kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "-q", "-o", model))
+    run(kcrf("tag", "-m", model, test, "-o", tagged))
+    return {"seconds": outcome.seconds, "f1": _f1(tagged), "peak_bytes": outcome.peak_bytes}
+
+
+def _f1(tagged: Path) -> float:
+    return 100 * json.loads(run(kcrf("evaluate", tagged, "--json")).said)["spans"]["f1"]
+
+
+def _models(train: Path) -> dict[str, Path]:
+    """Models to tag with; how well they are trained does not matter for their speed."""
+    commands = {
+        "linear.npz": kcrf("train", train, "-c", CONFIG, "--sigma2", SIGMA2, "-q"),
+        "degree2.npz": kcrf(
+            "train", train, "--kernel", "poly", "--degree", 2, "--sigma2", 1, "--tolerance", 0.1, "--max-passes", 30
+        ),
+        "window.npz": kcrf("train", train, "--sigma2", 1, "--tolerance", 0.1, "--max-passes", 30),
+    }
+    for name, command in commands.items():
+        if not (BUILD / name).exists():
+            run([*command, "-o", str(BUILD / name)])
+    if not (BUILD / "observed.crfsuite").exists():
+        run(job("crfsuite_jobs", "train", train, BUILD / "observed.crfsuite", C2, OBSERVED_ITERATIONS, 0))
+    return {name: BUILD / name for name in commands}
+
+
+def tagging(data: Path, repeat: int) -> None:
+    BUILD.mkdir(exist_ok=True)
+    models = _models(data / "train.conll")
+    text = (data / "test.conll").read_text(encoding="utf-8").rstrip("\n") + "\n\n"
+    long, longer = BUILD / "long.conll", BUILD / "longer.conll"
+    long.write_text(text * COPIES, encoding="utf-8")
+    longer.write_text(text * (4 * COPIES), encoding="utf-8")
+    positions = COPIES * sum(1 for line in text.split("\n") if line)
+
+    def rates(command: list[str]) -> tuple[list[float], list[float]]:
+        outcomes = [run(command) for _ in range(repeat)]
+        return [positions / found.seconds for found in outcomes], [found.peak_bytes / 1e6 for found in outcomes]
+
+    ours, memory = rates(kcrf("tag", "-m", models["linear.npz"], long, "-o", BUILD / "long.tagged"))
+    window, _ = rates(kcrf("tag", "-m", models["window.npz"], long, "-o", BUILD / "long.tagged"))
+    degree2, _ = rates(kcrf("tag", "-m", models["degree2.npz"], long, "-o", BUILD / "long.tagged"))
+    peer, _ = rates(job("crfsuite_jobs", "tag", BUILD / "observed.crfsuite", long, BUILD / "long.peer"))
+    outcomes = [
+        run(kcrf("tag", "-m", models["linear.npz"], longer, "-o", BUILD / "long.tagged")) for _ in range(repeat)
+    ]
+    more = [found.peak_bytes / 1e6 for found in outcomes]
+    details = {"linear": ours, "window": window, "degree2": degree2, "crfsuite": peer, "memory": memory, "longer": more}
+    note = f"{positions:,} tokens, whole commands, file to file"
+    save(
+        "tagging",
+        [
+            at_least("tagging, linear model", ours, peer, "tokens/s", 5, note),
+            at_least("tagging, degree 2 against linear, same columns", degree2, window, "tokens/s", 0.25, note),
+            at_most("memory of tagging four times the tokens", more, memory, "MB", 1.05),
+        ],
+        details,
+    )
+
+
+def startup(data: Path, repeat: int) -> None:
+    BUILD.mkdir(exist_ok=True)
+    model = _models(data / "train.conll")["linear.npz"]
+    few = BUILD / "few.conll"
+    few.write_text("\n".join((data / "test.conll").read_text(encoding="utf-8").split("\n")[:FEW_LINES]) + "\n")
+    times = 3 * repeat
+    click = repeated(times, lambda: run([sys.executable, "-c", "import click"]).seconds)
+    help_ = repeated(times, lambda: run(kcrf("--help")).seconds)
+    tag = repeated(times, lambda: run(kcrf("tag", "-m", model, few)).seconds)
+    more = [a - b for a, b in zip(sorted(help_), sorted(click), strict=True)]
+    save(
+        "startup",
+        [
+            limit("kcrf --help, beyond import click", more, 0.25, "s"),
+            limit("kcrf tag of ten lines, linear CoNLL-2000 model", tag, 1.0, "s"),
+        ],
+        {"click": click, "help": help_, "tag": tag},
+    )
+
+
+if __name__ == "__main__":
+    group, folder, count = sys.argv[1:]
+    globals()[group](Path(folder) / "conll2000", int(count))

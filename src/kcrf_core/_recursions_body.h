@@ -1,0 +1,408 @@
+/* The loops of `_recursions.h` for one width of vectors; included there once for each.
+
+   LANES  doubles of one vector        TARGET  what the compiler may use        NAME(x)  x with the width's suffix
+
+   Rows are padded with zeros to a stride of P doubles, a multiple of 8, of which the first W, a multiple of LANES, are
+   ever touched. */
+
+#if LANES > 1
+typedef double NAME(lanes) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef int64_t NAME(words) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#else
+typedef double NAME(lanes);
+#endif
+
+#define lanes NAME(lanes)
+#define AT(pointer, index) (((lanes *)(pointer))[index])
+#define CONST_AT(pointer, index) (((const lanes *)(pointer))[index])
+
+/* exp(x) for x <= 0, to an ulp; what would not be a normal number is zero, NaN stays NaN.
+   exp(x) = 2^n exp(r), n = round(x / log 2), |r| <= log(2)/2, exp(r) by its series. */
+static FORCE_INLINE TARGET lanes NAME(exp)(lanes x)
+{
+#if LANES > 1
+    const double round = 6755399441055744.0; /* 1.5 * 2^52: what is added to it ends up an integer in the last bits */
+    lanes shifted = x * 1.4426950408889634 + round;
+    lanes n = shifted - round;
+    lanes r = x - n * 0.693147180369123816490;
+    r = r - n * 1.90821492927058770002e-10;
+    lanes sum = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
+    sum = sum * r + 1.0 / 39916800.0;
+    sum = sum * r + 1.0 / 3628800.0;
+    sum = sum * r + 1.0 / 362880.0;
+    sum = sum * r + 1.0 / 40320.0;
+    sum = sum * r + 1.0 / 5040.0;
+    sum = sum * r + 1.0 / 720.0;
+    sum = sum * r + 1.0 / 120.0;
+    sum = sum * r + 1.0 / 24.0;
+    sum = sum * r + 1.0 / 6.0;
+    sum = sum * r + 0.5;
+    sum = sum * r + 1.0;
+    sum = sum * r + 1.0;
+    /* The last bits of `shifted` are n + 2^51; all of them but n's are shifted out. */
+    NAME(words) power = ((NAME(words))shifted + 1023) << 52;
+    sum = sum * (lanes)power;
+    return (lanes)((NAME(words))sum & ~(NAME(words))(x < -708.0));
+#else
+    return x < -708.0 ? 0.0 : exp(x);
+#endif
+}
+
+static FORCE_INLINE TARGET double NAME(sum)(lanes x)
+{
+#if LANES == 8
+    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
+#elif LANES == 4
+    return (x[0] + x[2]) + (x[1] + x[3]);
+#elif LANES == 2
+    return x[0] + x[1];
+#else
+    return x;
+#endif
+}
+
+static FORCE_INLINE TARGET lanes NAME(larger)(lanes x, lanes y)
+{
+#if LANES > 1
+    NAME(words) which = (NAME(words))(x > y);
+    return (lanes)(((NAME(words))x & which) | ((NAME(words))y & ~which));
+#else
+    return x > y ? x : y;
+#endif
+}
+
+/* LANES values from `at` on, of which `count` are there: the others are minus infinity. */
+static FORCE_INLINE TARGET lanes NAME(load)(const void *values, int single, ptrdiff_t at, ptrdiff_t count)
+{
+    lanes out;
+#if LANES > 1
+    if (count >= LANES) {
+        if (single)
+            return __builtin_convertvector(*(const NAME(floats) *)((const float *)values + at), lanes);
+        return *(const lanes *)((const double *)values + at);
+    }
+    for (ptrdiff_t k = 0; k < LANES; k++)
+        out[k] = k >= count ? -INFINITY : single ? ((const float *)values)[at + k] : ((const double *)values)[at + k];
+#else
+    out = count < 1 ? -INFINITY : single ? ((const float *)values)[at] : ((const double *)values)[at];
+#endif
+    return out;
+}
+
+static FORCE_INLINE TARGET void NAME(store)(void *values, int single, ptrdiff_t at, ptrdiff_t count, lanes x)
+{
+#if LANES > 1
+    if (count >= LANES) {
+        if (single)
+            *(NAME(floats) *)((float *)values + at) = __builtin_convertvector(x, NAME(floats));
+        else
+            *(lanes *)((double *)values + at) = x;
+        return;
+    }
+    for (ptrdiff_t k = 0; k < count; k++)
+        if (single)
+            ((float *)values)[at + k] = (float)x[k];
+        else
+            ((double *)values)[at + k] = x[k];
+#else
+    if (count >= 1) {
+        if (single)
+            ((float *)values)[at] = (float)x;
+        else
+            ((double *)values)[at] = x;
+    }
+#endif
+}
+
+/* out = exp(values - shift), zeros from Y to a multiple of LANES where out is `padded`; returns the shift, which is the
+   largest value. Where that is not finite, out is not to be used. */
+static FORCE_INLINE TARGET double NAME(exponentials)(
+    const void *values, int single, ptrdiff_t Y, double *out, int padded)
+{
+    double shift = -INFINITY;
+    lanes top = NAME(load)(values, single, 0, Y);
+    for (ptrdiff_t at = LANES; at < Y; at += LANES)
+        top = NAME(larger)(NAME(load)(values, single, at, Y - at), top);
+#if LANES > 1
+    for (int k = 0; k < LANES; k++)
+        shift = top[k] > shift ? top[k] : shift;
+#else
+    shift = top > shift ? top : shift;
+#endif
+    if (!isfinite(shift))
+        return shift;
+    for (ptrdiff_t at = 0; at < Y; at += LANES) {
+        lanes x = NAME(exp)(NAME(load)(values, single, at, Y - at) - shift);
+        if (padded)
+            *(lanes *)(out + at) = x;
+        else
+            NAME(store)(out, 0, at, Y - at, x);
+    }
+    return shift;
+}
+
+/* `count` vectors of out = factors @ rows, [Y] times [Y, P], held in registers; WAYS of them share no chain of sums. */
+static FORCE_INLINE TARGET void NAME(columns)(
+    double *out, const double *factors, const double *rows, ptrdiff_t Y, ptrdiff_t P, const int count, const int ways)
+{
+    lanes sums[8];
+    ptrdiff_t i = 0;
+    for (int k = 0; k < count * ways; k++)
+        sums[k] = (lanes){0};
+    for (; i + ways <= Y; i += ways)
+        for (int way = 0; way < ways; way++)
+            for (int k = 0; k < count; k++)
+                sums[way * count + k] += factors[i + way] * CONST_AT(rows + (i + way) * P, k);
+    for (; i < Y; i++)
+        for (int k = 0; k < count; k++)
+            sums[k] += factors[i] * CONST_AT(rows + i * P, k);
+    for (int way = 1; way < ways; way++)
+        for (int k = 0; k < count; k++)
+            sums[k] += sums[way * count + k];
+    for (int k = 0; k < count; k++)
+        AT(out, k) = sums[k];
+}
+
+/* out [W] = factors [Y] @ rows [Y, P]. */
+static FORCE_INLINE TARGET void NAME(product)(
+    double *out, const double *factors, const double *rows, ptrdiff_t Y, ptrdiff_t P)
+{
+    ptrdiff_t left = (Y + LANES - 1) / LANES, at = 0;
+    for (; left >= 4; left -= 4, at += 4 * LANES)
+        NAME(columns)(out + at, factors, rows + at, Y, P, 4, 2);
+    if (left == 3)
+        NAME(columns)(out + at, factors, rows + at, Y, P, 3, 2);
+    else if (left == 2)
+        NAME(columns)(out + at, factors, rows + at, Y, P, 2, 4);
+    else if (left == 1)
+        NAME(columns)(out + at, factors, rows + at, Y, P, 1, 4);
+}
+
+/* `height` rows of `count` vectors of sums += left^T right, [T, P] both, held in registers. */
+static FORCE_INLINE TARGET void NAME(outer_block)(
+    double *sums, const double *left, const double *right, ptrdiff_t T, ptrdiff_t P, const int height, const int count)
+{
+    lanes held[16];
+    for (int i = 0; i < height; i++)
+        for (int k = 0; k < count; k++)
+            held[i * count + k] = CONST_AT(sums + i * P, k);
+    for (ptrdiff_t t = 0; t < T; t++)
+        for (int i = 0; i < height; i++)
+            for (int k = 0; k < count; k++)
+                held[i * count + k] += left[t * P + i] * CONST_AT(right + t * P, k);
+    for (int i = 0; i < height; i++)
+        for (int k = 0; k < count; k++)
+            AT(sums + i * P, k) = held[i * count + k];
+}
+
+static FORCE_INLINE TARGET void NAME(outer_rows)(
+    double *sums, const double *left, const double *right, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t P, const int height)
+{
+    ptrdiff_t vectors = (Y + LANES - 1) / LANES, at = 0;
+#if LANES == 8 /* with 32 registers */
+    for (; vectors >= 4; vectors -= 4, at += 4 * LANES)
+        NAME(outer_block)(sums + at, left, right + at, T, P, height, 4);
+#endif
+    for (; vectors >= 2; vectors -= 2, at += 2 * LANES)
+        NAME(outer_block)(sums + at, left, right + at, T, P, height, 2);
+    if (vectors)
+        NAME(outer_block)(sums + at, left, right + at, T, P, height, 1);
+}
+
+/* sums [P, P] += left^T right, [T, P] both, in its first Y rows. */
+static FORCE_INLINE TARGET void NAME(outer)(
+    double *sums, const double *left, const double *right, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t P)
+{
+    ptrdiff_t i = 0;
+    for (; i + 4 <= Y; i += 4)
+        NAME(outer_rows)(sums + i * P, left + i, right, T, Y, P, 4);
+    if (i + 2 <= Y) {
+        NAME(outer_rows)(sums + i * P, left + i, right, T, Y, P, 2);
+        i += 2;
+    }
+    if (i < Y)
+        NAME(outer_rows)(sums + i * P, left + i, right, T, Y, P, 1);
+}
+
+/* One sequence. Zero where scaling cannot be trusted: then nothing has been added to `sums`. */
+static FORCE_INLINE TARGET int NAME(sequence)(
+    const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
+    double *rows, void *node, double *log_z)
+{
+    const ptrdiff_t P = shared->stride;
+    double *alpha = rows, *psi = rows + T * P, *back = psi + T * P; /* [T, P], [T, P], [P] */
+    const size_t size = single ? sizeof(float) : sizeof(double);
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
+    for (ptrdiff_t t = 0; t < T; t++)
+        z += NAME(exponentials)((const char *)scores + t * Y * size, single, Y, psi + t * P, 1);
+    if (!isfinite(z))
+        return 0;
+
+    for (ptrdiff_t t = 0; t < T; t++) {
+        double *now = alpha + t * P;
+        lanes total = {0};
+        if (t > 0)
+            NAME(product)(now, now - P, shared->forward, Y, P);
+        for (ptrdiff_t at = 0; at < Y; at += LANES) {
+            lanes x = CONST_AT(t > 0 ? now + at : shared->start + at, 0) * CONST_AT(psi + t * P + at, 0);
+            AT(now + at, 0) = x;
+            total += x;
+        }
+        double scale = NAME(sum)(total);
+        if (!(scale >= LEAST_KEPT && scale <= MOST_KEPT)) {
+            if (!(scale >= LEAST_TRUSTED))
+                return 0;
+            z += log(scale);
+            scale = 1.0 / scale;
+            for (ptrdiff_t at = 0; at < Y; at += LANES)
+                AT(now + at, 0) *= scale;
+        }
+    }
+
+    for (ptrdiff_t at = 0; at < Y; at += LANES)
+        AT(back + at, 0) = CONST_AT(shared->end + at, 0);
+    for (ptrdiff_t t = T - 1;; t--) {
+        const double *now = alpha + t * P;
+        double *next = psi + (t + 1) * P;
+        lanes sum = {0}, size_of_back = {0};
+        for (ptrdiff_t at = 0; at < Y; at += LANES) {
+            sum += CONST_AT(now + at, 0) * CONST_AT(back + at, 0);
+            size_of_back += CONST_AT(back + at, 0);
+        }
+        double total = NAME(sum)(sum);
+        if (!(total >= LEAST_PRODUCT))
+            return 0;
+        if (t == T - 1)
+            log_z[0] = z + log(total);
+        double scale = 1.0 / total;
+        for (ptrdiff_t at = 0; at < Y; at += LANES)
+            NAME(store)(node, single, t * Y + at, Y - at, CONST_AT(now + at, 0) * CONST_AT(back + at, 0) * scale);
+        if (t < T - 1)
+            for (ptrdiff_t at = 0; at < Y; at += LANES)
+                AT(next + at, 0) *= weight * scale;
+        if (t == 0)
+            break;
+        double length = NAME(sum)(size_of_back);
+        scale = 1.0;
+        if (!(length >= LEAST_KEPT && length <= MOST_KEPT)) {
+            if (!(length >= LEAST_TRUSTED))
+                return 0;
+            scale = 1.0 / length;
+        }
+        for (ptrdiff_t at = 0; at < Y; at += LANES)
+            AT(psi + t * P + at, 0) *= CONST_AT(back + at, 0) * scale;
+        NAME(product)(back, psi + t * P, shared->backward, Y, P);
+    }
+    NAME(outer)(shared->sums, alpha, psi + P, T - 1, Y, P);
+    return 1;
+}
+
+/* The same with two labels, where a sequence is a few numbers per position and vectors run along it. */
+static FORCE_INLINE TARGET int NAME(two_labels)(
+    const void *scores, int single, ptrdiff_t T, double weight, const struct kcrf_shared *shared, double *rows,
+    void *node, double *log_z)
+{
+    const ptrdiff_t P = shared->stride, R = (T + 7) / 8 * 8;
+    double *difference = rows, *lesser = rows + R, *alpha = rows + 2 * R; /* [R], [R], [T, 2] */
+    const double E00 = shared->forward[0], E01 = shared->forward[1];
+    const double E10 = shared->forward[P], E11 = shared->forward[P + 1];
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
+    double a0 = 0.0, a1 = 0.0, b0, b1;
+    for (ptrdiff_t t = 0; t < T; t++) {
+        double s0 = single ? ((const float *)scores)[2 * t] : ((const double *)scores)[2 * t];
+        double s1 = single ? ((const float *)scores)[2 * t + 1] : ((const double *)scores)[2 * t + 1];
+        z += s0 > s1 ? s0 : s1;
+        difference[t] = s0 - s1;
+        lesser[t] = -fabs(s0 - s1);
+    }
+    if (!isfinite(z))
+        return 0;
+    for (ptrdiff_t t = T; t < R; t++)
+        lesser[t] = 0.0;
+    for (ptrdiff_t at = 0; at < R; at += LANES)
+        AT(lesser + at, 0) = NAME(exp)(CONST_AT(lesser + at, 0));
+
+    for (ptrdiff_t t = 0; t < T; t++) {
+        double f0 = t > 0 ? a0 * E00 + a1 * E10 : shared->start[0];
+        double f1 = t > 0 ? a0 * E01 + a1 * E11 : shared->start[1];
+        a0 = f0 * (difference[t] < 0.0 ? lesser[t] : 1.0);
+        a1 = f1 * (difference[t] < 0.0 ? 1.0 : lesser[t]);
+        double total = a0 + a1;
+        if (!(total >= LEAST_KEPT && total <= MOST_KEPT)) {
+            if (!(total >= LEAST_TRUSTED))
+                return 0;
+            z += log(total);
+            a0 /= total;
+            a1 /= total;
+        }
+        alpha[2 * t] = a0;
+        alpha[2 * t + 1] = a1;
+    }
+
+    double s00 = 0.0, s01 = 0.0, s10 = 0.0, s11 = 0.0, g0 = 0.0, g1 = 0.0;
+    b0 = shared->end[0];
+    b1 = shared->end[1];
+    for (ptrdiff_t t = T - 1;; t--) {
+        a0 = alpha[2 * t];
+        a1 = alpha[2 * t + 1];
+        double total = a0 * b0 + a1 * b1;
+        if (!(total >= LEAST_PRODUCT))
+            return 0;
+        if (t == T - 1)
+            log_z[0] = z + log(total);
+        double scale = 1.0 / total, left0 = a0 * scale, left1 = a1 * scale;
+        if (single) {
+            ((float *)node)[2 * t] = (float)(left0 * b0);
+            ((float *)node)[2 * t + 1] = (float)(left1 * b1);
+        } else {
+            ((double *)node)[2 * t] = left0 * b0;
+            ((double *)node)[2 * t + 1] = left1 * b1;
+        }
+        s00 += left0 * g0;
+        s01 += left0 * g1;
+        s10 += left1 * g0;
+        s11 += left1 * g1;
+        if (t == 0)
+            break;
+        if (!(b0 + b1 >= LEAST_KEPT && b0 + b1 <= MOST_KEPT)) {
+            if (!(b0 + b1 >= LEAST_TRUSTED))
+                return 0;
+            scale = 1.0 / (b0 + b1);
+            b0 *= scale;
+            b1 *= scale;
+        }
+        g0 = b0 * (difference[t] < 0.0 ? lesser[t] : 1.0);
+        g1 = b1 * (difference[t] < 0.0 ? 1.0 : lesser[t]);
+        b0 = E00 * g0 + E01 * g1;
+        b1 = E10 * g0 + E11 * g1;
+    }
+    shared->sums[0] += weight * s00;
+    shared->sums[1] += weight * s01;
+    shared->sums[P] += weight * s10;
+    shared->sums[P + 1] += weight * s11;
+    return 1;
+}
+
+static TARGET int NAME(sequence_any)(
+    const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
+    double *rows, void *node, double *log_z)
+{
+    if (Y == 2)
+        return single ? NAME(two_labels)(scores, 1, T, weight, shared, rows, node, log_z)
+                      : NAME(two_labels)(scores, 0, T, weight, shared, rows, node, log_z);
+    return single ? NAME(sequence)(scores, 1, T, Y, weight, shared, rows, node, log_z)
+                  : NAME(sequence)(scores, 0, T, Y, weight, shared, rows, node, log_z);
+}
+
+static TARGET double NAME(exponentials_any)(const void *values, int single, ptrdiff_t Y, double *out)
+{
+    return single ? NAME(exponentials)(values, 1, Y, out, 0) : NAME(exponentials)(values, 0, Y, out, 0);
+}
+
+#undef lanes
+#undef AT
+#undef CONST_AT
+#undef LANES
+#undef TARGET
+#undef NAME

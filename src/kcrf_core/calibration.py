@@ -1,0 +1,104 @@
+"""Whether the probabilities of labels can be believed.
+
+For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
+
+    log-loss            -1/N sum_t log p_t(g_t)
+    Brier score          1/N sum_t sum_y (p_t(y) - [y = g_t])^2              from 0 to 2
+    calibration error    sum_b n_b/N |accuracy_b - confidence_b|
+
+The last one, the expected calibration error, is over bins of equal width of the confidence p_t(h_t): in a bin of n_b
+positions, `accuracy` is the part of them that is right and `confidence` the mean of p_t(h_t). The bins, with
+these two, are the reliability curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+# A probability that underflowed, or was rounded to zero, counts as this: one hopeless position must not decide a
+# comparison alone.
+SMALLEST_PROBABILITY = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """What a system believed, as far as it is needed here."""
+
+    predicted: np.ndarray  # [N] of the predicted label
+    gold: np.ndarray | None  # [N] of the gold label, NaN where the system does not know it; None: not told
+    squares: np.ndarray | None  # [N] sum over all labels of squared probabilities; None: not told
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Positions with a confidence from `low` to `high`."""
+
+    low: float
+    high: float
+    positions: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `calibrate` found."""
+
+    log_loss: float | None  # None if only the probabilities of predicted labels are there
+    brier: float | None
+    calibration_error: float
+    impossible: int  # gold labels with a probability of zero; the log-loss takes them for the smallest positive one
+    left_out: int  # positions whose gold label the system does not know; the log-loss is without them
+    bins: tuple[Bin, ...]  # those that are not empty, in order
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+def from_marginals(
+    marginals: np.ndarray, labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
+) -> Probabilities:
+    """Of marginals [N, Y] over `labels`, to which the predicted labels belong."""
+    rows = np.arange(len(marginals))
+    number = {label: y for y, label in enumerate(labels)}
+    gold_codes, predicted_codes = (
+        np.fromiter((number.get(label, -1) for label in column), dtype=np.int64, count=len(column))
+        for column in (gold, predicted)
+    )
+    of_gold = np.where(gold_codes >= 0, marginals[rows, gold_codes], np.nan)
+    return Probabilities(marginals[rows, predicted_codes], of_gold, np.einsum("ty,ty->t", marginals, marginals))
+
+
+def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -> Calibration:
+    """Of N probabilities and whether the predicted labels are right, [N] bool."""
+    confidence = probabilities.predicted
+    which = np.minimum((confidence * bins).astype(np.int64), bins - 1)  # a confidence of 1 belongs to the last
+    positions = np.bincount(which, minlength=bins)
+    sums = np.bincount(which, weights=confidence, minlength=bins)
+    hits = np.bincount(which, weights=right, minlength=bins)
+    found = tuple(
+        Bin(b / bins, (b + 1) / bins, int(positions[b]), float(sums[b] / positions[b]), float(hits[b] / positions[b]))
+        for b in np.flatnonzero(positions).tolist()
+    )
+    log_loss = brier = None
+    impossible = left_out = 0
+    gold = probabilities.gold
+    if gold is not None:
+        known = gold[~np.isnan(gold)]
+        impossible, left_out = int(np.count_nonzero(known == 0)), len(gold) - len(known)
+        if len(known):
+            log_loss = float(-np.log(np.maximum(known, SMALLEST_PROBABILITY)).mean())
+        if probabilities.squares is not None:
+            # An unknown label has no part in the sum over y, but should have had all of the probability.
+            brier = float((probabilities.squares - 2 * np.nan_to_num(gold) + 1).mean())
+    return Calibration(
+        log_loss=log_loss,
+        brier=brier,
+        calibration_error=float(np.abs(hits - sums).sum() / len(confidence)),
+        impossible=impossible,
+        left_out=left_out,
+        bins=found,
+    )

@@ -1,0 +1,165 @@
+"""How far figures are to be trusted: intervals by the bootstrap, differences by paired randomisation.
+
+Both treat sequences as what was drawn independently, and a figure as a function of counts that add up over
+sequences, so that a resample is a product of how often each sequence is in it with the counts.
+
+    bootstrap      S sequences are drawn from S with replacement, again and again; an interval of confidence c holds
+                   the middle part c of the figures (percentile method).
+    randomisation  were the two systems alike, exchanging their output on any sequence would change nothing. With
+                   each sequence exchanged or not by the toss of a coin, p = (1 + k)/(1 + n), where k of n draws have
+                   an absolute difference at least as large as that observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from .evaluation import Evaluation
+
+# Draws times sequences held at a time.
+_CELLS_AT_ONCE = 1 << 22
+
+# Streams of chance that do not depend on each other, whatever else is asked for.
+_BOOTSTRAP, _RANDOMISATION = 0, 1
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: float
+    high: float
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of two systems."""
+
+    figure: str
+    first: float
+    second: float
+    p_value: float
+    interval: Interval | None  # of the difference, first minus second
+
+    @property
+    def difference(self) -> float:
+        return self.first - self.second
+
+    def to_dict(self) -> dict:
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.difference,
+            "p_value": self.p_value,
+            "interval": None if self.interval is None else self.interval.to_dict(),
+        }
+
+
+def figures(totals: np.ndarray) -> dict[str, np.ndarray]:
+    """Figures by name, each [...], from summed counts [..., 4 or 7] as `sequence_counts` has them."""
+    positions, correct, sequences, right = (totals[..., k] for k in range(4))
+    found = {"accuracy": _ratio(correct, positions), "sequence_accuracy": _ratio(right, sequences)}
+    if totals.shape[-1] > 4:
+        gold, predicted, matched = (totals[..., k] for k in range(4, 7))
+        found |= {
+            "precision": _ratio(matched, predicted),
+            "recall": _ratio(matched, gold),
+            "f1": _ratio(2 * matched, gold + predicted),
+        }
+    return found
+
+
+def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
+    """[S, 4] positions, correct ones, one, and whether all is right; with spans also gold, predicted, correct ones."""
+    counts = scores.by_sequence
+    rows = [counts.positions, counts.correct, np.ones_like(counts.positions), counts.positions == counts.correct]
+    spans = counts.strict_spans if strict else counts.spans
+    return np.column_stack(rows if spans is None else [*rows, spans]).astype(np.int64)
+
+
+def intervals(counts: np.ndarray, resamples: int, confidence: float, seed: int) -> dict[str, Interval]:
+    """An interval for each figure."""
+    return _intervals(counts, figures, resamples, confidence, seed)
+
+
+def differences(
+    first: np.ndarray, second: np.ndarray, draws: int, resamples: int, confidence: float, seed: int
+) -> tuple[Difference, ...]:
+    """The figures of two systems on the same S sequences, from their counts; without resamples no intervals."""
+    K = first.shape[1]
+    totals = first.sum(axis=0), second.sum(axis=0)
+    observed = [figures(total) for total in totals]
+    extreme = dict.fromkeys(observed[0], 0)
+    for moved in _exchanged(second - first, draws, np.random.default_rng([seed, _RANDOMISATION])):
+        ours, theirs = figures(totals[0] + moved), figures(totals[1] - moved)
+        for name in extreme:
+            seen = abs(observed[0][name] - observed[1][name])
+            # A draw that gives the same difference by another order of additions counts.
+            extreme[name] += int(np.count_nonzero(np.abs(ours[name] - theirs[name]) >= seen * (1 - 1e-9)))
+
+    found: dict[str, Interval] = {}
+    if resamples:
+
+        def difference(both: np.ndarray) -> dict[str, np.ndarray]:
+            ours, theirs = figures(both[..., :K]), figures(both[..., K:])
+            return {name: ours[name] - theirs[name] for name in ours}
+
+        found = _intervals(np.hstack([first, second]), difference, resamples, confidence, seed)
+    return tuple(
+        Difference(
+            name, float(observed[0][name]), float(observed[1][name]), (1 + extreme[name]) / (1 + draws), found.get(name)
+        )
+        for name in extreme
+    )
+
+
+def _intervals(
+    counts: np.ndarray,
+    statistics: Callable[[np.ndarray], dict[str, np.ndarray]],
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> dict[str, Interval]:
+    generator = np.random.default_rng([seed, _BOOTSTRAP])
+    parts = [statistics(totals) for totals in _resampled(counts, resamples, generator)]
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    drawn = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: Interval(*map(float, np.quantile(values, tails))) for name, values in drawn.items()}
+
+
+def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Totals [n, K] of S rows drawn with replacement from the S rows of `counts` [S, K]; `resamples` in all."""
+    S = len(counts)
+    values = counts.astype(np.float64)  # whole numbers all the same, and BLAS knows them
+    for size in _blocks(resamples, S):
+        drawn = generator.integers(S, size=(size, S))
+        drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
+        times = np.bincount(drawn.ravel(), minlength=size * S).reshape(size, S)
+        yield times.astype(np.float64) @ values
+
+
+def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Sums [n, K] of the rows of `change` [S, K], each taken with probability 1/2; `draws` in all.
+
+    Many sequences change the counts alike: how many of them are taken is one binomial draw.
+    """
+    rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
+    values = rows.astype(np.float64)
+    for size in _blocks(draws, len(rows)):
+        yield generator.binomial(number, 0.5, size=(size, len(rows))).astype(np.float64) @ values
+
+
+def _blocks(total: int, width: int) -> Iterator[int]:
+    """Sizes that add up to `total`, each small enough for `width` columns."""
+    most = max(1, _CELLS_AT_ONCE // max(width, 1))
+    for first in range(0, total, most):
+        yield min(most, total - first)
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """0 where the denominator is."""
+    return numerator / np.maximum(denominator, 1)

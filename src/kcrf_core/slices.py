@@ -1,0 +1,70 @@
+"""Long vectors in slices: millions of parameters, worked on by threads while a slice is in cache.
+
+Slices depend on the data alone and sums over them are taken in their order, so that results are the same for any number
+of threads. A slice never crosses the border of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from .buffers import Buffers
+from .parallel import Workers, ranges
+
+SLICE = 1 << 15  # values: a dozen slices of as many vectors stay in cache
+FEWEST_SLICES = 4  # fewer are not worth a thread
+
+
+class Slices:
+    """How the vectors of one problem are cut."""
+
+    def __init__(self, blocks: Sequence[slice], workers: Workers):
+        self._workers, self.buffers = workers, Buffers()
+        self.size = max((block.stop for block in blocks), default=0)
+        # With the number of its block each.
+        self.parts = [
+            (slice(block.start + part.start, block.start + part.stop), number)
+            for number, block in enumerate(blocks)
+            for part in ranges(block.stop - block.start, SLICE)
+        ]
+
+    def run(self, work: Callable[[slice], object]) -> None:
+        """`work` on every slice, for its effects."""
+        for _ in self._each(lambda part: work(part[0])):
+            pass
+
+    def total(self, work: Callable[[slice], np.ndarray | float]) -> np.ndarray | float:
+        """What `work` makes of the slices, summed in double precision."""
+        return self.total_of_blocks(lambda part, _: work(part))
+
+    def total_of_blocks(self, work: Callable[[slice, int], np.ndarray | float]) -> np.ndarray | float:
+        """The same, with the number of the slice's block."""
+        total = 0.0
+        for part in self._each(lambda part: work(*part)):
+            total = total + np.asarray(part, dtype=np.float64)
+        return total
+
+    def _each(self, work: Callable[[tuple[slice, int]], object]) -> Iterator:
+        if self.size < FEWEST_SLICES * SLICE:
+            return map(work, self.parts)
+        return self._workers.map(work, self.parts)
+
+    def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
+        """A vector whose values are not set."""
+        return self.buffers.empty(self.size, dtype)
+
+    def dot(self, a: np.ndarray, b: np.ndarray) -> float:
+        return float(self.total(lambda part: float(a[part] @ b[part])))
+
+    def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
+        """start + step * direction, in double precision."""
+        out = self.empty()
+
+        def work(part: slice) -> None:
+            np.multiply(direction[part], step, out=out[part], dtype=np.float64)
+            out[part] += start[part]
+
+        self.run(work)
+        return out

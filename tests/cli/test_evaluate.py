@@ -1,0 +1,273 @@
+"""`kcrf evaluate`: what it prints in each form, comparisons, and the mistakes of newcomers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SPANS = (
+    "the DT B-NP B-NP\ncat NN I-NP I-NP\nsat VB B-VP B-VP\n\n"
+    "on IN B-PP B-PP\na DT B-NP I-NP\nmat NN I-NP I-NP\n\n"
+    "it PR B-NP O\nran VB B-VP B-VP\n"
+)
+OTHER = SPANS.replace("I-NP I-NP\nsat", "I-NP O\nsat")
+PLAIN = "u X X\nv Y X\n\nw X X\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(name, content):
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    return make
+
+
+def found(done):
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+# ----------------------------------------------------------------------------- spans
+
+
+def test_text_says_the_scheme_and_what_is_malformed(kcrf, write):
+    data = write("spans", SPANS)
+    done = kcrf("evaluate", data)
+    assert done.code == 0 and done.err == ""
+    assert done.text.endswith(
+        "accuracy 75.00 % (6 of 8 positions)\n"
+        "whole sequences right 33.33 % (1 of 3)\n"
+        "0 gold and 1 predicted spans are not written as iob2 demands\n"
+        "spans (iob2, detected, strict): precision 100.00 %, recall 66.67 %, F1 80.00\n"
+        "spans (iob2, detected): precision 100.00 %, recall 83.33 %, F1 90.91\n"
+    )
+    strict = kcrf("evaluate", data, "--strict", "--scheme", "iob2").text.split("\n")
+    assert strict[-2] == "spans (iob2, strict): precision 100.00 %, recall 66.67 %, F1 80.00"
+    assert strict[-3] == "spans (iob2): precision 100.00 %, recall 83.33 %, F1 90.91"
+    assert strict[1].split() == ["NP", "100.00", "33.33", "50.00", "3", "1"]
+    clean = kcrf("evaluate", write("clean", "a B-X B-X\nb O O\n")).text
+    assert "demands" not in clean and "strict" not in clean
+
+
+def test_scheme_is_taken_as_given(kcrf, write):
+    data = write("spans", SPANS)
+    plain = found(kcrf("evaluate", data, "--json"))
+    assert (plain["scheme"], plain["scheme_detected"], plain["strict"]) == ("iob2", True, False)
+    assert plain["spans"]["f1"] == pytest.approx(10 / 11, rel=1e-12)
+    assert plain["strict_spans"]["f1"] == pytest.approx(8 / 10, rel=1e-12)
+    given = found(kcrf("evaluate", data, "--json", "--scheme", "iob1"))
+    assert (given["scheme"], given["scheme_detected"]) == ("iob1", False)
+    assert given["spans"] == plain["spans"] and given["strict_spans"] != plain["strict_spans"]
+    none = found(kcrf("evaluate", data, "--json", "--scheme", "none"))
+    assert none["scheme"] is none["spans"] is none["strict_spans"] is None
+    assert kcrf("evaluate", data, "--scheme", "none").text.startswith("label ")
+
+
+def test_details(kcrf, write):
+    text = kcrf("evaluate", write("spans", SPANS), "--details").text
+    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "accuracy"]
+    assert "gold \\ predicted  B-NP  B-PP  B-VP  I-NP  O\nB-NP                 1     0     0     1  1\n" in text
+    many = "".join(f"L{k} L{k}\nL{k} L0\n" for k in range(14)) + "L3 L0\n"
+    assert "gold  predicted  confusions\nL3           L0           2\nL1           L0           1\n" in kcrf(
+        "evaluate", write("many", many), "--details"
+    ).text  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- probabilities
+
+
+def test_probabilities_of_a_model_and_of_its_tagged_file_agree(kcrf, trained, sample_data, tmp_path):
+    """A model's own marginals, and the same ones written down as LABEL:p of all labels or of the predicted one."""
+    from kcrf_core.formats import read_corpus
+    from kcrf_core.model import Model
+
+    data = sample_data / "pitch_accent.conll"
+    model, corpus = Model.load(trained), read_corpus(data)
+    marginals = model.marginals(model.encoding.encode(corpus))
+    labels, predicted = model.labels, model.tag_corpus(corpus)
+    lines = data.read_text().split("\n")
+    every, best = list(lines), list(lines)
+    for t, line in enumerate((corpus.lines - 1).tolist()):
+        columns = [f"{label}:{p!r}" for label, p in zip(labels, marginals[t].tolist(), strict=True)]
+        every[line] += "\t" + "\t".join([*columns, predicted[t]])
+        best[line] += f"\t{predicted[t]}:{float(marginals[t, labels.index(predicted[t])])}\t{predicted[t]}"
+    (tmp_path / "every").write_text("\n".join(every))
+    (tmp_path / "best").write_text("\n".join(best))
+
+    direct = found(kcrf("evaluate", "-m", trained, data, "--json"))["calibration"]
+    assert direct["log_loss"] > 0 and direct["brier"] > 0 and direct["impossible"] == direct["left_out"] == 0
+    written = found(kcrf("evaluate", tmp_path / "every", "--json"))["calibration"]
+    for figure in ("log_loss", "brier", "calibration_error"):
+        assert written[figure] == pytest.approx(direct[figure], rel=1e-9)
+    assert [b["positions"] for b in written["bins"]] == [b["positions"] for b in direct["bins"]]
+    alone = found(kcrf("evaluate", tmp_path / "best", "--json"))["calibration"]
+    assert alone["calibration_error"] == pytest.approx(direct["calibration_error"], rel=1e-9)
+    assert alone["log_loss"] is alone["brier"] is None
+    text = kcrf("evaluate", "-m", trained, data, "--details", "--bins", "5").text
+    assert f"probabilities: log-loss {direct['log_loss']:.4f}, Brier score {direct['brier']:.4f}, expected" in text
+    assert "80 to 100 %" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "log_loss", "error"),
+    [
+        ("X:0.5 Y:0.5 X\nY X:0.25 Y:0.75 Y", True, True),
+        ("X:0.5 Y:0.2 X\nY X:0.25 Y:0.75 Y", False, True),  # these are not all labels
+        ("Y:0.5 X\nY Y:0.75 Y", False, False),  # the probability of X is missing
+        ("X:0.5 X\nY Y:0.75 Y", False, True),
+        ("a:b:0.5 X\nY a:b:0.75 Y", False, False),  # of a label that is never predicted
+    ],
+)
+def test_what_probability_columns_tell(kcrf, columns, log_loss, error):
+    calibration = found(kcrf("evaluate", "-", "--json", stdin=f"X {columns}\n".encode()))["calibration"]
+    assert (calibration is not None) == error
+    if error:
+        assert (calibration["log_loss"] is not None) == (calibration["brier"] is not None) == log_loss
+
+
+def test_gold_labels_without_a_chance(kcrf):
+    stdin = b"X X:1.0 Y:0.0 X\nY X:1.0 Y:0.0 X\nZ X:0.0 Y:1.0 Y\n"
+    text = kcrf("evaluate", "-", stdin=stdin).text
+    assert "1 gold labels have probability 0, taken for 1e-30" in text
+    assert "log-loss without 1 gold labels that have no probability" in text
+
+
+# ----------------------------------------------------------------------------- intervals and comparisons
+
+
+def test_intervals(kcrf, write):
+    data = write("spans", SPANS + "\n" + SPANS)
+    assert found(kcrf("evaluate", data, "--json"))["intervals"] is None
+    given = found(kcrf("evaluate", data, "--json", "--bootstrap", "200", "--confidence", "0.8", "--seed", "5"))
+    assert {key: given["intervals"][key] for key in ("confidence", "resamples", "seed")} == {
+        "confidence": 0.8,
+        "resamples": 200,
+        "seed": 5,
+    }
+    for name in ("accuracy", "sequence_accuracy"):
+        assert given["intervals"]["figures"][name]["low"] <= given[name] <= given["intervals"]["figures"][name]["high"]
+    figures = given["intervals"]["figures"]["f1"]
+    assert figures["low"] <= given["spans"]["f1"] <= figures["high"]
+    text = kcrf("evaluate", data, "--bootstrap", "200", "--confidence", "0.8", "--seed", "5").text
+    assert f", 80 % interval {100 * figures['low']:.2f} to {100 * figures['high']:.2f}\n" in text
+    strict = found(kcrf("evaluate", data, "--json", "--bootstrap", "200", "--strict"))["intervals"]["figures"]["f1"]
+    assert strict["low"] <= given["strict_spans"]["f1"] <= strict["high"] < figures["high"] + 1e-12
+    single = kcrf("evaluate", write("one", "a X X\nb X Y\n"), "--bootstrap", "10").text
+    assert "more than one sequence" in single
+
+
+def test_comparison_of_tagged_files(kcrf, write):
+    data, other = write("spans", SPANS), write("other", OTHER)
+    compared = found(kcrf("evaluate", data, "--compare", other, "--json", "--draws", "500"))["comparison"]
+    assert compared["draws"] == 500
+    assert compared["positions"] == {"both_right": 5, "only_first": 1, "only_second": 0, "both_wrong": 2}
+    accuracy = compared["figures"]["accuracy"]
+    assert (accuracy["first"], accuracy["second"], accuracy["difference"]) == (6 / 8, 5 / 8, 1 / 8)
+    assert accuracy["p_value"] == 1  # one sequence alone differs: its exchange gives the same difference
+    assert set(compared["figures"]) == {"accuracy", "sequence_accuracy", "precision", "recall", "f1"}
+    text = kcrf("evaluate", "-", "--compare", other, "--bootstrap", "50", stdin=SPANS.encode()).text
+    header = next(line for line in text.split("\n") if line.startswith("figure"))
+    assert header.split("  ")[-1].strip() == "95 % interval"
+    assert "right in both 5, only in this 1, only in the other 0, in neither 2" in text
+
+
+def test_comparison_of_models_and_of_a_model_with_a_file(kcrf, trained, sample_data, tmp_path):
+    data, other = sample_data / "pitch_accent.conll", tmp_path / "other.npz"
+    assert kcrf("train", data, "-o", other, "--sigma2", "0.01", "-q").code == 0
+    (tmp_path / "tagged").write_bytes(kcrf("tag", "-m", other, data).out)
+    results = [
+        found(kcrf("evaluate", "-m", trained, "-", "--compare", second, "--json", stdin=data.read_bytes()))
+        for second in (other, tmp_path / "tagged")
+    ]
+    assert results[0]["comparison"]["figures"] == results[1]["comparison"]["figures"]
+    accuracy = results[0]["comparison"]["figures"]["accuracy"]
+    assert accuracy["first"] == results[0]["accuracy"]
+    assert accuracy["second"] == found(kcrf("evaluate", "-m", other, data, "--json"))["accuracy"]
+    assert 0 < accuracy["p_value"] < 0.05 and accuracy["difference"] > 0
+    assert results[0]["comparison"]["calibration"] is not None and results[1]["comparison"]["calibration"] is None
+
+
+# ----------------------------------------------------------------------------- rows
+
+
+def test_tsv_holds_what_json_holds(kcrf, write, trained, sample_data):
+    for arguments in (
+        (write("spans", SPANS), "--compare", write("other", OTHER), "--bootstrap", "50"),
+        ("-m", trained, sample_data / "pitch_accent.conll"),
+    ):
+        figures = found(kcrf("evaluate", *arguments, "--json"))
+        header, *rows = (
+            line.split("\t") for line in kcrf("evaluate", *arguments, "--tsv").text.rstrip("\n").split("\n")
+        )
+        assert header == ["part", "name", "figure", "value"] and all(len(row) == 4 for row in rows)
+        values = {tuple(row[:3]): row[3] for row in rows}
+        assert len(values) == len(rows)
+        assert float(values["all", "", "accuracy"]) == figures["accuracy"]
+        for label in figures["labels"]:
+            assert float(values["label", label["label"], "f1"]) == label["f1"]
+        names = figures["confusion"]["labels"]
+        for gold, row in zip(names, figures["confusion"]["counts"], strict=True):
+            for predicted, count in zip(names, row, strict=True):
+                assert int(values.get(("confusion", gold, predicted), 0)) == count
+        if figures["spans"] is not None:
+            assert float(values["span", "", "f1"]) == figures["spans"]["f1"]
+            assert float(values["strict span", "NP", "recall"]) == 1 / 3
+            assert float(values["interval", "low", "f1"]) == figures["intervals"]["figures"]["f1"]["low"]
+            compared = figures["comparison"]["figures"]["f1"]
+            assert float(values["comparison", "p_value", "f1"]) == compared["p_value"]
+            assert float(values["comparison", "high", "f1"]) == compared["interval"]["high"]
+        else:
+            assert float(values["all", "", "log_loss"]) == figures["calibration"]["log_loss"]
+            assert float(values["reliability", "0.9-1", "accuracy"]) == figures["calibration"]["bins"][-1]["accuracy"]
+
+
+# ----------------------------------------------------------------------------- mistakes
+
+
+def one_line(done, code, *words):
+    assert done.code == code, done.err
+    assert done.out == b"" and done.err.startswith("kcrf: ") and done.err.count("\n") == 1, done.err
+    for word in words:
+        assert word in done.err
+
+
+def test_other_data_than_the_first(kcrf, write):
+    data = write("plain", PLAIN)
+    compare = ("evaluate", data, "--compare")
+    one_line(kcrf(*compare, write("gold", PLAIN.replace("Y X", "X X"))), 3, "gold:2:", "gold label 'X', but 'Y'")
+    one_line(kcrf(*compare, write("short", PLAIN.split("\n\n")[0])), 3, "short:", "2 positions, expected 3")
+    one_line(kcrf(*compare, write("joined", PLAIN.replace("\n\n", "\n"))), 3, "joined:2:", "goes on here")
+    one_line(kcrf(*compare, write("empty", "")), 3, "empty")
+    one_line(kcrf(*compare, write("column", "X\nX\n")), 3, "column:1:", "one column only")
+    one_line(kcrf(*compare, data.with_name("nosuch")), 1, "nosuch", "No such file")
+
+
+def test_labels_that_are_no_spans(kcrf, write):
+    data = write("plain", PLAIN)
+    one_line(kcrf("evaluate", data, "--scheme", "iob2"), 3, "plain:", "'X' does not belong to the scheme iob2")
+    one_line(kcrf("evaluate", data, "--strict"), 3, "plain:", "no spans")
+
+
+def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
+    data, other = write("plain", PLAIN), write("other", PLAIN)
+    before = {path: path.read_bytes() for path in (data, other, trained)}
+    for arguments, word in (
+        (("-", "--compare", "-"), "once"),
+        ((data, "--json", "--tsv"), "one of them"),
+        ((data, "--strict", "--scheme", "none"), "--strict"),
+        ((data, "--compare", trained), "-m"),
+        ((data, "--html", data), "also an input"),
+        ((data, "--compare", other, "--html", other), "also an input"),
+        (("-m", trained, data, "--html", trained), "also an input"),
+        ((data, "--html", "-"), "stdout"),
+        ((data, "--html", tmp_path), "directory"),
+        ((data, "--scheme", "iob3"), "--scheme"),
+        ((data, "--confidence", "1"), "--confidence"),
+        ((data, "--bootstrap", "-1"), "--bootstrap"),
+    ):
+        done = kcrf("evaluate", *arguments)
+        assert done.code == 2 and word in done.err and done.out == b"", (arguments, done.err)
+    assert {path: path.read_bytes() for path in before} == before

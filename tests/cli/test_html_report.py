@@ -1,0 +1,193 @@
+"""The page of `evaluate --html`: whole, self-contained, escaped, the same every time."""
+
+from __future__ import annotations
+
+import re
+import string
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from kcrf_cli import svg
+
+ALONE = {"meta", "link", "br", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in order; collects text, tags and attributes."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.words, self.tags, self.attributes = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ALONE:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+def pictures(text):
+    """The SVG parts, which must be XML by themselves."""
+    return [ElementTree.fromstring(part) for part in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def tagged(rng, labels, sequences=30, words=("the", "cat")):
+    lines = []
+    for _ in range(sequences):
+        for _ in range(rng.integers(1, 12)):
+            gold = str(rng.choice(labels))
+            predicted = gold if rng.random() < 0.8 else str(rng.choice(labels))
+            lines.append(f"{rng.choice(words)}\t{gold}\t{predicted}:{rng.uniform(0.3, 1):.3f}\t{predicted}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def report(kcrf, tmp_path):
+    """The page made of a tagged file's text."""
+
+    def make(content, *options):
+        data, out = tmp_path / "data.conll", tmp_path / "report.html"
+        data.write_text(content, encoding="utf-8")
+        done = kcrf("evaluate", data, "--html", out, *options)
+        assert done.code == 0, done.err
+        return out.read_text(encoding="utf-8")
+
+    return make
+
+
+def test_every_part_is_there(report, rng):
+    text = report(tagged(rng, ["O", "B-x", "I-x", "B-y"], 80))
+    page = Page(text)
+    headings = re.findall(r"<h2>(.*?)</h2>", text)
+    assert headings == ["Summary", "Spans", "Labels", "Confusion", "Reliability", "Worst sequences"]
+    assert len(pictures(text)) == 2
+    assert "95 % interval" in page.text and "expected calibration error" in page.text
+    assert "sequence " in page.text and text.count('class="sequence"') == 20
+    assert text.count('class="t e"') > 20
+    assert report(tagged(rng, ["a", "b"]), "--worst", "3").count('class="sequence"') == 3
+    assert "Worst" not in report(tagged(rng, ["a", "b"]), "--worst", "0")
+
+
+def test_it_needs_nothing_else(report, rng):
+    text = report(tagged(rng, ["a", "b"]))
+    page = Page(text)
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert not {"src", "href", "style"} & {name for name, _ in page.attributes}
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_same_for_the_same_input(report, kcrf, rng, tmp_path):
+    content = tagged(rng, ["a", "b"])
+    text = report(content)
+    assert report(content) == text
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "data.conll").write_text(content)
+    assert kcrf("evaluate", folder / "data.conll", "--html", folder / "x.html").code == 0
+    assert (folder / "x.html").read_text() == text
+    assert str(tmp_path) not in text
+
+
+def test_markup_in_words_and_labels_is_text(report, rng):
+    words = ["<b>bold</b>", "a&amp;b", '"quoted"', "it's", "</style>", "<!--", "\x01\x1b\x85", "שלום"]
+    labels = ["<script>alert(1)</script>", 'a&"b', "</svg>", "it's"]
+    text = report(tagged(rng, labels, 60, words))
+    page = Page(text)
+    assert "script" not in page.tags and "b" not in page.tags
+    for shown in [*words[:6], *labels]:
+        assert shown in page.text or svg.shortened(shown) in page.text
+    assert "\x01" not in text and "\ufffd\ufffd\ufffd" in text
+    confusion, _ = pictures(text)
+    names = {"".join(element.itertext()) for element in confusion.iter("{http://www.w3.org/2000/svg}text")}
+    assert "it's" in names
+
+
+@pytest.mark.parametrize("labels", [2, 26, 40, 41, 300])
+def test_confusion_of_few_and_many_labels(labels):
+    rng = np.random.default_rng(0)
+    counts = np.diag(rng.integers(5, 2000, size=labels)) + (rng.random((labels, labels)) < 0.05)
+    names = [*string.ascii_lowercase, *(f"label-{k}" for k in range(300))][:labels]
+    picture = ElementTree.fromstring(svg.confusion_matrix(names, counts))
+    width, height = (float(picture.attrib[side]) for side in ("width", "height"))
+    assert width < 1250 and height < 1250
+    shown, small = svg.gathered(names, counts)
+    assert small.sum() == counts.sum() and len(shown) == min(labels, svg.MOST_LABELS)
+    cells = [element for element in picture.iter() if element.tag.endswith("rect")]
+    assert len(cells) == np.count_nonzero(small)
+    for element in picture.iter():
+        if element.tag.endswith("text"):
+            assert float(element.attrib["font-size"]) >= 9
+    if labels > svg.MOST_LABELS:
+        # The labels with most errors are the ones that keep their own row.
+        wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diagonal(counts)
+        kept = [names.index(name) for name in shown[:-1]]
+        assert min(wrong[kept]) >= max(np.delete(wrong, kept))
+        assert kept == sorted(kept)
+
+
+def test_counts_that_do_not_fit_a_cell():
+    assert [svg.compact(n) for n in (0, 999, 1000, 9949, 9951, 123456, 2_500_000, 10**10)] == [
+        "0", "999", "1.0k", "9.9k", "10k", "123k", "2.5M", "10G"
+    ]  # fmt: skip
+
+
+def test_worst_sequences_come_first_and_long_ones_are_cut(report):
+    def sequence(length, wrong):
+        return "".join(f"w{t} X {'Y' if t in wrong else 'X'}\n" for t in range(length)) + "\n"
+
+    content = sequence(3, {0, 1}) + sequence(2, {0, 1}) + sequence(300, {150, 299, 298}) + sequence(4, ())
+    text = report(content.replace(" ", "\t"), "--worst", "10")
+    heads = re.findall(r'<p class="head">(.*?)</p>', text)
+    assert heads == [
+        "sequence 3, line 8: 3 of 300 wrong",
+        "sequence 2, line 5: 2 of 2 wrong",
+        "sequence 1, line 1: 2 of 3 wrong",
+    ]
+    gaps = re.findall(r'class="t gap">(.*?)<', text)
+    assert gaps == ["… 142 right …", "… 131 right …"]
+    assert text.count('class="t e"') == 7
+    huge = report((sequence(3000, range(1, 3000))).replace(" ", "\t"))
+    assert huge.count('class="t e"') == 399 and "… 2,600 more, 2,600 of them wrong" in huge
+    right = report(sequence(3, ()).replace(" ", "\t"))
+    assert "every sequence is right" in right
+
+
+def test_positions_without_words_show_their_labels(report):
+    text = report("0.5\ta\ta\n1\tb\tc\n\n1\tc\tc\n")
+    assert '<span class="t">a</span>' in text
+    assert '<span class="t e">b<small><i>not</i> c</small></span>' in text
+
+
+def test_comparison_is_on_the_page(kcrf, tmp_path):
+    (tmp_path / "a").write_text("u X X\nv Y X\n\nw X X\n")
+    (tmp_path / "b").write_text("u X X\nv Y Y\n\nw X Y\n")
+    assert kcrf("evaluate", tmp_path / "a", "--compare", tmp_path / "b", "--html", tmp_path / "c.html").code == 0
+    page = Page((tmp_path / "c.html").read_text())
+    assert (
+        "Evaluation of a" in page.text
+        and "This is a, the other is b." in page.text
+        and "only in the other" in page.text
+        and "two-sided" in page.text
+    )

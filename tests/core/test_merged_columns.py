@@ -1,0 +1,128 @@
+"""Features that stand in the same rows share a column, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kcrf_core import merged_columns as module
+from kcrf_core.config_options import with_options
+from kcrf_core.config_reader import parse_config
+from kcrf_core.corpus import Corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.maps import sparse_block
+from kcrf_core.model import Model
+from kcrf_core.observer import Observer
+from kcrf_core.parallel import Workers
+from kcrf_core.training import train
+from kcrf_core.warm_start import WarmStart
+from problems import random_inputs
+
+
+class Notes(Observer):
+    def __init__(self):
+        self.texts = []
+
+    def note(self, text):
+        self.texts.append(text)
+
+
+def rare_words(seed=0, sequences=60):
+    """Many words are seen once, so that their windows stand in the same rows; and a real column."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 8, sequences)
+    N = int(lengths.sum())
+    words = [f"w{rng.integers(0, 8)}" if rng.random() < 0.6 else f"rare{t}" for t in range(N)]
+    numbers = [f"{value:.3f}" for value in rng.normal(size=N)]
+    gold = ["abc"[(len(word) + (float(number) > 0)) % 3] for word, number in zip(words, numbers, strict=True)]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Corpus("rare", (words, numbers, gold), offsets, np.arange(1, N + 1))
+
+
+def fit(corpus, start=None, **options):
+    config = parse_config(with_options({}, options))
+    encoding, dataset = fit_encoding(config, corpus)
+    notes = Notes()
+    with Workers(1) as workers:
+        model, report = train(encoding, dataset, config, workers=workers, observer=notes, start=start)
+    return model, report, notes.texts
+
+
+@pytest.fixture
+def merging(monkeypatch):
+    """Merge however few features there are."""
+
+    def switch(on):
+        monkeypatch.setattr(module, "FEWEST_FEATURES", 0 if on else 10**9)
+
+    return switch
+
+
+def test_merged_rows_have_the_inner_products_of_single_features():
+    rng = np.random.default_rng(1)
+    one_hot = sparse_block(random_inputs(rng, 12, categorical=6, real=0, values=9))
+    merged = module.MergedColumns(*_merged(one_hot))
+    assert merged.size < one_hot.shape[1]
+    phi = merged.rows(one_hot)
+    np.testing.assert_allclose((phi @ phi.T).toarray(), (one_hot @ one_hot.T).toarray(), rtol=1e-12)
+    weights = rng.normal(size=(merged.size, 3))
+    np.testing.assert_allclose(one_hot @ merged.spread(weights), phi @ weights, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(merged.gathered(merged.spread(weights)), weights, rtol=1e-12)
+
+
+def _merged(one_hot):
+    """Columns numbered by their rows, the plain way."""
+    supports = {}
+    columns = [supports.setdefault(tuple(column), len(supports)) for column in one_hot.toarray().T]
+    return np.array(columns, dtype=np.int32), len(supports)
+
+
+@pytest.mark.parametrize("values", [4, 9, 30])
+def test_columns_are_merged_where_their_rows_are_the_same(merging, values):
+    merging(True)
+    one_hot = sparse_block(random_inputs(np.random.default_rng(values), 12, categorical=6, real=0, values=values))
+    columns, size = _merged(one_hot)
+    found = module.merged_columns(one_hot)
+    if size > module.WORTH_MERGING * one_hot.shape[1]:
+        assert found is None
+    else:
+        assert found.size == size
+        np.testing.assert_array_equal(found.column, columns)
+
+
+@pytest.mark.parametrize("sigma2", [2.0, "auto"])
+def test_the_model_is_the_one_without_merging(merging, sigma2):
+    corpus = rare_words()
+    options = {} if sigma2 == "auto" else {"sigma2": sigma2}
+    results = {}
+    for on in (False, True):
+        merging(on)
+        results[on] = fit(corpus, precision="double", tolerance=1e-6, **options)
+    (model, report, _), (plain, plain_report, _) = results[True], results[False]
+    assert report.parameters < 0.8 * plain_report.parameters
+    assert report.sigma2 == plain_report.sigma2
+    assert abs(report.result.passes - plain_report.result.passes) <= 2
+    np.testing.assert_allclose(report.result.value, plain_report.result.value, rtol=2e-6)
+    np.testing.assert_allclose(model.terms[0].weights, plain.terms[0].weights, rtol=0, atol=1e-2)
+
+
+def test_a_model_starts_training_on_merged_columns(merging):
+    corpus = rare_words()
+    merging(False)
+    earlier, report, _ = fit(corpus, sigma2=2.0)
+    merging(True)
+    _, again, notes = fit(corpus, WarmStart(earlier, "model.npz"), sigma2=2.0)
+    assert again.result.passes < report.result.passes / 2
+    features = len(earlier.terms[0].weights)
+    assert any(f"with {features:,} of {features:,} features" in note for note in notes)
+
+
+def test_a_model_of_merged_columns_is_an_ordinary_one(merging, tmp_path):
+    merging(True)
+    corpus = rare_words()
+    model, _, notes = fit(corpus, sigma2=2.0)
+    assert any("features in" in note for note in notes)
+    model.save(tmp_path / "model.npz")
+    merging(False)
+    loaded = Model.load(tmp_path / "model.npz")
+    assert loaded.tag_corpus(corpus) == model.tag_corpus(corpus)

@@ -1,0 +1,159 @@
+"""Intervals and p-values: against enumeration, drawing sequence by sequence, and by how often they are right."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kcrf_core.errors import DataError
+from kcrf_core.evaluation import evaluate
+from kcrf_core.judgement import JudgementOptions, judge
+from kcrf_core.labelling import Labelling
+from kcrf_core.significance import differences, figures, intervals, sequence_counts
+
+
+def labelling(sequences, predicted, source="data", gap=1):
+    """Of sequences of labels; `gap` lines between sequences."""
+    lengths = [len(labels) for labels in sequences]
+    lines = np.concatenate(
+        [
+            np.arange(n) + 1 + before
+            for n, before in zip(lengths, itertools.accumulate([0, *[n + gap for n in lengths[:-1]]]), strict=True)
+        ]
+    )
+    return Labelling(
+        source, list(itertools.chain(*sequences)), list(itertools.chain(*predicted)), np.cumsum([0, *lengths]), lines
+    )
+
+
+def random_system(rng, gold, accuracy):
+    alphabet = sorted(set(itertools.chain(*gold)))
+    return [[g if rng.random() < accuracy else str(rng.choice(alphabet)) for g in labels] for labels in gold]
+
+
+def random_gold(rng, sequences):
+    alphabet = ["O", "O", "B-x", "I-x", "B-y"]
+    return [rng.choice(alphabet, size=rng.integers(1, 9)).tolist() for _ in range(sequences)]
+
+
+def scored(gold, predicted):
+    data = labelling(gold, predicted)
+    return evaluate(data.gold, data.predicted, data.offsets, "iob2")
+
+
+def test_figures_are_those_of_the_evaluation(rng):
+    gold = random_gold(rng, 30)
+    found = scored(gold, random_system(rng, gold, 0.7))
+    for strict, spans in ((False, found.spans), (True, found.strict_spans)):
+        values = figures(sequence_counts(found, strict).sum(axis=0))
+        assert values == {
+            "accuracy": found.accuracy,
+            "sequence_accuracy": found.sequence_accuracy,
+            "precision": spans.total.precision,
+            "recall": spans.total.recall,
+            "f1": spans.total.f1,
+        }
+    plain = evaluate(list("abab"), list("abba"), [0, 2, 4])
+    assert figures(sequence_counts(plain).sum(axis=0)) == {"accuracy": 0.5, "sequence_accuracy": 0.5}
+    assert figures(np.zeros(7))["f1"] == 0
+
+
+def test_bootstrap_against_drawing_sequence_by_sequence(rng):
+    gold = random_gold(rng, 40)
+    counts = sequence_counts(scored(gold, random_system(rng, gold, 0.7)))
+    found = intervals(counts, 20_000, 0.9, seed=1)
+    drawn = figures(counts[rng.integers(len(counts), size=(20_000, len(counts)))].sum(axis=1))
+    for name, interval in found.items():
+        low, high = np.quantile(drawn[name], [0.05, 0.95])
+        assert interval.low == pytest.approx(low, abs=0.01) and interval.high == pytest.approx(high, abs=0.01)
+        assert interval.low < figures(counts.sum(axis=0))[name] < interval.high
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say(rng):
+    truth, covered = 0.8, 0
+    for trial in range(200):
+        lengths = rng.integers(1, 30, size=100)
+        correct = rng.binomial(lengths, truth)
+        counts = np.column_stack([lengths, correct, np.ones_like(lengths), correct == lengths])
+        found = intervals(counts, 500, 0.9, seed=trial)["accuracy"]
+        covered += found.low <= truth <= found.high
+    assert 165 <= covered <= 195
+
+
+def test_randomisation_against_all_exchanges(rng):
+    gold = random_gold(rng, 9)
+    systems = [sequence_counts(scored(gold, random_system(rng, gold, accuracy))) for accuracy in (0.85, 0.6)]
+    found = differences(*systems, draws=40_000, resamples=0, confidence=0.95, seed=0)
+    masks = np.array(list(itertools.product([0, 1], repeat=9)))  # every way to exchange sequences
+    moved = masks @ (systems[1] - systems[0])
+    ours, theirs = (figures(systems[0].sum(axis=0) + moved), figures(systems[1].sum(axis=0) - moved))
+    assert {entry.figure for entry in found} == {"accuracy", "sequence_accuracy", "precision", "recall", "f1"}
+    for entry in found:
+        gaps = np.abs(ours[entry.figure] - theirs[entry.figure])
+        exact = np.mean(gaps >= abs(entry.difference) - 1e-12)
+        assert entry.p_value == pytest.approx(exact, abs=0.01)
+        assert entry.interval is None
+
+
+def test_systems_that_are_alike_and_systems_that_are_not(rng):
+    gold = random_gold(rng, 200)
+    good, bad = random_system(rng, gold, 0.9), random_system(rng, gold, 0.6)
+    options = JudgementOptions(draws=999, resamples=300)
+    same = judge(labelling(gold, good), labelling(gold, good), options).comparison
+    assert all(entry.p_value == 1 and entry.difference == 0 for entry in same.differences)
+    assert same.only_first == same.only_second == 0
+    found = judge(labelling(gold, good), labelling(gold, bad), options).comparison
+    for entry in found.differences:
+        assert entry.p_value == 1 / 1000 and entry.interval.low > 0
+    assert found.both_right + found.only_first + found.only_second + found.both_wrong == sum(map(len, gold))
+    turned = judge(labelling(gold, bad), labelling(gold, good), options).comparison
+    assert [-entry.difference for entry in turned.differences] == [entry.difference for entry in found.differences]
+    assert (turned.only_first, turned.only_second) == (found.only_second, found.only_first)
+
+
+def test_under_no_difference_small_p_values_are_as_rare_as_they_should_be(rng):
+    small = 0
+    for trial in range(200):
+        gold = random_gold(rng, 30)
+        systems = [sequence_counts(scored(gold, random_system(rng, gold, 0.7))) for _ in range(2)]
+        found = {entry.figure: entry for entry in differences(*systems, 199, 0, 0.95, seed=trial)}
+        small += found["accuracy"].p_value <= 0.1
+    assert small <= 34  # 20 expected; a binomial is above with probability 0.001
+
+
+def test_the_seed_decides(rng):
+    gold = random_gold(rng, 60)
+    first, second = (labelling(gold, random_system(rng, gold, accuracy)) for accuracy in (0.8, 0.75))
+
+    def found(seed):
+        return judge(first, second, JudgementOptions(resamples=100, draws=200, seed=seed)).to_dict()
+
+    assert found(3) == found(3)
+    assert found(3)["intervals"] != found(4)["intervals"]
+    alone = judge(first, None, JudgementOptions(resamples=100, seed=3)).to_dict()
+    assert alone["intervals"] == found(3)["intervals"] and alone["comparison"] is None
+
+
+def test_one_sequence_has_no_intervals():
+    data = labelling([list("abab")], [list("abba")])
+    found = judge(data, data, JudgementOptions(resamples=100))
+    assert found.intervals == {} and found.to_dict()["intervals"] is None
+    assert all(entry.interval is None for entry in found.comparison.differences)
+
+
+@pytest.mark.parametrize(
+    ("other", "line", "words"),
+    [
+        ([["a", "b"], ["b", "b"]], 4, "gold label 'b', but 'a' in line 5"),
+        ([["a"], ["b", "a", "b"]], 1, "a sequence ends here, unlike at line 1"),
+        ([["a", "b", "a"], ["b"]], 2, "a sequence goes on here, unlike at line 2"),
+        ([["a", "b"]], None, "2 positions, expected 4"),
+        ([["a", "b"], ["a", "b"], ["a"]], None, "5 positions, expected 4"),
+    ],
+)
+def test_data_that_are_not_the_same(other, line, words):
+    gold = [["a", "b"], ["a", "b"]]
+    with pytest.raises(DataError, match=words) as caught:
+        judge(labelling(gold, gold, gap=2), labelling(other, other, "other"), JudgementOptions())
+    assert (caught.value.path, caught.value.line) == ("other", line)
+    assert "data" in str(caught.value)
