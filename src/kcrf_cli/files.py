@@ -88,6 +88,11 @@ def prepare(
             raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
     else:
         encoding = basis.encoding
+        if encoding.features_of_labels:
+            raise ConfigError(
+                f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
+                "training must not see: featurize the data, and give the result to select-basis and train"
+            )
         dataset = encoding.encode(read_corpus(data, format_))
     origin = basis_path or data
     if dataset.labels is None:

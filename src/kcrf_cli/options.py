@@ -184,8 +184,8 @@ kernel = group(
     click.option(
         "--map",
         type=click.Choice(["auto", "explicit", "reduced", "full"]),
-        help="Feature map: explicit features (linear; poly on binary features), pivots, or every distinct input as "
-        "a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
+        help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
+        "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
     click.option(
         "--size",

@@ -46,6 +46,83 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     _save(figure, path)
 
 
+def settings(path: str, results: Mapping[str, Any]) -> None:
+    """Mean F1 or accuracy of each setting, with the deviation over folds; other keys of the grid make lines."""
+    import numpy as np
+
+    measure = results["judged_by"]
+    grid = results["grid"]
+    across = _across(grid)
+    lines: dict[str, list[tuple[Any, float, float]]] = {}
+    for entry in results["settings"]:
+        others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
+        spread = entry[measure]
+        point = (entry["setting"].get(across, "all"), 100 * spread["mean"], 100 * spread["deviation"])
+        lines.setdefault(others, []).append(point)
+    values = grid.get(across, ["all"])
+    numeric = _numeric(values) and len(values) > 1
+    figure, axes = _figure()
+    for number, (name, points) in enumerate(lines.items()):
+        if numeric:
+            points = sorted(points)
+            places = np.array([float(point[0]) for point in points])
+        else:
+            places = np.arange(len(points), dtype=float)
+        _, means, deviations = zip(*points, strict=True)
+        apart = 0.15 * (number / max(len(lines) - 1, 1) - 0.5) if len(lines) > 1 else 0.0
+        places = _beside(places, apart, numeric and _wide(values))
+        style = "o-" if len(points) > 1 and numeric else "o"
+        axes.errorbar(
+            places, means, yerr=deviations, fmt=style, capsize=3, markersize=5, label=name or "settings", lw=1.2
+        )
+    if numeric:
+        if _wide(values):
+            axes.set_xscale("log")
+        axes.set_xticks(sorted(values), [f"{value:g}" for value in sorted(values)])
+        axes.minorticks_off()
+    else:
+        names = [str(value) for value in values]
+        tilted = max(map(len, names)) * len(names) > 60
+        axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
+        axes.set_xlim(-0.5, len(names) - 0.5)
+    if across is not None:
+        axes.set_xlabel(across)
+    axes.set_ylabel("span F1" if measure == "f1" else "accuracy, %")
+    if "nested" in results:
+        judged = results["nested"][measure]
+        mean, deviation = 100 * judged["mean"], 100 * judged["deviation"]
+        axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
+        axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
+    axes.grid(True, axis="y", alpha=0.3)
+    if len(lines) > 1 or "nested" in results:
+        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
+    _save(figure, path)
+
+
+def _across(grid: Mapping[str, list[Any]]) -> str | None:
+    """The key along the axis: the first with several numbers, else the one with most values."""
+    numeric = [key for key, values in grid.items() if len(values) > 1 and _numeric(values)]
+    return next(iter(numeric), None) or max(grid, key=lambda key: len(grid[key]), default=None)
+
+
+def _numeric(values: list[Any]) -> bool:
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+
+
+def _wide(values: list[Any]) -> bool:
+    """Whether numbers want a logarithmic axis."""
+    return min(values) > 0 and max(values) >= 30 * min(values)
+
+
+def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
+    """Places moved by a part of the smallest step, so that the bars of several lines do not hide each other."""
+    import numpy as np
+
+    if logarithmic:
+        return np.exp(_beside(np.log(places), shift, False))
+    return places + shift * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
+
+
 def _figure() -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
@@ -54,8 +131,10 @@ def _figure() -> tuple[Any, Any]:
 
 
 def _save(figure: Any, path: str) -> None:
+    from matplotlib import rc_context
+
     suffix = os.path.splitext(path)[1].lstrip(".").lower()
-    # Without the date that some formats carry, the same data gives the same bytes.
+    # Without the date that some formats carry, and with ids that are not drawn, the same data gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with replacing(path) as stream:
+    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}):
         figure.savefig(stream, format=suffix, dpi=150, metadata=metadata)

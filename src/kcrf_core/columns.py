@@ -25,6 +25,8 @@ class Columns:
         self.corpus = corpus
         self._distinct: dict[int, tuple[list[str], np.ndarray]] = {}
         self._numbers: dict[int, np.ndarray | None] = {}
+        # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
+        self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, np.ndarray]] = {}
 
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:

@@ -14,7 +14,7 @@ from typing import Any
 from .errors import ConfigError
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
-NUMBER_TRANSFORMS = ("length", "position", "frequency")
+NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
 PLAIN_KERNELS = ("linear", "poly", "rbf", "image")
 COMPOSITE_KERNELS = ("sum", "product")

@@ -57,6 +57,11 @@ class Encoding:
     def names(self) -> list[str]:
         return [feature.config.name for feature in self.features]
 
+    @property
+    def features_of_labels(self) -> list[str]:
+        """Names of features made of the labels of training data, which that data itself must get in another way."""
+        return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
+
     def with_labels(self, corpus: Corpus) -> bool:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
         if (corpus.attributes is not None) != (self.format == "crfsuite"):
@@ -184,7 +189,12 @@ class Encoding:
                 place = f"{name}[{offset}]"
                 if isinstance(feature, RealFeature):
                     for r in range(len(feature.mean)):
-                        label = place if len(feature.mean) == 1 else f"{feature.config.columns[r]}[{offset}]"
+                        if len(feature.mean) == 1:
+                            label = place
+                        elif feature.ratios is not None:
+                            label = f"{place}/{self.labels[r]}"
+                        else:
+                            label = f"{feature.config.columns[r]}[{offset}]"
                         out.append(f"{label}={dataset.real[t, next_real]:.4g}")
                         next_real += 1
                     continue
@@ -238,6 +248,10 @@ class Encoding:
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")
+        for feature in features:
+            ratios = feature.ratios if isinstance(feature, RealFeature) else None
+            if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
+                raise contents.error(f"'{feature.config.name}' has ratios of other labels")
         kinds = {isinstance(feature, AttributeFeature) for feature in features}
         if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
             raise contents.error("the encoding has features that do not go with its format")
@@ -250,7 +264,7 @@ class Encoding:
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     """Vocabularies and scaling from training data, and that data encoded."""
     columns = Columns(corpus)
-    names = _column_names(config, corpus)
+    names = column_names(config, corpus)
     labels = tuple(sorted(columns.distinct(corpus.width - 1)[0]))
     if "" in labels:
         t = corpus.columns[-1].index("")
@@ -266,7 +280,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     return encoding, encoding.encode(corpus, columns)
 
 
-def _column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+    """Names of the columns, the label's last: those of the configuration, or c0, c1, ..., label."""
     if corpus.attributes is None and corpus.width < 2:
         raise DataError(
             "only one column; training data needs at least one of input and the label last",
@@ -326,7 +341,7 @@ class _Fitter:
             if kind == "categorical" and feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             if kind == "real":
-                fitted = fit_real(feature, where, self.columns)
+                fitted = fit_real(feature, where, self.columns, self.config.training.seed)
             else:
                 fitted = fit_categorical(feature, where[0], self.columns, min_count)
         self.fitted[feature.name] = fitted

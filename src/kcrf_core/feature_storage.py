@@ -16,6 +16,7 @@ from .features import (
     RealFeature,
     Vocabulary,
 )
+from .label_ratio import LabelRatios
 from .storage import Contents, pack_strings
 
 
@@ -38,6 +39,9 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
         if feature.counts is not None:
             arrays |= pack_strings(list(feature.counts), f"{at}.counted")
             arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
+        if feature.ratios is not None:
+            arrays |= pack_strings(feature.ratios.values, f"{at}.counted")
+            arrays[f"{at}.counts"] = feature.ratios.counts
     else:
         entry |= {"kind": "attributes", "complete": feature.vocabulary.complete}
         arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
@@ -71,6 +75,13 @@ def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vo
     return contents.once(f"{at}.values", bool(entry["complete"]), read)
 
 
+def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:
+    values, counts = tuple(contents.strings(f"{at}.counted")), contents.array(f"{at}.counts", "int64", 2)
+    if len(counts) != len(values) or len(set(values)) < len(values) or counts.min(initial=0) < 0:
+        raise contents.error(f"'{at}' has counts that do not fit")
+    return LabelRatios(values, counts)
+
+
 def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
     config = parse_config({"features": [entry["config"]]}).features[0]
     kind = entry["kind"]
@@ -83,7 +94,8 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
         where = tuple(entry["columns"])
-        expected = len(where) if config.transform == "identity" else 1
+        ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
+        expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
             bad_column
@@ -99,7 +111,7 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
             if len(counted) != len(numbers) or min(numbers, default=0) < 0:
                 raise contents.error(f"'{at}' has counts that do not fit")
             counts = dict(zip(counted, numbers, strict=True))
-        return RealFeature(config, where, mean, scale, counts)
+        return RealFeature(config, where, mean, scale, counts, ratios=ratios)
     if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []

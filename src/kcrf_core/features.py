@@ -20,6 +20,7 @@ from .columns import Columns
 from .config import FeatureConfig
 from .dataset import NOTHING, UNSEEN
 from .errors import DataError
+from .label_ratio import LabelRatios, fit_ratios
 
 # What stays below this can be squared and summed in single precision.
 LARGEST = 1e18
@@ -288,10 +289,13 @@ class RealFeature:
     scale: np.ndarray  # [r]
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
     missing: int = 0  # values that training lacked; not stored, it is for telling only
+    ratios: LabelRatios | None = None  # of the transform `label-ratio`
 
     def block(self, columns: Columns) -> np.ndarray:
         """[N, r * offsets], offset by offset."""
-        raw = _raw_real(self.config, self.columns, columns, self.counts)
+        raw = columns.held_out.get(self.config.name)
+        if raw is None:
+            raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
         with np.errstate(over="ignore"):
             values = (raw - self.mean) / self.scale
         values[np.isnan(raw)] = 0.0  # missing: the mean
@@ -309,7 +313,11 @@ def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
 
 
 def _raw_real(
-    config: FeatureConfig, where: Sequence[int], columns: Columns, counts: dict[str, int] | None
+    config: FeatureConfig,
+    where: Sequence[int],
+    columns: Columns,
+    counts: dict[str, int] | None,
+    ratios: LabelRatios | None,
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
     if config.transform == "identity":
@@ -320,6 +328,8 @@ def _raw_real(
         t = np.arange(columns.corpus.positions) - np.repeat(offsets[:-1], lengths)
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
     values, inverse = columns.distinct(where[0])
+    if config.transform == "label-ratio":
+        return ratios.of(values)[inverse]
     if config.transform == "length":
         numbers = np.array([len(value) for value in values], dtype=np.float64)
     else:
@@ -327,12 +337,19 @@ def _raw_real(
     return numbers[inverse][:, None]
 
 
-def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns) -> RealFeature:
-    counts = None
+def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, seed: int) -> RealFeature:
+    counts = ratios = None
     if config.transform == "frequency":
         values, inverse = columns.distinct(where[0])
         counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
-    raw = _raw_real(config, where, columns, counts)
+    if config.transform == "label-ratio":
+        values, inverse = columns.distinct(where[0])
+        names, numbers = columns.distinct(columns.corpus.width - 1)
+        labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
+        ratios, raw = fit_ratios(values, inverse, labels, len(names), columns.corpus.offsets, seed)
+        columns.held_out[config.name] = raw
+    else:
+        raw = _raw_real(config, where, columns, counts, None)
     for r in np.flatnonzero(np.isnan(raw).all(axis=0)):
         raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -351,7 +368,7 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns) ->
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
     scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()))
+    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()), ratios)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from . import basis as pivot_selection
 from . import certificates
+from .affine import Affine
 from .archives import StoredBasis, TermBasis
 from .config import EXPLICIT_KERNELS, GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
@@ -23,7 +24,7 @@ from .kernel_values import Kernel, inverse_roots
 from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
 from .memory import size_text
 from .merged_columns import MergedColumns, MergedMap, merged_columns
-from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
+from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
@@ -52,6 +53,7 @@ class FittedTerm:
     map: FeatureMap | None = None  # None: the term looks at labels alone
     basis: TermBasis | None = None  # None: no pivots
     conjunctions: Conjunctions | None = None  # of an explicit polynomial kernel
+    affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
     merged: MergedColumns | None = None  # of a linear kernel, where features share columns
     growing: GrowingBasis | None = None  # pivots that training adds to
 
@@ -67,6 +69,8 @@ class FittedTerm:
         """The same map on other data."""
         if self.conjunctions is not None:
             return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
+        if self.affine is not None:
+            return self.affine.map_of(inputs, dtype)
         if self.basis is None:
             return _linear_map(self.config, inputs, self.merged, dtype)
         return self.map.of_inputs(inputs, self.basis.kernel, self.basis.pivots, workers, dtype)
@@ -77,6 +81,9 @@ class FittedTerm:
         if self.conjunctions is not None:
             weights = weights / self.conjunctions.norms[:, None]
             return ConjunctionTerm(*about, self.conjunctions, weights, self.config.kernel.cosine)
+        if self.affine is not None:
+            inner, bias = map(np.ascontiguousarray, self.affine.weights(weights))
+            return AffineTerm(*about, inner, bias=bias)
         if self.basis is None:
             weights = weights if self.merged is None else self.merged.spread(weights)
             return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
@@ -262,7 +269,7 @@ def _explicit(
     workers: Workers,
     observer: Observer,
 ) -> FittedTerm:
-    """The linear kernel's own features, or the conjunctions of a polynomial one."""
+    """The linear kernel's own features, these with a constant for poly of degree 1, or conjunctions."""
     dtype = DTYPES[config.training.precision]
     if term.kernel.type == "linear":
         merged = merged_columns(sparse_block(inputs)) if inputs.bag is None and not term.kernel.cosine else None
@@ -273,6 +280,11 @@ def _explicit(
         return FittedTerm(term, features, explicit, merged=merged)
     kernel = fit_kernel(replace(term.kernel, cosine=False), inputs, config.training.seed)
     reason = why_not(inputs, kernel.degree)
+    if reason is not None and kernel.degree == 1 and not term.kernel.cosine:
+        affine = Affine.of(kernel)
+        explicit = _shared(term, inputs, lambda rows, _: affine.map_of(rows, dtype), workers, observer)
+        observer.note(f"term {term.name}: poly kernel of degree 1, explicit map, {explicit.size:,} features")
+        return FittedTerm(term, features, explicit, affine=affine)
     if reason is not None:
         raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
     entries = conjunction_count(inputs, kernel.degree)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .archives import StoredBasis
 from .config import Config, TermConfig
-from .conjunctions import conjunction_count
+from .conjunctions import conjunction_count, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
 from .fitted_terms import (
@@ -142,11 +142,13 @@ def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, items
 def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int) -> TermFootprint:
     features = int(inputs.sizes.sum()) + (0 if inputs.bag is None else inputs.bag.shape[1])
     entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
-    if term.kernel.type == "poly":
+    affine = term.kernel.type == "poly" and term.kernel.degree == 1 and not term.kernel.cosine
+    affine = affine and why_not(inputs, 1) is not None
+    if term.kernel.type == "poly" and not affine:
         count = conjunction_count(inputs, term.kernel.degree)
         what = f"at most {count:,} conjunctions"
         return TermFootprint(term.name, what, 0, BYTES_PER_CONJUNCTION * count, None)
-    real = inputs.real.shape[1]
+    real = inputs.real.shape[1] + affine
     # By rows and by columns, indices and values.
     fixed = entries * 20 + len(inputs) * real * itemsize
     size = features + real

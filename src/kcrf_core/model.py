@@ -68,6 +68,17 @@ class ExplicitTerm:
 
 
 @dataclass(frozen=True)
+class AffineTerm(ExplicitTerm):
+    """The same and a constant, for the polynomial kernel of degree 1."""
+
+    bias: np.ndarray = field(kw_only=True)  # [C] float64, for edge-x [Y^2]
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        super().add_scores(inputs, out)
+        out += self.bias
+
+
+@dataclass(frozen=True)
 class KernelTerm:
     """Pivots and their dual coefficients."""
 
@@ -173,6 +184,9 @@ class Model:
             if isinstance(term, ExplicitTerm):
                 entry["map"] = "explicit"
                 arrays[f"{at}.weights"] = term.weights
+                if isinstance(term, AffineTerm):
+                    entry["map"] = "affine"
+                    arrays[f"{at}.bias"] = term.bias
             elif isinstance(term, ConjunctionTerm):
                 found = term.conjunctions
                 entry |= {"map": "conjunctions", "kernel": kernel_to_dict(found.kernel)}
@@ -212,11 +226,17 @@ class Model:
             if not isinstance(cosine, bool):
                 raise contents.error(f"'{at}' has a 'cosine' that is neither true nor false")
             C = score_columns(Y) if kind == "node" else Y * Y
-            if entry.get("map") == "explicit":
+            if entry.get("map") in ("explicit", "affine"):
                 weights = contents.array(f"{at}.weights", "float64", 2)
                 if weights.shape != (explicit_size(inputs), C):
                     raise contents.error(f"'{at}.weights' does not fit its features")
-                terms.append(ExplicitTerm(name, kind, features, weights, cosine))
+                if entry["map"] == "explicit":
+                    terms.append(ExplicitTerm(name, kind, features, weights, cosine))
+                    continue
+                bias = contents.array(f"{at}.bias", "float64", 1)
+                if bias.shape != (C,) or cosine:
+                    raise contents.error(f"'{at}.bias' does not fit its term")
+                terms.append(AffineTerm(name, kind, features, weights, bias=bias))
             elif entry.get("map") == "reduced":
                 kernel = unpack_kernel(contents, entry, inputs, at)
                 pivots, lines = unpack_pivots(contents, inputs, at)

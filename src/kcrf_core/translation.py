@@ -107,6 +107,8 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
         other, to_places = there.get(feature.config.name, (None, []))
         if other is None or not _same_meaning(feature, other):
             continue
+        if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
+            continue  # ratios of other labels
         if isinstance(feature, AttributeFeature):
             bag = _value_codes(feature.vocabulary, other.vocabulary)
             continue

@@ -120,7 +120,7 @@ class WarmStart:
                 weights, taken = self._conjunctions(encoding, term, old, labels)
                 posterior.weights_of(out, j)[:] = weights
                 told.append(f"term {term.name} with {taken:,} of {len(term.conjunctions.keys):,} conjunctions")
-            elif isinstance(old, ExplicitTerm) and term.conjunctions is None:
+            elif isinstance(old, ExplicitTerm) and term.conjunctions is None and term.affine is None:
                 weights, taken = self._explicit(encoding, term, old, labels)
                 posterior.weights_of(out, j)[:] = weights
                 features = len(weights) if term.merged is None else term.merged.spread(weights[:, :0]).shape[0]

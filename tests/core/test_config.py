@@ -117,7 +117,7 @@ def random_feature(rng, number):
             "scale": rng.choice(["none", "standard"]),
         }
     elif kind == 2:
-        transform = rng.choice(["lower", "prefix", "suffix", "shape", "length", "position", "frequency"])
+        transform = rng.choice(["lower", "prefix", "suffix", "shape", "length", "position", "frequency", "label-ratio"])
         raw = {"column": "a", "transform": transform}
         if transform in ("prefix", "suffix"):
             raw["length"] = rng.randint(1, 9)

@@ -1,0 +1,386 @@
+"""Cross-validation as it is typed, stopped, started again, and typed wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import kcrf_core.crossval
+from kcrf_core.errors import NumericError
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="children are found in /proc")
+
+
+@pytest.fixture
+def small(sample_data, tmp_path):
+    """Sixty sequences of the accent data, the first column saying who spoke."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:60]
+    path = tmp_path / "small.conll"
+    named = ["\n".join(f"speaker{s % 7}\t{line}" for line in text.split("\n")) for s, text in enumerate(sequences)]
+    path.write_text("\n\n".join(named) + "\n")
+    return path
+
+
+QUICK = ("--folds", "3", "--kernel", "poly", "--size", "30", "--sigma2", "1")
+
+
+def without_seconds(path):
+    results = json.loads(Path(path).read_text())
+    for entry in [*results["settings"], results.get("nested", {"folds": []})]:
+        for fold in entry["folds"]:
+            fold.pop("seconds")
+    return results
+
+
+def seconds_of(path):
+    return [fold["seconds"] for entry in json.loads(Path(path).read_text())["settings"] for fold in entry["folds"]]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Lets the first n trainings pass and makes the next one fail."""
+
+    def arrange(passing):
+        real, calls = kcrf_core.crossval.train, []
+
+        def train(*arguments, **options):
+            calls.append(1)
+            if len(calls) > passing:
+                raise NumericError("the arithmetic broke down")
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(kcrf_core.crossval, "train", train)
+        return calls
+
+    yield arrange
+
+
+# ----------------------------------------------------------------------------- going on
+
+
+def test_finished_folds_survive_a_failure_and_are_not_done_again(kcrf, small, tmp_path, failing, monkeypatch):
+    out, journal = tmp_path / "r.json", tmp_path / "r.json.journal"
+    options = ("crossval", small, *QUICK, "--grid", "degree=1,2", "-o", out)
+    assert kcrf(*options).code == 0 and not journal.exists()
+    undisturbed = without_seconds(out)
+    out.unlink()
+    failing(4)
+    done = kcrf(*options)
+    assert done.code == 5 and not out.exists() and journal.exists()
+    note, error = done.err.strip().split("\n")
+    assert error == "kcrf: fold 1, degree=2: the arithmetic broke down"
+    assert note == f"4 of 6 trainings are kept in {journal}: the same command goes on from there"
+    monkeypatch.undo()
+    kept = [json.loads(line)["result"]["seconds"] for line in journal.read_text().splitlines()[1:]]
+    done = kcrf(*options)
+    assert done.code == 0 and f"4 of 6 trainings are taken from {journal}" in done.err
+    assert without_seconds(out) == undisturbed and not journal.exists()
+    assert seconds_of(out)[:4] == kept
+
+
+def test_a_journal_of_something_else_is_not_used(kcrf, small, tmp_path, failing, monkeypatch):
+    out, journal = tmp_path / "r.json", tmp_path / "kept"
+    options = (*QUICK, "--grid", "degree=1,2", "-o", out, "--journal", journal)
+    assert kcrf("crossval", small, *options).code == 0 and journal.exists()
+    changed = tmp_path / "changed.conll"
+    changed.write_text(small.read_text().replace("\tN\t", "\tV\t"))
+    for data, other in ((changed, ()), (small, ("--coef0", "2")), (small, ("--seed", "1")), (small, ("--stratify",))):
+        calls = failing(100)
+        done = kcrf("crossval", data, *options, *other)
+        assert done.code == 0 and len(calls) == 6 and "are taken from" not in done.err
+        assert "of other data, other settings or another version: they are not used" in done.err
+        monkeypatch.undo()
+    calls = failing(0)  # a larger grid finds what it knows, wherever the data lies
+    moved = small.rename(tmp_path / "moved.conll")
+    done = kcrf("crossval", moved, *options)
+    assert done.code == 0 and not calls and "6 of 6 trainings are taken from" in done.err
+
+
+def test_a_journal_of_another_version_is_not_used(kcrf, small, tmp_path, monkeypatch, failing):
+    options = ("crossval", small, *QUICK, "--journal", tmp_path / "kept")
+    assert kcrf(*options).code == 0
+    monkeypatch.setattr(kcrf_core.crossval, "__version__", "9.9.9")
+    assert len(failing(100)) == 0
+    done = kcrf(*options)
+    assert done.code == 0 and "another version" in done.err and "are taken from" not in done.err
+
+
+def start(*arguments):
+    # A shell starts what runs in its background with Ctrl-C ignored, and that is inherited: these are to hear it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@POSIX
+@pytest.mark.parametrize(("jobs", "nested"), [(1, False), (2, True)])
+def test_a_run_that_was_killed_ends_like_an_undisturbed_one(kcrf, small, tmp_path, jobs, nested):
+    out, journal = tmp_path / "r.json", tmp_path / "r.json.journal"
+    options = ["crossval", small, *QUICK, "--grid", "degree=1,2,3", "--jobs", jobs, *(["--nested"] * nested)]
+    assert kcrf(*options, "-o", tmp_path / "undisturbed.json").code == 0
+    with start(*options, "-o", out) as running:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
+        os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == -signal.SIGKILL and not out.exists()
+    finished = [json.loads(line) for line in journal.read_bytes().split(b"\n")[1:-1]]
+    assert 3 <= len(finished) < (30 if nested else 9)
+    done = kcrf(*options, "-o", out)
+    assert done.code == 0 and f"{len(finished)} of " in done.err
+    assert without_seconds(out) == without_seconds(tmp_path / "undisturbed.json")
+    if not nested:
+        times = {(entry["setting"]["degree"], fold["fold"]): fold["seconds"]
+                 for entry in json.loads(out.read_text())["settings"] for fold in entry["folds"]}  # fmt: skip
+        for line in finished:
+            assert times[line["setting"]["degree"], line["fold"]] == line["result"]["seconds"]
+
+
+# ----------------------------------------------------------------------------- stopping
+
+
+def workers_of(pid):
+    """Processes that train, among the children of one."""
+    found = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        try:
+            line = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"spawn_main" in line:
+            found.append(int(child))
+    return found
+
+
+@LINUX
+@pytest.mark.parametrize("moment", ["starting", "training", "later"])
+def test_interrupting_several_jobs_shows_no_traceback(sample_data, tmp_path, moment):
+    journal = tmp_path / "kept"
+    data = sample_data / "pitch_accent.conll"
+    with start("crossval", data, "--kernel", "poly", "--map", "full", "--sigma2", "1", "--jobs", "2", "--grid",
+               "degree=1,2,3", "--journal", journal) as running:  # fmt: skip
+        wait_for(lambda: len(workers_of(running.pid)) >= 1)
+        if moment == "training":
+            time.sleep(1.5)
+        if moment == "later":
+            wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3)
+        os.killpg(running.pid, signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130 and "Traceback" not in err
+    assert err.strip().split("\n")[-1] == "kcrf: interrupted"
+    assert (moment == "later") == ("trainings are kept in" in err)
+
+
+@LINUX
+def test_a_worker_that_is_killed_is_named(sample_data, tmp_path):
+    journal = tmp_path / "kept"
+    data = sample_data / "pitch_accent.conll"
+    with start("crossval", data, "--folds", "3", "--kernel", "poly", "--map", "full", "--sigma2", "1", "--jobs", "2",
+               "--grid", "degree=1,2,3", "--journal", journal) as running:  # fmt: skip
+        wait_for(lambda: journal.exists() and len(workers_of(running.pid)) == 2)
+        os.kill(workers_of(running.pid)[0], signal.SIGKILL)
+        _, err = running.communicate(timeout=60)
+    note, error = err.strip().split("\n")
+    assert running.returncode == 1 and "trainings are kept in" in note
+    assert error.startswith("kcrf: fold ") and ", degree=" in error and "was killed by signal 9" in error
+
+
+# ----------------------------------------------------------------------------- results
+
+
+def test_threads_and_jobs_do_not_change_results(kcrf, small, tmp_path):
+    found = []
+    for jobs, threads in ((1, 1), (1, 2), (2, 1), (3, 2)):
+        options = (*QUICK, "--grid", "degree=1,2", "--jobs", jobs, "--threads", threads, "-o", tmp_path / "r.json")
+        assert kcrf("crossval", small, *options).code == 0
+        found.append(without_seconds(tmp_path / "r.json"))
+    assert all(results == found[0] for results in found)
+
+
+@POSIX
+def test_devices_have_no_journal_beside_them(kcrf, small, failing):
+    failing(1)
+    assert kcrf("crossval", small, *QUICK, "-o", os.devnull).code == 5
+    assert not os.path.exists(f"{os.devnull}.journal")
+
+
+def test_data_from_a_pipe(kcrf, small, tmp_path):
+    options = (*QUICK, "--jobs", "2", "-o")
+    assert kcrf("crossval", small, *options, tmp_path / "a.json").code == 0
+    assert kcrf("crossval", "-", *options, tmp_path / "b.json", stdin=small.read_bytes()).code == 0
+    assert without_seconds(tmp_path / "a.json") == without_seconds(tmp_path / "b.json")
+
+
+def test_what_was_typed_is_what_is_told(kcrf, small, tmp_path):
+    options = (small, "--folds", "2", "--grid", "c2=0.5,0.05", "--grid", "min-count=1,2", "--order", "1")
+    done = kcrf("crossval", *options, "-o", tmp_path / "r.json")
+    assert done.code == 0 and "c2=0.05 min-count=2" in done.text and "sigma2" not in done.text
+    results = without_seconds(tmp_path / "r.json")
+    assert results["grid"] == {"c2": [0.5, 0.05], "min-count": [1, 2]} and results["options"] == {"order": 1}
+    assert results["settings"][3]["setting"] == {"c2": 0.05, "min-count": 2}
+    assert [entry["folds"][0]["training"]["sigma2"]["node"] for entry in results["settings"]] == [1.0, 1.0, 10.0, 10.0]
+    done = kcrf("crossval", small, "--folds", "2", "--c2", "0.5", "--json")
+    assert json.loads(done.out)["options"] == {"c2": 0.5}
+
+
+def test_groups_and_files_of_folds(kcrf, small, tmp_path):
+    done = kcrf("crossval", small, "--group", "c0", "--folds", "3", "--sigma2", "1", "--json")
+    by_group = json.loads(done.out)
+    assert by_group["divided_by"] == "group" and by_group["folds"] == 3
+    folds = tmp_path / "folds.txt"
+    folds.write_text("".join(f"{s % 4 + 10}\n" for s in range(60)))
+    done = kcrf("crossval", small, "--folds-file", folds, "--sigma2", "1", "--json")
+    results = json.loads(done.out)
+    assert results["divided_by"] == "file"
+    assert [fold["fold"] for fold in results["settings"][0]["folds"]] == [10, 11, 12, 13]
+    assert [fold["sequences"] for fold in results["settings"][0]["folds"]] == [15] * 4
+
+
+def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
+    out, tsv = tmp_path / "r.json", tmp_path / "r.tsv"
+    done = kcrf("crossval", small, *QUICK, "--inner-folds", "2", "--grid", "degree=1,2,3", "-o", out, "--tsv", tsv)
+    assert done.code == 0 and "chosen" in done.text and done.text.split("\n")[4].startswith("all")
+    results = json.loads(out.read_text())
+    assert results["nested"]["inner_folds"] == 2 and len(results["nested"]["folds"]) == 3
+    for fold in results["nested"]["folds"]:
+        means = []
+        for entry in results["settings"]:
+            inner = [one["accuracy"] for one in entry["folds"] if one["fold"] == fold["fold"]]
+            assert len(inner) == 2
+            means.append(sum(inner) / 2)
+        assert fold["chosen"] == means.index(max(means))
+    # The outer folds are those of the same run without nesting.
+    assert kcrf("crossval", small, *QUICK, "--grid", "degree=1,2,3", "-o", out).code == 0
+    flat = json.loads(out.read_text())
+    for f, fold in enumerate(results["nested"]["folds"]):
+        assert fold["accuracy"] == flat["settings"][fold["chosen"]]["folds"][f]["accuracy"]
+    lines = [line.split("\t") for line in tsv.read_text().splitlines()]
+    assert lines[0][:4] == ["degree", "fold", "inner_fold", "accuracy"]
+    assert len(lines) == 1 + 3 * (6 + 2) + 3 + 2 and {len(line) for line in lines} == {len(lines[0])}
+    assert lines[-1][:3] == ["chosen", "deviation", "outer"]
+
+
+def test_tables_separated_by_tabs(kcrf, small, tmp_path):
+    options = (*QUICK, "--grid", "degree=1,2", "-o", tmp_path / "r.json")
+    assert kcrf("crossval", small, *options, "--tsv", tmp_path / "r.tsv").code == 0
+    results = json.loads((tmp_path / "r.json").read_text())
+    header, *lines = [line.split("\t") for line in (tmp_path / "r.tsv").read_text().splitlines()]
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [row["fold"] for row in rows] == ["0", "1", "2", "mean", "deviation"] * 2
+    for row in rows:
+        entry = results["settings"][int(row["degree"]) - 1]
+        spread = entry["accuracy"]
+        expected = spread[row["fold"]] if row["fold"] in spread else entry["folds"][int(row["fold"])]["accuracy"]
+        assert float(row["accuracy"]) == expected
+    done = kcrf("crossval", small, *QUICK, "--tsv", "-")
+    assert done.text.startswith("fold\taccuracy\t")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_pictures_come_out_the_same(kcrf, small, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    for name in ("a", "b"):
+        options = ("--grid", "degree=1,2", "--grid", "coef0=0.5,1", "--plot", tmp_path / f"{name}.{suffix}")
+        assert kcrf("crossval", small, *QUICK, *options).code == 0
+    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [(), ("--grid", "kernel=linear,rbf"), ("--grid", "sigma2=0.1,1,10", "--nested"), ("--grid", "sigma2=1,auto")],
+)
+def test_pictures_of_any_grid(kcrf, small, tmp_path, grid):
+    pytest.importorskip("matplotlib")
+    done = kcrf("crossval", small, "--folds", "2", *grid, "--plot", tmp_path / "p.png")
+    assert done.code == 0 and (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
+    data = tmp_path / "d.conll"
+    data.write_text("a B-X\nb O\n\na B-X\nb O\n\na B-NEW\nb I-NEW\n\na B-X\nb O\n")
+    done = kcrf("crossval", data, "--folds", "4", "--sigma2", "1")
+    assert done.code == 0
+    assert "2 gold labels (B-NEW, I-NEW) were missing from their training folds and counted wrong" in done.text
+    only = tmp_path / "only.conll"  # a training part with a single label
+    only.write_text("a X\n\nb Y\n\nc X\n")
+    done = kcrf("crossval", only, "--folds", "3", "--jobs", "2", "--json")
+    assert done.code == 0 and json.loads(done.out)["settings"][0]["unknown_gold"] == 1
+
+
+# ----------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--folds", "61"), 3, "60 sequences cannot make 61 folds"),
+        (("--folds", "1"), 2, "--folds"),
+        (("--folds", "8", "--group", "c0"), 3, "7 groups cannot make 8 folds"),
+        (("--group", "c00"), 2, "did you mean 'c0'"),
+        (("--group", "c1"), 3, "small.conll:2: "),
+        (("--grid", "degre=1,2"), 2, "did you mean 'degree'"),
+        (("--grid", ""), 2, "KEY=VALUE"),
+        (("--grid", "trainng.sigma2=1"), 2, "did you mean 'training'"),
+        (("--sigma2", "1", "--grid", "c2=1"), 2, "give one of them"),
+        (("--nested",), 2, "give a --grid"),
+        (("--inner-folds", "2"), 2, "give a --grid"),
+        (("--nested", "--inner-folds", "41", "--folds", "3", "--grid", "sigma2=1,2"), 3, "40 sequences cannot make 41"),
+        (("--json", "--tsv", "-"), 2, "only one of"),
+        (("--plot", "p.jpeg"), 2, ".png"),
+    ],
+)
+def test_mistakes(kcrf, small, options, code, message):
+    done = kcrf("crossval", small, *options)
+    assert done.code == code and message in done.err and done.out == b""
+
+
+def test_mistakes_with_files(kcrf, small, tmp_path):
+    folds, out = tmp_path / "folds.txt", tmp_path / "r.json"
+    folds.write_text("1\n2\n")
+    for options, code, message in (
+        (("--folds-file", folds), 3, "folds.txt: 2 folds, but"),
+        (("--folds-file", tmp_path / "none"), 1, "No such file"),
+        (("--folds-file", folds, "--folds", "3"), 2, "leave out"),
+        (("--folds-file", folds, "--stratify"), 2, "leave out"),
+        (("-o", small), 2, "also an input"),
+        (("--plot", tmp_path / "no" / "p.png"), 1, "no such directory"),
+        (("--tsv", folds, "--folds-file", folds), 2, "also an input"),
+        (("-o", out, "--tsv", out), 2, "same name"),
+        (("--journal", small), 2, "also an input"),
+    ):
+        before = {path: path.read_bytes() for path in (small, folds)}
+        done = kcrf("crossval", small, *options)
+        assert done.code == code and message in done.err, (options, done.err)
+        assert {path: path.read_bytes() for path in before} == before
+    strange = tmp_path / "r.json.journal"
+    strange.write_text("precious\n")
+    done = kcrf("crossval", small, "-o", out)
+    assert done.code == 4 and "not a journal" in done.err and strange.read_text() == "precious\n"
+
+
+def test_attribute_files_have_no_groups(kcrf, tmp_path):
+    data = tmp_path / "d.crfsuite"
+    data.write_text("X\ta\n\nY\tb\n\nX\ta\n")
+    done = kcrf("crossval", data, "--group", "c0", "--folds", "2")
+    assert done.code == 2 and "give a file of folds" in done.err

@@ -1,0 +1,67 @@
+"""Grids: what was typed is kept, what was meant is used, what means nothing is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcrf_core.errors import ConfigError
+from kcrf_core.grid import make_settings, parse_grid, path_of
+
+
+def test_values_are_those_of_yaml():
+    grid = parse_grid(["degree=1,2", "kernel=poly, rbf", "tolerance=1e-3,0.01", "window=-1..1,0..0", "f.x=[0,1],[2]"])
+    assert grid == {
+        "degree": [1, 2],
+        "kernel": ["poly", "rbf"],
+        "tolerance": [0.001, 0.01],
+        "window": ["-1..1", "0..0"],
+        "f.x": [[0, 1], [2]],
+    }
+
+
+def test_settings_are_named_as_typed_and_mean_options():
+    settings = make_settings(parse_grid(["c2=0.5,1e-1", "min-count=2", "method=greedy"]), {"kernel": "poly"})
+    assert [setting.name for setting in settings] == [
+        "c2=0.5 min-count=2 method=greedy",
+        "c2=0.1 min-count=2 method=greedy",
+    ]
+    assert settings[0].options == {"kernel": "poly", "sigma2": 1.0, "min_count": 2, "select": "greedy"}
+    assert settings[1].options["sigma2"] == 5.0
+    assert [setting.name for setting in make_settings({}, {})] == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["degree"], "KEY=VALUE"),
+        (["degree="], "KEY=VALUE"),
+        (["=1"], "KEY=VALUE"),
+        ([""], "KEY=VALUE"),
+        (["degree=1,"], "cannot read"),
+        (["degree=1,,2"], "cannot read"),
+        (["degree=]"], "cannot read"),
+        (["degree=1,1.0"], "twice"),
+        (["degree=1", "degree=2"], "names 'degree' twice"),
+        (["sigma2=1", "c2=2"], "names 'c2' twice .as 'sigma2'."),
+        (["degree=1", "terms.node.kernel.degree=2"], "twice"),
+        (["degre=1"], "did you mean 'degree'"),
+        (["min_cout=1"], "did you mean 'min-count'"),
+        (["jobs=1,2"], "no option or key 'jobs'"),
+    ],
+)
+def test_grids_that_are_none(entries, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_grid(entries)
+
+
+def test_a_grid_may_not_set_what_an_option_sets():
+    with pytest.raises(ConfigError, match="'c2', and so does an option"):
+        make_settings(parse_grid(["c2=1,2"]), {"sigma2": 3.0})
+    with pytest.raises(ConfigError, match="'c2' must be a number greater than 0, not 0"):
+        make_settings(parse_grid(["c2=0"]), {})
+
+
+def test_paths():
+    assert path_of("c2") == path_of("sigma2") == "training.sigma2"
+    assert path_of("max-passes") == "training.max_passes"
+    assert path_of("terms.a.sigma2") == "terms.a.sigma2"

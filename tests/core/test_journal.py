@@ -1,0 +1,84 @@
+"""A journal keeps what was finished, whatever happened to its last line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from kcrf_core.corpus import Corpus
+from kcrf_core.errors import FileFormatError
+from kcrf_core.journal import Journal, corpus_digest
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "r.json.journal"
+
+
+def filled(path, count):
+    journal = Journal(str(path))
+    for number in range(count):
+        journal.add(f"key{number}", {"fold": number}, {"accuracy": 1 / (number + 3)})
+    return journal
+
+
+def test_results_come_back_as_they_went(path):
+    assert not path.exists() and not Journal(str(path)).begun and not path.exists()
+    filled(path, 3)
+    again = Journal(str(path))
+    assert len(again) == 3 and again.damaged == 0
+    assert again.get("key2") == {"accuracy": 1 / 5} and again.get("other") is None
+    again.add("key3", {}, {"accuracy": 0.0})
+    assert len(Journal(str(path))) == 4
+    again.remove()
+    assert not path.exists()
+
+
+def test_a_line_cut_anywhere_is_the_only_loss(path):
+    filled(path, 2)
+    whole = path.read_bytes()
+    first = whole.index(b"\n", whole.index(b"\n") + 1) + 1  # where the last line begins
+    for end in range(first + 1, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        journal = Journal(str(path))
+        assert len(journal) == 1 and journal.damaged == 1
+    journal.add("key1", {}, {"accuracy": 0.5})
+    journal.add("key2", {}, {"accuracy": 0.25})
+    again = Journal(str(path))
+    assert len(again) == 3 and again.get("key1") == {"accuracy": 0.5}
+
+
+def test_an_altered_result_does_not_count(path):
+    filled(path, 2)
+    path.write_bytes(path.read_bytes().replace(b"0.3333", b"0.9333"))
+    journal = Journal(str(path))
+    assert journal.get("key0") is None and journal.get("key1") is not None and journal.damaged == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "the D X\n", '{"kind": "kcrf crossval journal", "format": 99}\n', "[1]"])
+def test_files_that_are_no_journals_are_left_alone(path, text):
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match="not a journal"):
+        Journal(str(path))
+    assert path.read_text() == text
+
+
+def test_nothing_of_this_machine_is_in_it(path):
+    filled(path, 1)
+    header, entry = map(json.loads, path.read_text().splitlines())
+    assert header.keys() == {"kind", "format", "version"}
+    assert entry.keys() == {"key", "fold", "result", "check"}
+
+
+def test_digests_tell_corpora_apart():
+    def digest(columns=(["a", "b"], ["X", "Y"]), offsets=(0, 2), weights=None):
+        weights = None if weights is None else np.array(weights)
+        return corpus_digest(Corpus("data", tuple(columns), np.array(offsets), np.array([1, 2]), weights))
+
+    others = [digest((["a", "c"], ["X", "Y"])), digest(offsets=(0, 1, 2)), digest(weights=[2.0]),
+              digest((["a", "b"], ["X", "X"])), digest((["X", "Y"], ["a", "b"]))]  # fmt: skip
+    assert len({digest(), *others}) == 6
+    moved = Corpus("elsewhere", (["a", "b"], ["X", "Y"]), np.array([0, 2]), np.array([7, 8]))
+    assert corpus_digest(moved) == digest()
