@@ -13,7 +13,7 @@ from . import basis as pivot_selection
 from . import certificates
 from .affine import Affine
 from .archives import StoredBasis, TermBasis
-from .config import EXPLICIT_KERNELS, GRADIENT, Config, TermConfig
+from .config import GRADIENT, Config, TermConfig
 from .conjunctions import Conjunctions, conjunction_count, find_conjunctions, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
@@ -22,24 +22,22 @@ from .growing_basis import GrowingBasis
 from .kernel_fitting import fit_kernel
 from .kernel_values import Kernel, inverse_roots
 from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
-from .memory import size_text
 from .merged_columns import MergedColumns, MergedMap, merged_columns
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
 from .repeated_maps import RepeatedMap
-
-# An automatic map enumerates no more than this: above it, pivots take less memory.
-MOST_CONJUNCTIONS = 300_000_000
-# Numbers, keys and hashes while columns are merged, if every conjunction were seen once.
-BYTES_PER_CONJUNCTION = 60
-
-# Part of the positions whose input must have stood elsewhere before, for sharing to pay.
-WORTH_SHARING = 0.4
-
-# For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
-BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
+from .term_choices import (
+    BYTES_PER_CONJUNCTION,
+    BYTES_PER_PAIR,
+    FULL_BYTES_PER_PAIR,
+    check_memory,
+    map_type,
+    pivot_limits,
+    why_so_many,
+    worth_sharing,
+)
 
 DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
@@ -204,23 +202,6 @@ def _growing(
     return FittedTerm(term, features, growing=growing).grown(dataset, workers, dtype, observer)
 
 
-def map_type(term: TermConfig, inputs: Inputs) -> str:
-    """The map of a term; `auto` is explicit where that is exact, unless pivots were asked for.
-
-    How much memory there is must not decide it, or the result would depend on that.
-    """
-    if term.map.type != "auto":
-        return term.map.type
-    pivots = term.map.size is not None or term.map.select == GRADIENT
-    if pivots or term.kernel.type not in EXPLICIT_KERNELS:
-        return "reduced"
-    if term.kernel.type == "linear":
-        return "explicit"
-    degree = term.kernel.degree
-    fits = why_not(inputs, degree) is None and conjunction_count(inputs, degree) <= MOST_CONJUNCTIONS
-    return "explicit" if fits else "reduced"
-
-
 def _reduced(
     chosen: TermBasis,
     residual: np.ndarray | None,
@@ -246,19 +227,6 @@ def _shared(
         return make(inputs, slice(None))
     observer.note(f"term {term.name}: {len(rows):,} distinct inputs at {len(inputs):,} positions, each computed once")
     return RepeatedMap(make(inputs.take(rows), rows), group, workers)
-
-
-def worth_sharing(distinct: int, positions: int) -> bool:
-    return distinct <= (1 - WORTH_SHARING) * positions
-
-
-def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> None:
-    """Refuse what has to be in memory at once and cannot, before the work that leads to it."""
-    if needed > workers.memory.total:
-        raise ConfigError(
-            f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
-            f"{size_text(workers.memory.total)} (--memory); 'map: reduced' with fewer pivots needs less"
-        )
 
 
 def _explicit(
@@ -345,32 +313,12 @@ def _select(
         observer.stage("choosing pivots", size)
         rng = np.random.default_rng(training.seed)
         chosen = pivot_selection.choose_pivots(select, inputs, kernel, size, rng, workers, dtype, observer.pivots, left)
-        how = select + _why_so_many(term, size, len(chosen.rows), len(inputs))
+        how = select + why_so_many(term, size, len(chosen.rows), len(inputs))
     observer.note(
         f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(chosen.rows):,} pivots ({how}), "
         f"{100 * chosen.unexplained:.2g} % of the trace unexplained"
     )
     return _term_basis(term, features, inputs, dataset, kernel, chosen), chosen.residual
-
-
-def pivot_limits(term: TermConfig, positions: int) -> tuple[int, float]:
-    """How many pivots a term may have, and the part of the trace that is little enough to stop before."""
-    if term.map.size is not None:
-        return min(term.map.size, positions), term.map.residual
-    return pivot_selection.automatic_size(positions), term.map.residual or pivot_selection.LITTLE_LEFT
-
-
-def _why_so_many(term: TermConfig, size: int, found: int, positions: int) -> str:
-    """What decided the number of pivots, where no option did."""
-    if term.map.size is not None:
-        return ""
-    if found < size:
-        return ", as many as matter"
-    if size == positions:
-        return ", every position"
-    if size == pivot_selection.MOST_PIVOTS:
-        return ", the most without --size"
-    return f", as many as are soon chosen among {positions:,} positions"
 
 
 def _term_basis(

@@ -16,18 +16,18 @@ from .config import Config, TermConfig
 from .conjunctions import conjunction_count, why_not
 from .dataset import Dataset, Inputs
 from .encoding import Encoding
-from .fitted_terms import (
+from .fitted_terms import DTYPES
+from .memory import Budget, size_text
+from .problem import score_columns
+from .solvers.lbfgs import vectors_held
+from .term_choices import (
     BYTES_PER_CONJUNCTION,
     BYTES_PER_PAIR,
-    DTYPES,
     FULL_BYTES_PER_PAIR,
     map_type,
     pivot_limits,
     worth_sharing,
 )
-from .memory import Budget, size_text
-from .problem import score_columns
-from .solvers.lbfgs import vectors_held
 
 # Interpreter and libraries.
 PROGRAM = 100 << 20
