@@ -10,7 +10,6 @@ import argparse
 import json
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +91,7 @@ TASKS = {
 class _OnePoint:
     """Lemma 9 alone, in the place of a bundle."""
 
-    def add(self, posterior: Posterior, theta: np.ndarray, found: Evaluation) -> float:
+    def add(self, posterior: Posterior, theta: np.ndarray, found: Evaluation, dtype: type) -> float:
         return found.lower
 
 
@@ -106,10 +105,11 @@ def _descend_plainly(posterior: Posterior, theta: np.ndarray, now: Evaluation | 
     """Twelve pairs and no scaling: what textbooks call L-BFGS."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    memory = lbfgs.Memory(posterior.size)
-    memory.pairs = deque(maxlen=lbfgs.FEWEST_PAIRS)
+    memory = lbfgs.Memory(posterior.slices, most=lbfgs.FEWEST_PAIRS)
     while True:
-        found = lbfgs.step(lambda point: run.evaluate(posterior, point), theta, now, memory, np.copy, run)
+        found = lbfgs.step(
+            lambda point: run.evaluate(posterior, point), theta, now, memory, np.copy, posterior.slices, run
+        )
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

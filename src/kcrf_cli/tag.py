@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     help="File to write. Default: stdout.",
 )
 @options.format
-def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
+@options.threads
+def tag(data: str, model: str, output: str | None, format_: str | None, threads: int | None) -> None:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 
     Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they
@@ -52,11 +53,11 @@ def tag(data: str, model: str, output: str | None, format_: str | None) -> None:
     fitted = Model.load(model)
     format_ = format_ or fitted.encoding.format
     attributes = format_ == "crfsuite"
-    with Workers(1), output_stream(output) as stream:
+    with Workers(threads) as workers, output_stream(output) as stream:
         for parsed in stream_corpus(data, format_):
             tagged = parsed.block.data
             if parsed.corpus.positions:
-                best = fitted.tag(fitted.encoding.encode(parsed.corpus))
+                best = fitted.tag(fitted.encoding.encode(parsed.corpus), workers)
                 tagged = (_gold_and_predicted if attributes else append_labels)(parsed, fitted.labels, best)
             stream.write(tagged)
             stream.flush()

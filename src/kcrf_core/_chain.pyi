@@ -9,7 +9,7 @@ def forward_backward(
 def work_size(longest: int, Y: int) -> int: ...
 def viterbi(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,
-    path: ndarray, best: ndarray, pointers: ndarray, work: ndarray,
+    path: ndarray, best: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
 def path_scores(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,

@@ -15,6 +15,7 @@ sequence that has no finite log Z.
 from libc.math cimport exp, log, INFINITY, isfinite
 from libc.string cimport memset
 
+from ._max_plus cimport kcrf_max_plus
 from ._scaling cimport (
     add_rows, exponentials, exponentiate, int64, kcrf_rows, kcrf_sequence, kcrf_shared, kcrf_stride, real, trusted,
 )
@@ -291,18 +292,14 @@ def viterbi(
     const int64[::1] offsets,          # [S+1]
     int[::1] path,                     # [n] out: the best labels; of equals, the smaller label
     double[::1] best,                  # [S] out: their unnormalised log score
-    int[::1] pointers,                 # scratch of longest * Y
-    double[::1] work,                  # scratch of 2 * Y
+    double[::1] work,                  # scratch of longest * Y
 ):
     cdef Py_ssize_t k, t, i, j, first, T, Y = scores.shape[1]
     cdef bint shared = edges.shape[0] == 1
     cdef double value, top
-    cdef double* now = &work[0]
-    cdef double* before = &work[0] + Y
-    cdef double* swap
-    cdef int* pointer
+    cdef double* now  # [Y] the best score of a path so far that ends in each label
     cdef const double* E
-    cdef int label
+    cdef Py_ssize_t label, previous
     cdef Py_ssize_t bad = -1
     with nogil:
         for k in range(offsets.shape[0] - 1):
@@ -311,23 +308,13 @@ def viterbi(
             best[k] = 0.0
             if T == 0:
                 continue
+            now = &work[0]
             for j in range(Y):
                 now[j] = start[j] + scores[first, j]
             for t in range(1, T):
-                swap = before
-                before = now
-                now = swap
                 E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
-                pointer = &pointers[t * Y]
-                for j in range(Y):
-                    now[j] = before[0] + E[j]
-                    pointer[j] = 0
-                for i in range(1, Y):
-                    for j in range(Y):
-                        value = before[i] + E[i * Y + j]
-                        if value > now[j]:
-                            now[j] = value
-                            pointer[j] = <int>i
+                kcrf_max_plus(now, E, Y, Y, now + Y)
+                now += Y
                 for j in range(Y):
                     now[j] += scores[first + t, j]
             label = 0
@@ -335,17 +322,23 @@ def viterbi(
             for j in range(Y):
                 if now[j] + end[j] > top:
                     top = now[j] + end[j]
-                    label = <int>j
+                    label = j
             best[k] = top
             if not isfinite(top) and bad < 0:
                 bad = k
-            t = T - 1
-            while True:
-                path[first + t] = label
-                if t == 0:
-                    break
-                label = pointers[t * Y + label]
-                t -= 1
+            path[first + T - 1] = <int>label
+            for t in range(T - 1, 0, -1):
+                E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
+                now -= Y
+                previous = 0
+                top = now[0] + E[label]
+                for i in range(1, Y):
+                    value = now[i] + E[i * Y + label]
+                    if value > top:
+                        top = value
+                        previous = i
+                label = previous
+                path[first + t - 1] = <int>label
     return bad
 
 

@@ -10,5 +10,5 @@ def work_size(longest: int, Y: int, P: int, Q: int) -> int: ...
 def viterbi(
     scores: ndarray, pairs: ndarray, start: ndarray, end: ndarray, triples: ndarray,
     first: ndarray, second: ndarray, begin: ndarray, into: ndarray, into_begin: ndarray, block: ndarray,
-    offsets: ndarray, path: ndarray, best: ndarray, pointers: ndarray, work: ndarray,
+    offsets: ndarray, path: ndarray, best: ndarray, work: ndarray,
 ) -> None: ...  # fmt: skip

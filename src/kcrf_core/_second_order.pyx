@@ -10,6 +10,7 @@ scaled as in `_chain`. Sequences whose scales cannot be trusted are marked, for 
 from libc.math cimport log, INFINITY, isfinite
 from libc.string cimport memcpy, memset
 
+from ._max_plus cimport kcrf_max_plus
 from ._pairs cimport add_outer, back_through, dot, Layout, layout_of, scale_by, through, total_of
 from ._scaling cimport add_scaled, exponentials, int64, real, trusted
 
@@ -213,19 +214,16 @@ def viterbi(
     const int64[::1] offsets,          # [S+1]
     int[::1] path,                     # [n] out: the best labels; of equals, the smaller label
     double[::1] best,                  # [S] out: their unnormalised log score, minus infinity where none is allowed
-    int[::1] pointers,                 # scratch of longest * P: the pair before
-    double[::1] work,                  # scratch of 2 * P
+    double[::1] work,                  # scratch of longest * P + Y
 ):
     cdef Layout L = layout_of(first, second, begin, into, into_begin, block)
     cdef bint shared = pairs.shape[0] == 1
-    cdef Py_ssize_t Y = L.Y, P = L.P, k, t, p, j, a, b, at, T, width, source
-    cdef double* now = &work[0]
-    cdef double* before = &work[0] + P
-    cdef double* swap
-    cdef double* target
+    cdef Py_ssize_t Y = L.Y, P = L.P, k, t, p, j, a, n, at, T, width, source, previous
+    cdef double* gathered = &work[0]
+    cdef double* now  # [P] the best score of a path so far that ends in each pair
     cdef const double* E
     cdef const double* U
-    cdef int* pointer
+    cdef const int* into_j
     cdef double value, top
     cdef int label
     with nogil:
@@ -246,30 +244,19 @@ def viterbi(
                 path[at] = label
                 best[k] = top
                 continue
+            now = gathered + Y
+            for p in range(P):
+                now[p] = start[L.first[p]] + scores[at, L.first[p]]
             for t in range(1, T):
-                swap = before
-                before = now
-                now = swap
-                if t == 1:
-                    for p in range(P):
-                        now[p] = start[L.first[p]] + scores[at, L.first[p]]
-                else:
+                if t > 1:
                     for j in range(Y):
+                        into_j = L.into + L.into_begin[j]
+                        n = L.into_begin[j + 1] - L.into_begin[j]
+                        for a in range(n):
+                            gathered[a] = now[into_j[a]]
                         width = L.begin[j + 1] - L.begin[j]
-                        target = now + L.begin[j]
-                        pointer = &pointers[t * P] + L.begin[j]
-                        for b in range(width):
-                            target[b] = -INFINITY
-                            pointer[b] = 0
-                        U = &triples[0] + L.block[j]
-                        for a in range(L.into_begin[j + 1] - L.into_begin[j]):
-                            source = L.into[L.into_begin[j] + a]
-                            top = before[source]
-                            for b in range(width):
-                                value = top + U[a * width + b]
-                                if value > target[b]:
-                                    target[b] = value
-                                    pointer[b] = <int>source
+                        kcrf_max_plus(gathered, &triples[0] + L.block[j], n, width, now + P + L.begin[j])
+                    now += P
                 E = &pairs[0, 0] if shared else &pairs[at + t, 0]
                 for p in range(P):
                     now[p] += E[p] + scores[at + t, L.second[p]]
@@ -282,11 +269,20 @@ def viterbi(
                     top = value
                     source = p
             best[k] = top
-            t = T - 1
-            while True:
+            for t in range(T - 1, 1, -1):
                 path[at + t] = L.second[source]
-                if t == 1:
-                    path[at] = L.first[source]
-                    break
-                source = pointers[t * P + source]
-                t -= 1
+                now -= P
+                j = L.first[source]
+                into_j = L.into + L.into_begin[j]
+                width = L.begin[j + 1] - L.begin[j]
+                U = &triples[0] + L.block[j] + (source - L.begin[j])
+                top = -INFINITY
+                previous = 0
+                for a in range(L.into_begin[j + 1] - L.into_begin[j]):
+                    value = now[into_j[a]] + U[a * width]
+                    if value > top:
+                        top = value
+                        previous = into_j[a]
+                source = previous
+            path[at + 1] = L.second[source]
+            path[at] = L.first[source]

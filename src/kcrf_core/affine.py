@@ -12,7 +12,8 @@ import numpy as np
 
 from .dataset import Inputs
 from .kernel_values import PolynomialKernel
-from .maps import ExplicitMap, sparse_block
+from .maps import ExplicitMap
+from .sparse_rows import sparse_block
 
 
 @dataclass(frozen=True)

@@ -176,8 +176,7 @@ def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.n
         offsets,
         path,
         best,
-        np.empty(_longest(offsets) * Y, dtype=np.int32),
-        np.empty(2 * Y),
+        np.empty(_longest(offsets) * Y),
     )
     if bad != _chain.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))

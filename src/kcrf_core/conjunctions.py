@@ -15,15 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, factorial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from . import _conjunctions
 from .dataset import Inputs
 from .errors import ConfigError
 from .kernel_values import PolynomialKernel
-from .maps import sparse_block
+from .sparse_rows import one_hot, sparse_block
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 LARGEST_DEGREE = 3
 _FIRST_SLOTS = 1 << 16
@@ -63,9 +66,13 @@ def feature_base(inputs: Inputs) -> int:
 
 def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
     """indptr and ascending indices of the features of each row."""
-    rows = sparse_block(inputs)
-    rows.sort_indices()
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+    if inputs.bag is None:
+        indptr, indices = one_hot(inputs)
+    else:
+        rows = sparse_block(inputs)
+        rows.sort_indices()
+        indptr, indices = rows.indptr, rows.indices
+    return indptr.astype(np.int64), indices.astype(np.int32)
 
 
 def conjunction_count(inputs: Inputs, degree: int) -> int:
@@ -119,6 +126,8 @@ class Conjunctions:
 
     def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
         """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
+        import scipy.sparse
+
         indptr, indices = _features(inputs)
         ends = _row_ends(indptr, self.kernel.degree)
         numbers = np.empty(ends[-1], dtype=np.int32)
@@ -157,6 +166,8 @@ def find_conjunctions(
     inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True
 ) -> tuple[Conjunctions, scipy.sparse.csr_array]:
     """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out."""
+    import scipy.sparse
+
     reason = why_not(inputs, kernel.degree)
     if reason is not None:
         raise ConfigError(f"map 'explicit' cannot hold this polynomial kernel: {reason}; 'reduced' can")

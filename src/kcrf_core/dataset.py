@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from .corpus import sequence_rows
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 NOTHING = -1  # a code that equals no other: a value too rare to be kept
 UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
@@ -154,6 +157,20 @@ class Dataset:
     @property
     def sequences(self) -> int:
         return len(self.offsets) - 1
+
+    def span(self, first: int, last: int) -> Dataset:
+        """The sequences first:last, without a copy of their codes and numbers."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return Dataset(
+            offsets=self.offsets[first : last + 1] - rows.start,
+            lines=self.lines[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[first:last],
+            codes=self.codes[rows],
+            real=self.real[rows],
+            bag=None if self.bag is None else self.bag[rows],
+            bag_unseen=self.bag_unseen[rows],
+        )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
         """The sequences numbered `which`, in that order."""

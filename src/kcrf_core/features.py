@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from . import _conjunctions
 from .columns import Columns
@@ -21,6 +21,9 @@ from .config import FeatureConfig
 from .dataset import NOTHING, UNSEEN
 from .errors import DataError
 from .label_ratio import LabelRatios, fit_ratios
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 # What stays below this can be squared and summed in single precision.
 LARGEST = 1e18
@@ -395,6 +398,8 @@ class AttributeFeature:
         rows, N = columns.corpus.attributes, columns.corpus.positions
         position = np.repeat(np.arange(N), np.diff(rows.indptr))
         known = codes >= 0
+        import scipy.sparse
+
         out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=(N, size))
         out.sum_duplicates()
         out.eliminate_zeros()

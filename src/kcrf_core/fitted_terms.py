@@ -21,13 +21,14 @@ from .errors import ConfigError
 from .growing_basis import GrowingBasis
 from .kernel_fitting import fit_kernel
 from .kernel_values import Kernel, inverse_roots
-from .maps import ExplicitMap, FeatureMap, ReducedMap, scaled_rows, sparse_block
+from .maps import ExplicitMap, FeatureMap, ReducedMap
 from .merged_columns import MergedColumns, MergedMap, merged_columns
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .observer import Observer
 from .parallel import Workers
 from .posterior import Posterior
 from .repeated_maps import RepeatedMap
+from .sparse_rows import scaled_rows, sparse_block
 from .term_choices import (
     BYTES_PER_CONJUNCTION,
     BYTES_PER_PAIR,

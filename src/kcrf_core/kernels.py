@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import scipy.sparse
 
 from . import _kernels
 from .dataset import NOTHING, Inputs
 from .kernel_values import CosineKernel, Kernel, PlainKernel, ProductKernel, RBFKernel, SumKernel
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 # Rows per block are chosen so that a block stays in the second-level cache.
 BLOCK_BYTES = 1 << 20

@@ -28,6 +28,7 @@ from .kernel_rows import KernelRows
 from .kernel_values import Kernel
 from .kernels import Pivots
 from .parallel import Workers, ranges
+from .sparse_rows import sparse_block
 
 ROWS_PER_TASK = 1024
 FEATURES_PER_TASK = 8192
@@ -80,25 +81,6 @@ class _Compressed:
         data = matrix.data[:0] if ones else matrix.data
         values = {np.dtype(kind): data.astype(kind) for kind in (np.float32, np.float64)}
         return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), values)
-
-
-def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
-    """Categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
-    N = len(inputs)
-    present = inputs.codes >= 0
-    first = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
-    indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-    indices = (inputs.codes + first[:-1])[present]
-    data = np.ones(len(indices))
-    one_hot = scipy.sparse.csr_array((data, indices, indptr), shape=(N, int(first[-1])))
-    if inputs.bag is None:
-        return one_hot
-    return scipy.sparse.csr_array(scipy.sparse.hstack([one_hot, inputs.bag], format="csr"))
-
-
-def scaled_rows(matrix: scipy.sparse.csr_array, scales: np.ndarray) -> scipy.sparse.csr_array:
-    """Row t times scales[t]."""
-    return scipy.sparse.csr_array(scipy.sparse.diags_array(scales) @ matrix)
 
 
 class ExplicitMap:

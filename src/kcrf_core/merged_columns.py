@@ -17,7 +17,8 @@ import scipy.sparse
 
 from . import _conjunctions
 from .dataset import Inputs
-from .maps import ExplicitMap, sparse_block
+from .maps import ExplicitMap
+from .sparse_rows import sparse_block
 
 # Below this many features the vectors of a solver are small anyway; above, a tenth less must be gained.
 FEWEST_FEATURES = 20_000

@@ -22,11 +22,12 @@ from .encoding import Encoding
 from .kernel_storage import kernel_from_dict, kernel_to_dict
 from .kernel_values import Kernel, PolynomialKernel, inverse_roots
 from .kernels import Pivots
+from .parallel import Workers, sequence_chunks
 from .problem import score_columns, spread
 from .storage import Contents, pack_sparse, read_container, write_container
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
-ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,16 @@ class Model:
         edges = self.edges if pairs is None else self.edges.plus_pairs(pairs.reshape(N, Y, Y))
         return spread(columns, Y), edges
 
-    def tag(self, dataset: Dataset) -> np.ndarray:
+    def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """Numbers of the best labels, [N] int32."""
-        return chain.viterbi(*self.potentials(dataset), dataset.offsets)[0]
+
+        def task(sequences: tuple[int, int]) -> np.ndarray:
+            part = dataset.span(*sequences)
+            return chain.viterbi(*self.potentials(part), part.offsets)[0]
+
+        chunks = sequence_chunks(dataset.offsets, ROWS_AT_ONCE)
+        found = (map if workers is None else workers.map)(task, chunks)
+        return np.concatenate([np.empty(0, dtype=np.int32), *found])
 
     def tag_corpus(self, corpus: Corpus) -> list[str]:
         """The best labels of a corpus, with or without gold ones."""

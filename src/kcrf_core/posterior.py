@@ -174,16 +174,20 @@ class Posterior:
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
-        Y, counts = self.problem.label_count, self.problem.position_weights()
+        counts = self.problem.position_weights()
         N, counts = counts.sum(), None if (counts == 1).all() else counts
-        states = {NODE: Y, EDGE_X: Y**2, EDGE: Y**2, EDGE2: Y**3}
         guess = np.empty(self.size)
-        for block, term in zip(self.blocks, self.terms, strict=True):
-            # Variance of one state's indicator under uniform marginals.
-            variance = (1 - 1 / states[term.kind]) / states[term.kind]
+        for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
             squares = N if term.map is None else np.repeat(term.map.column_squares(counts), self.columns_of(term))
-            guess[block] = squares * variance + 1 / term.sigma2
+            guess[block] = self.curvature_at_zero(j, squares)
         return guess
+
+    def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
+        """The Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
+        Y, term = self.problem.label_count, self.terms[j]
+        states = {NODE: Y, EDGE_X: Y**2, EDGE: Y**2, EDGE2: Y**3}[term.kind]
+        variance = (1 - 1 / states) / states  # of one state's indicator under uniform marginals
+        return squares * variance + 1 / term.sigma2
 
     # ------------------------------------------------------------------------- what else a fit is judged by
 

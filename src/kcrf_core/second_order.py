@@ -186,8 +186,7 @@ def viterbi(
         offsets,
         path,
         best,
-        np.empty(_longest(offsets) * P, dtype=np.int32),
-        np.empty(2 * P),
+        np.empty(_longest(offsets) * P + len(layout.begin) - 1),
     )
     return path, best
 

@@ -7,6 +7,7 @@ of threads. A slice never crosses the border of a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .parallel import Workers, ranges
 
 SLICE = 1 << 15  # values: a dozen slices of as many vectors stay in cache
 FEWEST_SLICES = 4  # fewer are not worth a thread
+SLICES_PER_TASK = 8  # to hand a task to a thread takes as long as to work on a slice
 
 
 class Slices:
@@ -29,6 +31,7 @@ class Slices:
             for number, block in enumerate(blocks)
             for part in ranges(block.stop - block.start, SLICE)
         ]
+        self._tasks = [self.parts[some] for some in ranges(len(self.parts), SLICES_PER_TASK)]
 
     def run(self, work: Callable[[slice], object]) -> None:
         """`work` on every slice, for its effects."""
@@ -49,7 +52,7 @@ class Slices:
     def _each(self, work: Callable[[tuple[slice, int]], object]) -> Iterator:
         if self.size < FEWEST_SLICES * SLICE:
             return map(work, self.parts)
-        return self._workers.map(work, self.parts)
+        return chain.from_iterable(self._workers.map(lambda some: [work(part) for part in some], self._tasks))
 
     def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
         """A vector whose values are not set."""

@@ -14,13 +14,15 @@ import os
 import secrets
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from ._version import __version__
 from .errors import FileFormatError
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 MAGIC = "kcrf"
 FORMAT = 2
@@ -120,6 +122,8 @@ class Contents:
         fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
         if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= width)):
             raise self.error(f"'{name}' does not fit")
+        import scipy.sparse
+
         return scipy.sparse.csr_array((values, indices, indptr), shape=(rows, width))
 
     def get(self, key: str, kind: type | tuple[type, ...]) -> Any:

@@ -66,6 +66,14 @@ def test_gz_files_and_pipes(kcrf, trained, accent, tmp_path):
     assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == plain.out
 
 
+def test_tag_says_the_same_with_any_number_of_threads(kcrf, trained, accent, tmp_path):
+    long = tmp_path / "long.conll"
+    long.write_bytes(accent.read_bytes() * 3)
+    one, three = (kcrf("tag", "-m", trained, long, "--threads", count) for count in (1, 3))
+    assert one.code == 0 and three.out == one.out
+    assert one.out == kcrf("tag", "-m", trained, accent).out * 3
+
+
 def test_three_ways_to_evaluate_agree(kcrf, trained, accent, tmp_path):
     tagged = kcrf("tag", "-m", trained, accent).out
     piped = json.loads(kcrf("evaluate", "-", "--json", stdin=tagged).out)

@@ -9,7 +9,8 @@ from kcrf_core import _sparse
 from kcrf_core.buffers import LEAST_BYTES, Buffers
 from kcrf_core.parallel import Workers
 from kcrf_core.slices import FEWEST_SLICES, SLICE, Slices
-from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Diagonal, Memory
+from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
+from kcrf_core.solvers.scaling import Diagonal
 
 LONG = FEWEST_SLICES * SLICE + 77
 

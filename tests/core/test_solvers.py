@@ -16,6 +16,7 @@ from kcrf_core.problem import Problem
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
+from kcrf_core.solvers.scaling import POSITIONS_PER_COLUMN, POWER, TURNED_POWER, Diagonal, Turned, scaling
 from problems import random_inputs, random_offsets
 
 
@@ -183,4 +184,54 @@ def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, wo
     large = SOLVERS["lbfgs"](whole, nested.widened(small.theta, part, whole), run)
     assert large.lower <= large.value < small.lower and large.reason == CERTIFIED
     assert large.passes > small.passes and large.steps > small.steps
-    assert large.work == pytest.approx(small.work * share + large.passes - small.passes)
+    assert large.work >= small.work * share + large.passes - small.passes
+
+
+def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
+    """A power of v Phi^T Phi + I / sigma^2 on the pivots, of the diagonal elsewhere."""
+    posterior = random_posterior(rng, workers, 9, 26, RBFKernel(0.5), 20)
+    term, N = posterior.terms[0], posterior.problem.positions
+    m, C, Y = term.map.size, 9, 9
+    assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
+    run = Run(1e-4, 500)
+    found = scaling(posterior, run)
+    assert isinstance(found, Turned) and run.work > 0
+    phi, weights = term.map.features(workers), posterior.problem.position_weights()
+    curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / term.sigma2
+    values, vectors = np.linalg.eigh(curvature)
+    expected = (vectors * values**-TURNED_POWER) @ vectors.T
+    vector = rng.normal(size=posterior.size)
+    out = found(vector)
+    np.testing.assert_allclose(out[: m * C], (expected @ vector[: m * C].reshape(m, C)).ravel(), rtol=1e-8)
+    np.testing.assert_allclose(
+        out[m * C :], vector[m * C :] / posterior.curvature_guess()[m * C :] ** TURNED_POWER, rtol=1e-12
+    )
+
+
+def test_few_positions_are_not_worth_eigenvectors(rng, workers):
+    posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
+    assert posterior.terms[0].map.size > 20  # or they would not be in question
+    found = scaling(posterior, Run(1e-4, 500))
+    assert isinstance(found, Diagonal)
+    np.testing.assert_allclose(1 / found.inverse, posterior.curvature_guess() ** POWER, rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "auto"])
+def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solver):
+    posterior = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
+    assert isinstance(scaling(posterior, Run(1e-4, 500)), Turned)
+    turned = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
+    monkeypatch.setattr("kcrf_core.solvers.scaling.FEWEST_TURNED", posterior.size)
+    straight = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
+    assert turned.reason == straight.reason == CERTIFIED
+    np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
+
+
+def test_what_single_precision_proved_stays_proven_in_double(rng, workers):
+    """The bundle of a run in single precision is not thrown away: one pass in double precision certifies it."""
+    posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-2, 500))
+    best = SOLVERS["lbfgs"](posterior, result.theta, Run(1e-5, 5000))
+    assert result.reason == CERTIFIED and result.lower <= best.value
+    alone = posterior.evaluate(result.theta, np.float64).lower
+    assert alone < result.lower  # that pass by itself proves less

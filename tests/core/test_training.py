@@ -19,10 +19,10 @@ from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import read_corpus
 from kcrf_core.kernels import gram
-from kcrf_core.maps import sparse_block
 from kcrf_core.model import ExplicitTerm, KernelTerm, Model
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
+from kcrf_core.sparse_rows import sparse_block
 from kcrf_core.training import train
 from problems import random_inputs
 

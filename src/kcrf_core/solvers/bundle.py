@@ -31,20 +31,22 @@ class Bundle:
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
 
-    def add(self, posterior: Posterior, theta: np.ndarray, found: Evaluation) -> float:
-        """Take up a point; the best bound with it."""
+    def add(
+        self, posterior: Posterior, theta: np.ndarray, found: Evaluation, dtype: np.dtype | type = np.float64
+    ) -> float:
+        """Take up a point; the best bound with it. Its gradient is kept in `dtype`."""
         if found.lower < USEFUL * found.value:
             return found.lower
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
-        scaled = posterior.slices.empty()
+        scaled = posterior.slices.empty(dtype)
         self._gradients.append(scaled)
 
         def work(part: slice, block: int) -> np.ndarray:
             variance, own = posterior.sigma2[block], theta[part]
             loss = found.gradient[part] - own / variance
             constant = float(loss @ own)
-            np.multiply(loss, np.sqrt(variance), out=scaled[part])
+            np.multiply(loss, np.sqrt(variance), out=scaled[part], casting="same_kind")
             return np.array([constant, *(float(scaled[part] @ other[part]) for other in self._gradients)])
 
         constant, *row = posterior.slices.total_of_blocks(work)

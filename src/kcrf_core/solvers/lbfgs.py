@@ -19,11 +19,10 @@ from ..posterior import Evaluation, Posterior
 from ..slices import Slices
 from .bundle import POINTS
 from .run import Run
+from .scaling import Diagonal, Unsized, scaling
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 12, 60, 1 << 23
-# Where pairs are that many values, they are kept in single precision while passes are: half the memory to go through.
-LONG = PAIR_VALUES // MOST_PAIRS
 
 Metric = Callable[[np.ndarray], np.ndarray]  # a guess at the inverse Hessian, times a vector
 Evaluate = Callable[[np.ndarray], Evaluation]
@@ -38,22 +37,12 @@ def vectors_held(size: int) -> int:
     return 2 * _most_pairs(size) + POINTS + 10
 
 
-class Diagonal:
-    """A metric that divides by a scale [size]; only its direction counts, its length comes from the last pair."""
-
-    def __init__(self, scale: np.ndarray):
-        self.inverse = 1.0 / scale
-
-    def __call__(self, vector: np.ndarray) -> np.ndarray:
-        return vector * self.inverse
-
-
 class Memory:
     """Steps s and the changes y of the gradient along them."""
 
-    def __init__(self, slices: Slices, dtype: np.dtype | type = np.float64):
+    def __init__(self, slices: Slices, dtype: np.dtype | type = np.float64, most: int | None = None):
         self._slices = slices
-        self._most = _most_pairs(slices.size)
+        self._most = most or _most_pairs(slices.size)
         self._steps = np.empty((self._most, slices.size), dtype=dtype)
         self._changes = np.empty((self._most, slices.size), dtype=dtype)
         self._order: list[int] = []  # rows of the two, the oldest first
@@ -73,11 +62,9 @@ class Memory:
         rows = max([slot, *self._order]) + 1
 
         def work(part: slice) -> np.ndarray:
-            np.subtract(after[part], before[part], out=self._steps[slot, part], casting="same_kind")
-            right = np.empty((2, part.stop - part.start), dtype=self._steps.dtype)
-            np.subtract(new_gradient[part], gradient[part], out=right[0], casting="same_kind")
-            right[1] = new_gradient[part]
-            self._changes[slot, part] = right[0]
+            self._steps[slot, part] = after[part] - before[part]
+            self._changes[slot, part] = new_gradient[part] - gradient[part]
+            right = np.stack([self._changes[slot, part], new_gradient[part].astype(self._steps.dtype, copy=False)])
             return self._steps[:rows, part] @ right.T  # [rows, 2]
 
         products = self._slices.total(work)
@@ -111,14 +98,14 @@ class Memory:
         def reduced(part: slice) -> np.ndarray:
             """Minus the gradient less its shares of changes."""
             out = kept @ changes[:, part]
-            out += gradient[part]
+            out += gradient[part].astype(dtype, copy=False)
             return np.negative(out, out=out)
 
         if isinstance(metric, Diagonal):
 
             def turn(part: slice) -> np.ndarray:
                 inverse = metric.inverse[part]
-                np.multiply(reduced(part), inverse, out=turned[part], casting="same_kind")
+                np.multiply(reduced(part), inverse, out=turned[part])
                 if not order:
                     return np.zeros(1)
                 newest = changes[order[-1], part]
@@ -136,6 +123,9 @@ class Memory:
             slices.run(reduce)
             turned = metric(vector)
             found = slices.total(lambda part: changes[:, part] @ turned[part])
+            if order and isinstance(metric, Unsized):
+                newest = changes[order[-1]]
+                length = products[order[-1], order[-1]] / slices.dot(newest, metric(newest))
         weights = np.zeros(rows)  # of s in the direction
         for i in order:
             weights[i] = shares[i] - (length * found[i] + weights @ products[:rows, i]) / products[i, i]
@@ -159,18 +149,7 @@ class Memory:
 
 
 def memory_for(posterior: Posterior, run: Run) -> Memory:
-    long = posterior.size > LONG and not run.in_double(posterior)
-    return Memory(posterior.slices, np.float32 if long else np.float64)
-
-
-def diagonal(posterior: Posterior) -> Diagonal:
-    """Division by the square root of the curvature at zero.
-
-    Passes to a gap of 1e-3 by the power of that curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and
-    146; Helsinki prosody 106, 37 and 46; OCR with 1,500 pivots 91, 72 and 124. In between, frequent features are
-    neither too slow nor so fast that the pairs cannot hold the rest.
-    """
-    return Diagonal(np.sqrt(posterior.curvature_guess()))
+    return Memory(posterior.slices, run.kept_dtype(posterior))
 
 
 def descend(
@@ -179,7 +158,7 @@ def descend(
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    metric = diagonal(posterior)
+    metric = scaling(posterior, run)
     memory = memory_for(posterior, run) if memory is None else memory
     while True:
         found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.slices, run)
@@ -193,7 +172,7 @@ def step(
     theta: np.ndarray,
     now: Evaluation,
     memory: Memory,
-    metric: Metric,  # a Diagonal, or one from the Hessian at theta, whose length is right as it is
+    metric: Metric,  # Unsized, or one from the Hessian at theta, whose length is right as it is
     slices: Slices,
     run: Run,
 ) -> tuple[np.ndarray, Evaluation] | None:
@@ -201,7 +180,7 @@ def step(
     while True:
         direction, slope = memory.direction(now.gradient, metric)
         if slope < 0:
-            sized = len(memory) or not isinstance(metric, Diagonal)
+            sized = len(memory) or not isinstance(metric, Unsized)
             first = 1.0 if sized else min(1.0, 1.0 / max(np.sqrt(-slope), 1e-300))
             found = run.search(evaluate, theta, now, direction, slope, slices, first)
             if found is not None:

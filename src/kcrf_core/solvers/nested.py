@@ -22,8 +22,9 @@ from ..posterior import Evaluation, Posterior
 from ..repeated_maps import has_nested_columns
 from . import lbfgs
 from .run import Run
+from .scaling import scaling
 
-PART, PART_STEPS = 5, 40  # begin on a fifth of the columns
+PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 
@@ -45,7 +46,7 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
         return run.evaluate_part(part, point, posterior, widened(point, part, posterior))
 
     theta, memory = np.zeros(part.size), lbfgs.memory_for(part, run)
-    now, metric = evaluate(theta), lbfgs.diagonal(part)
+    now, metric = evaluate(theta), scaling(part, run, posterior)
     for _ in range(PART_STEPS):
         found = lbfgs.step(evaluate, theta, now, memory, metric, part.slices, run)
         if found is None:

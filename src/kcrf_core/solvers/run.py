@@ -31,6 +31,9 @@ BEST = "best"
 # Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
 
+# Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
+LONG = 1 << 17
+
 # Cliques whose label has less than this left to be something else are left out of blocks.
 SETTLED = 1e-3
 
@@ -200,6 +203,10 @@ class Run:
         """Whether passes are in double precision."""
         return self._double or posterior.dtype == np.float64
 
+    def kept_dtype(self, posterior: Posterior) -> type:
+        """Of steps and gradients that are remembered."""
+        return np.float32 if posterior.size > LONG and not self.in_double(posterior) else np.float64
+
     def _gap(self) -> float:
         return relative_gap(self._best[0], self._lower)
 
@@ -221,7 +228,7 @@ class Run:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
         margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
-        self._proven = max(self._proven, self._bundle.add(posterior, theta, found) - margin)
+        self._proven = max(self._proven, self._bundle.add(posterior, theta, found, self.kept_dtype(posterior)) - margin)
         self._lower = max(self._lower, found.lower, self._proven)
         self._keep(found.value, theta, found.lower)
         return found
@@ -229,16 +236,16 @@ class Run:
     def _confirm(self, posterior: Posterior) -> NoReturn:
         """Certify the best point in double precision; where that fails, the solver restarts from it.
 
-        What was proven with a margin stays so if P and its own bound, taken at the best point in both precisions, bear
-        the margin out.
+        What was proven with a margin stays so, less what P and its own bound differ by, taken at the best point in both
+        precisions; twice, for other points may be off by more.
         """
         single, best, single_lower = self._best
         proven = self._proven
         self._double = True
         self._forget()
         found = self._pass(posterior, best)
-        if max(abs(found.value - single), abs(found.lower - single_lower)) < SINGLE_MARGIN * abs(single):
-            self._lower = self._proven = max(self._lower, proven)
+        differences = max(abs(found.value - single), abs(found.lower - single_lower))
+        self._lower = self._proven = max(self._lower, proven - 2 * differences)
         if self._gap() <= self.tolerance:
             self._stop(posterior, CERTIFIED)
         raise Restart(best, found)
