@@ -20,6 +20,7 @@ from .kernels import Pivots, gram
 from .parallel import Workers, ranges
 
 ROWS_PER_TASK = 2048
+ROWS_SUBSTITUTED = 256  # at a time
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
@@ -125,7 +126,7 @@ class Factorisation:
         if not m:
             return Candidates(rows, np.zeros((len(rows), 0)), K)
         cross = gram(self.kernel, self.inputs.take(np.array(self.chosen)), part)  # [m, c]
-        mine = solve_triangular(self._triangle[:m, :m], cross, lower=True, check_finite=False).T
+        mine = _forward_substituted(self._triangle[:m, :m], cross).T
         return Candidates(rows, mine, K - mine @ mine.T)
 
     def columns(self, candidates: Candidates) -> KnownColumns:
@@ -220,6 +221,14 @@ class Factorisation:
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
         return Basis(rows[kept], residual, self.curve[0], curve)
+
+
+def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """L^-1 R in the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
+    for part in ranges(len(right), ROWS_SUBSTITUTED):
+        right[part] -= triangle[part, : part.start] @ right[: part.start]
+        right[part] = solve_triangular(triangle[part, part], right[part], lower=True, check_finite=False)
+    return right
 
 
 def _independent(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarray:

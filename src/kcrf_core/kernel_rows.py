@@ -17,7 +17,7 @@ from .kernels import Pivots
 from .memory import Budget
 
 # Values that are computed at a time where they are not held: what one thread needs of memory.
-PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 512, 4096
+PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 256, 4096
 
 
 class KernelRows:

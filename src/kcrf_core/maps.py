@@ -239,7 +239,8 @@ class ReducedMap:
 
     def leading(self, m: int) -> ReducedMap:
         """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
-        return ReducedMap(self._rows.leading(m), self.triangle[:m, :m], self._diagonal, self._curve[: m + 1])
+        triangle = np.ascontiguousarray(self.triangle[:m, :m])
+        return ReducedMap(self._rows.leading(m), triangle, self._diagonal, self._curve[: m + 1])
 
     def features(self, workers: Workers) -> np.ndarray:
         """Phi itself, [N, M]."""

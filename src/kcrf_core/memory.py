@@ -6,9 +6,11 @@ here and gives them back when it is gone; what is not granted is recomputed when
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 # The part of free memory that tables may take where nothing is said: data, weights and other programs want some, too.
@@ -45,6 +47,12 @@ class Budget:
     def _release(self, granted: int) -> None:
         with self._lock:
             self._left += granted
+
+
+def hand_back() -> None:
+    """Give memory that was freed back to the system, where the C library can be asked to; glibc keeps a good part."""
+    with suppress(OSError, AttributeError, TypeError):  # another library, or Windows
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def free_memory() -> int:

@@ -22,6 +22,7 @@ from .errors import DataError
 from .fitted_terms import DTYPES, FittedTerm, begin_growth, fit_terms, outside_gain
 from .growth import Growth, grow
 from .maps import FeatureMap
+from .memory import hand_back
 from .model import Model
 from .observer import Observer, Trial
 from .parallel import Workers
@@ -114,7 +115,9 @@ def train(
         check_choice(config)
     # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
     rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
+    hand_back()  # what reading and encoding took
     fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
+    hand_back()
     solve = SOLVERS[training.solver]
     structure = None
     if select_terms:
@@ -183,6 +186,7 @@ def train(
         fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
     else:
         result = solve(final, theta, run)
+    hand_back()
     if watch is not None:
         result = watch.kept(result, final, training.tolerance)
     terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)

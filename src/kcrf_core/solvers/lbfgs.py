@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ..memory import hand_back
 from ..posterior import Evaluation, Posterior
 from ..slices import Slices
 from .bundle import POINTS
@@ -139,9 +140,9 @@ class Memory:
         slope = float(slices.total(finish))
         return turned, slope
 
-    def widened(self, widen: Callable[[np.ndarray], np.ndarray], slices: Slices) -> Memory:
+    def widened(self, widen: Callable[[np.ndarray], np.ndarray], slices: Slices, dtype: np.dtype | type) -> Memory:
         """The same pairs for longer vectors."""
-        out = Memory(slices, self._steps.dtype)
+        out = Memory(slices, dtype)
         nothing = np.zeros(slices.size)
         for slot in self._order:
             out.add(nothing, widen(self._steps[slot]), nothing, widen(self._changes[slot]))
@@ -160,6 +161,7 @@ def descend(
         now = run.evaluate(posterior, theta)
     metric = scaling(posterior, run)
     memory = memory_for(posterior, run) if memory is None else memory
+    hand_back()  # what was needed to begin
     while True:
         found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.slices, run)
         if found is None:

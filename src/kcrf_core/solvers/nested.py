@@ -53,7 +53,7 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Me
             break
         theta, now = found
     wider = partial(widened, part=part, posterior=posterior)
-    return wider(theta), memory.widened(wider, posterior.slices)
+    return wider(theta), memory.widened(wider, posterior.slices, run.kept_dtype(posterior))
 
 
 def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.ndarray:

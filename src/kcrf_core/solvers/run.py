@@ -32,7 +32,7 @@ BEST = "best"
 SINGLE_MARGIN = 1e-5
 
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
-LONG = 1 << 17
+LONG = 1 << 15
 
 # Cliques whose label has less than this left to be something else are left out of blocks.
 SETTLED = 1e-3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
+from ..maps import FeatureMap
 from ..parallel import Workers, ranges
 from ..posterior import Posterior
 from ..repeated_maps import has_nested_columns
@@ -24,7 +25,7 @@ POWER, TURNED_POWER = 0.5, 0.65
 # and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small and pitch accent there was nothing to gain.
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
 OPERATIONS_PER_CUBE, MOST_PASSES = 25, 5
-ROWS_PER_TASK = 512
+ROWS_AT_ONCE = 2048
 
 
 class Unsized:
@@ -86,18 +87,15 @@ def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:
         if m >= FEWEST_TURNED and OPERATIONS_PER_CUBE * m**3 <= affordable:
             rows = np.unique(np.linspace(0, N - 1, min(N, POSITIONS_PER_COLUMN * m)).astype(np.int64))
             weights = posterior.problem.position_weights()
-            phi = term.map.leading(m).subset(rows).features(posterior.workers)
-            found[j] = _gram(phi, weights[rows], posterior.workers) * (weights.sum() / weights[rows].sum())
+            gram = _gram(term.map.leading(m), rows, weights[rows], posterior.workers)
+            found[j] = gram * (weights.sum() / weights[rows].sum())
     return found
 
 
-def _gram(phi: np.ndarray, weights: np.ndarray, workers: Workers) -> np.ndarray:
-    """Phi^T diag(weights) Phi in double precision, [m, m]."""
-
-    def task(rows: slice) -> np.ndarray:
-        return (phi[rows] * weights[rows, None].astype(phi.dtype)).T @ phi[rows]
-
-    total = np.zeros((phi.shape[1], phi.shape[1]))
-    for part in workers.map(task, ranges(len(phi), ROWS_PER_TASK)):
-        total += part
+def _gram(feature_map: FeatureMap, rows: np.ndarray, weights: np.ndarray, workers: Workers) -> np.ndarray:
+    """Phi^T diag(weights) Phi on some rows, in double precision, [m, m]."""
+    total = np.zeros((feature_map.size, feature_map.size))
+    for part in ranges(len(rows), ROWS_AT_ONCE):
+        phi = feature_map.subset(rows[part]).features(workers)
+        total += (phi * weights[part, None].astype(phi.dtype)).T @ phi
     return total
