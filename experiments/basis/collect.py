@@ -7,17 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
+from readme import fill
+from readme import table as markdown
 
-import kcrf_core
 from kcrf_core.model import Model
 
 HERE = Path(__file__).parent
-TABLE_MARKS = ("<!-- table -->", "<!-- end of table -->")
 TASKS = {"ocr": "OCR small, poly-3", "adl": "activities, rbf"}
 METHODS = ("random", "greedy", "uniform", "kmeans", "gradient")
-HEADER = ("pivots", "method", "P", "gain outside / P", "test error %", "passes", "work", "seconds")
+HEADER = ("method", "pivots", "P", "gain outside / P", "test error %", "passes", "work", "seconds")
 
 
 def run_figures(run: str) -> dict[str, Any]:
@@ -49,11 +47,10 @@ def table(runs: list[dict[str, Any]]) -> str:
         if not mine:
             continue
         mine.sort(key=lambda run: (run["enough"], run["pivots"], METHODS.index(run["method"])))
-        lines = [f"**{title}**", "", f"| {' | '.join(HEADER)} |", "|---:|---|---:|---:|---:|---:|---:|---:|"]
-        for run in mine:
-            cells = (
-                f"{run['pivots']:,}",
+        rows = [
+            (
                 run["method"] + (", stopped by itself" if run["enough"] else ""),
+                f"{run['pivots']:,}",
                 f"{run['objective']:.1f}",
                 ("<= " if run["outside_proven"] else "") + f"{run['outside'] / run['objective']:.2g}",
                 f"{100 * run['error']:.2f}",
@@ -61,9 +58,10 @@ def table(runs: list[dict[str, Any]]) -> str:
                 f"{run['work']:.0f}",
                 f"{run['seconds']:.1f}",
             )
-            lines.append(f"| {' | '.join(cells)} |")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+            for run in mine
+        ]
+        parts.append(f"**{title}**\n\n{markdown(HEADER, rows)}")
+    return "\n\n".join(parts)
 
 
 def figure(runs: list[dict[str, Any]], path: Path) -> None:
@@ -101,20 +99,8 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
 
 def main(paths: list[str]) -> None:
     runs = [run_figures(path) for path in paths]
-    versions = {
-        "kcrf": kcrf_core.__version__,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-    results = {"schema": 1, "versions": versions, "seed": 0, "runs": runs}
-    (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    readme = HERE / "README.md"
-    before, rest = readme.read_text(encoding="utf-8").split(TABLE_MARKS[0])
-    _, after = rest.split(TABLE_MARKS[1])
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    text = f"{TABLE_MARKS[0]}\n\n{table(runs)}\nVersions: {told}. Seed 0.\n\n{TABLE_MARKS[1]}"
-    readme.write_text(f"{before}{text}{after}", encoding="utf-8")
+    (HERE / "results.json").write_text(json.dumps({"schema": 2, "runs": runs}, indent=1) + "\n")
+    fill(HERE / "README.md", table(runs))
     figure(runs, HERE / "basis.png")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pycrfsuite
+from readme import fill
 
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
@@ -125,7 +126,7 @@ def main() -> None:
             print(json.dumps(rows[-1]), flush=True)
     Path("results.json").write_text(json.dumps(rows, indent=1) + "\n")
     if len(options.tasks) == len(TASKS):
-        print(table(rows))
+        fill(Path(__file__).parent / "README.md", table(rows), peers=["python-crfsuite"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A Markdown table of the runs named by their paths without suffixes: `collect.py build/small-rbf-1 ...`."""
+"""The table of README.md and pivots.png from build/PROTOCOL-KERNEL-ORDER-PIVOTS.*.json: `collect.py RUN ...`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,47 @@ import json
 import sys
 from pathlib import Path
 
-HEADER = ("protocol", "kernel", "order", "letter error %", "word error %", "P", "certified gap", "passes", "seconds")
+from readme import fill, table
+
+HERE = Path(__file__).parent
+HEADER = (
+    "protocol",
+    "kernel",
+    "order",
+    "pivots",
+    "letter error %",
+    "word error %",
+    "P",
+    "certified gap",
+    "passes",
+    "seconds",
+)
+PROTOCOLS, MARKERS = ("small", "large", "words"), {"poly2": "s", "poly3": "o", "rbf": "v"}
 
 
-def row(run: str) -> tuple[str, ...]:
-    scores, training = (json.loads(Path(f"{run}.{part}.json").read_text()) for part in ("scores", "training"))
-    protocol, kernel, order = Path(run).name.split("-")
+def load(run: str) -> dict:
+    protocol, kernel, order, pivots = run.split("-")
+    scores, training = (json.loads(Path(f"build/{run}.{part}.json").read_text()) for part in ("scores", "training"))
+    return {
+        "protocol": protocol,
+        "kernel": kernel,
+        "order": int(order),
+        "pivots": int(pivots),
+        "error": 100 * (1 - scores["accuracy"]),
+        "word_error": 100 * (1 - scores["sequence_accuracy"]),
+        "training": training,
+    }
+
+
+def row(run: dict) -> tuple[str, ...]:
+    training = run["training"]
     return (
-        protocol,
-        kernel,
-        order,
-        f"{100 * (1 - scores['accuracy']):.2f}",
-        f"{100 * (1 - scores['sequence_accuracy']):.2f}",
+        run["protocol"],
+        run["kernel"],
+        str(run["order"]),
+        f"{run['pivots']:,}" if run["pivots"] else "",
+        f"{run['error']:.2f}",
+        f"{run['word_error']:.2f}",
         f"{training['objective']:.2f}",
         f"{training['certified_gap']:.1e}",
         str(training["passes"]),
@@ -25,9 +54,47 @@ def row(run: str) -> tuple[str, ...]:
     )
 
 
-def main(runs: list[str]) -> None:
-    lines = [HEADER, tuple("---" for _ in HEADER), *map(row, runs)]
-    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
+def draw(runs: list[dict]) -> None:
+    """Letter error against pivots, a panel for each protocol and order."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+    figure, panels = plt.subplots(2, len(PROTOCOLS), figsize=(10, 6), sharex=True, layout="constrained")
+    for order, line in zip((1, 2), panels, strict=True):
+        for protocol, axes in zip(PROTOCOLS, line, strict=True):
+            mine = [run for run in runs if (run["protocol"], run["order"]) == (protocol, order)]
+            for run in mine:
+                if run["kernel"] == "linear":
+                    axes.axhline(run["error"], color="grey", linestyle="--", label="linear")
+            for kernel, marker in MARKERS.items():
+                points = sorted((run["pivots"], run["error"]) for run in mine if run["kernel"] == kernel)
+                axes.plot(*zip(*points, strict=True), marker=marker, label=kernel)
+            axes.set_title(f"{protocol}, order {order}")
+            axes.set_xscale("log")
+            axes.set_xticks([250, 500, 1000, 2000, 4000])
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.set_ylim(bottom=0)
+            axes.grid(alpha=0.3)
+        line[0].set_ylabel("letter error, %")
+    for axes in panels[1]:
+        axes.set_xlabel("pivots")
+    panels[0, 0].legend()
+    figure.savefig(HERE / "pivots.png", dpi=110, metadata={"Software": None})
+
+
+def main(names: list[str]) -> None:
+    runs = sorted(map(load, names), key=lambda run: (PROTOCOLS.index(run["protocol"]), run["order"]))
+    fill(HERE / "README.md", table(HEADER, map(row, runs), text_columns=3))
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print("no figure: matplotlib is not installed (pip install 'kcrf[plot]')")
+        return
+    draw(runs)
 
 
 if __name__ == "__main__":

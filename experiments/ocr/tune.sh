@@ -2,7 +2,7 @@
 # Letter error on held-out training data for prior variances of scores: tune.sh PIVOTS. Run by `make tune`.
 set -e
 for protocol in tune_small tune_large; do
-    for kernel in poly image; do
+    for kernel in poly3 image; do
         for node in 10 40 160; do
             for edge in 3 10 30; do
                 sed "s/\(name: node.*sigma2: \)[0-9.]*/\1$node/; s/\(type: edge.*sigma2: \)[0-9.]*/\1$edge/" $kernel.yaml > build/tune.yaml

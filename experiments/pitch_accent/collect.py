@@ -6,15 +6,12 @@ Tasks that are not named keep what the table says of them.
 from __future__ import annotations
 
 import json
-import platform
 import statistics
 import sys
 from pathlib import Path
 
-import numpy as np
-import scipy
-
-from kcrf_core._version import __version__
+from readme import fill
+from readme import table as markdown
 
 METHODS = {"pri": "Pri", "1": "degree 1", "2": "degree 2", "3": "degree 3"}
 TITLES = {
@@ -23,7 +20,6 @@ TITLES = {
     "ocr": "OCR words, five letters in view",
     "letters": "OCR words, one letter in view",
 }
-MARKS = ("<!-- {} -->", "<!-- end of {} -->")
 HEADER = ("", "accuracy %", "above Pri", "whole sequences %", "certified gap", "seconds")
 
 
@@ -52,33 +48,28 @@ def best_search(task: str) -> dict:
 
 
 def table(task: str, found: dict[str, dict]) -> str:
-    any_ = found["pri"]
-    lines = [
+    any_, best = found["pri"], best_search(task)
+    title = (
         f"**{TITLES[task]}**: {any_['sequences']} sequences, {any_['positions']:,} positions, "
-        f"sigma2 {any_['options']['sigma2']:g}",
-        "",
-        f"| {' | '.join(HEADER)} |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    best = best_search(task)
+        f"sigma2 {any_['options']['sigma2']:g}"
+    )
     names = METHODS | {"best": f"Pri, best sigma2 ({figures(best)['setting']['sigma2']:g})"}
+    rows = []
     for method, name in names.items():
         results = {**found, "best": best}[method]
         entry = figures(results)
         difference, error = above(results, found["pri"])
-        cells = [
-            name,
-            _spread(entry["accuracy"]),
-            "" if method == "pri" else f"{difference:+.2f} ± {error:.2f}",
-            _spread(entry["sequence_accuracy"]),
-            f"{max(fold['training']['certified_gap'] for fold in entry['folds']):.1e}",
-            f"{sum(fold['seconds'] for fold in entry['folds']):.0f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    versions = (
-        f"kcrf {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
-    )
-    return "\n".join([*lines, "", f"({versions}; seed {any_['seed']})"])
+        rows.append(
+            [
+                name,
+                _spread(entry["accuracy"]),
+                "" if method == "pri" else f"{difference:+.2f} ± {error:.2f}",
+                _spread(entry["sequence_accuracy"]),
+                f"{max(fold['training']['certified_gap'] for fold in entry['folds']):.1e}",
+                f"{sum(fold['seconds'] for fold in entry['folds']):.0f}",
+            ]
+        )
+    return f"{title}\n\n{markdown(HEADER, rows)}"
 
 
 def _spread(measure: dict) -> str:
@@ -104,14 +95,9 @@ def figure(path: str, tasks: dict[str, dict[str, dict]]) -> None:
 
 
 def main(readme: str, *tasks: str) -> None:
-    path = Path(readme)
     found = {task: load(task) for task in tasks}
     for task, results in found.items():
-        text = path.read_text(encoding="utf-8")
-        begin, end = (mark.format(task) for mark in MARKS)
-        before, after = text.split(begin)[0], text.split(end)[1]
-        path.write_text(f"{before}{begin}\n{table(task, results)}\n{end}{after}", encoding="utf-8")
-        print(table(task, results))
+        fill(Path(readme), table(task, results), results["pri"]["seed"], name=task)
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""`collect.py least TRIED.json ...` prints the sigma2 with the least log-loss; `collect.py table RUN ...` a table."""
+"""The table of README.md: `collect.py build/LABELS-MODEL ...`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ import json
 import sys
 from pathlib import Path
 
+from readme import fill, table
+
 HEADER = ("labels", "model", "sigma2", "accuracy %", "95 % interval", "log-loss", "calibration error %", "passes")
-
-
-def least(paths: list[str]) -> str:
-    """The part of the name that says sigma2: LABELS-MODEL-SIGMA2.tried.json."""
-    losses = {path: json.loads(Path(path).read_text())["calibration"]["log_loss"] for path in paths}
-    best = min(losses, key=losses.__getitem__)
-    return Path(best).name.removesuffix(".tried.json").rsplit("-", 1)[1]
 
 
 def row(run: str) -> tuple[str, ...]:
@@ -32,13 +27,5 @@ def row(run: str) -> tuple[str, ...]:
     )
 
 
-def main(what: str, names: list[str]) -> None:
-    if what == "least":
-        print(least(names))
-        return
-    lines = [HEADER, tuple("---" for _ in HEADER), *map(row, names)]
-    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    fill(Path(__file__).parent / "README.md", table(HEADER, map(row, sys.argv[1:]), text_columns=2))

@@ -1,4 +1,4 @@
-"""Logs of training runs as a table on stdout and a picture: collect.py PICTURE LOG ..."""
+"""Logs of training runs as the table of README.md and a picture: collect.py PICTURE LOG ..."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from readme import fill, table
+
+HEADER = (
+    "positions",
+    "kernel values held",
+    "seconds before",
+    "seconds a pass",
+    "of it per 100,000",
+    "peak, GiB",
+)
 
 
 @dataclass(frozen=True)
@@ -56,12 +66,18 @@ def picture(path: str, runs: list[Run]) -> None:
 
 def main() -> None:
     runs = [read(path) for path in sys.argv[2:]]
-    print("| positions | kernel values held | seconds before | seconds a pass | of it per 100,000 | peak, GiB |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for run in runs:
-        held = "a quarter" if run.little else "all"
-        rate = run.per_pass / run.positions * 1e5
-        print(f"| {run.positions:,} | {held} | {run.before:.1f} | {run.per_pass:.2f} | {rate:.3f} | {run.memory:.2f} |")
+    rows = [
+        (
+            f"{run.positions:,}",
+            "a quarter" if run.little else "all",
+            f"{run.before:.1f}",
+            f"{run.per_pass:.2f}",
+            f"{run.per_pass / run.positions * 1e5:.3f}",
+            f"{run.memory:.2f}",
+        )
+        for run in runs
+    ]
+    fill(Path(__file__).parent / "README.md", table(HEADER, rows, text_columns=2))
     picture(sys.argv[1], [run for run in runs if not run.little])
 
 

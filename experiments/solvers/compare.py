@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from readme import fill
+from readme import table as markdown
 
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
@@ -37,7 +39,7 @@ RESULTS = HERE / "results.json"
 PLAIN = "plain L-BFGS"
 MOST_PASSES = 4_000
 LOOSE = 1e-3
-TABLE_MARKS = ("<!-- table -->", "<!-- end of table -->")
+HEADER = ("solver", "stop", "P", "gap", "passes", "products", "steps", "work", "seconds", "work to 1e-3")
 
 
 @dataclass(frozen=True)
@@ -216,18 +218,16 @@ def table(results: dict[str, Any]) -> str:
             f"**{found['title']}** ({found['positions']:,} positions, {found['labels']} labels, "
             f"{found['parameters']:,} parameters; tolerance {found['tolerance']:g})",
             "",
-            "| solver | stop | P | gap | passes | products | steps | work | seconds | work to 1e-3 |",
-            "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
         ]
+        rows = []
         for name, one in found["solvers"].items():
             gap = "unknown" if one["gap"] is None else f"{one['gap']:.1e}"
             loose = "" if one["work_to_1e-3"] is None else f"{one['work_to_1e-3']:.1f}"
-            lines.append(
-                f"| {name} | {one['reason']} | {one['objective']:.4f} | {gap} | {one['passes']} | {one['products']} | "
-                f"{one['steps']} | {one['work']:.1f} | {one['seconds']:.1f} | {loose} |"
-            )
-        lines.append("")
-    return "\n".join(lines)
+            counts = [str(one[key]) for key in ("passes", "products", "steps")]
+            cost = [f"{one['work']:.1f}", f"{one['seconds']:.1f}", loose]
+            rows.append([name, one["reason"], f"{one['objective']:.4f}", gap, *counts, *cost])
+        lines += [markdown(HEADER, rows, text_columns=2), ""]
+    return "\n".join(lines[:-1])
 
 
 def figure(name: str, found: dict[str, Any]) -> None:
@@ -268,10 +268,7 @@ def render() -> None:
     if not RESULTS.exists():
         sys.exit("there is no results.json yet: run the tasks first")
     results = json.loads(RESULTS.read_text())
-    readme = HERE / "README.md"
-    text = readme.read_text()
-    before, after = text.split(TABLE_MARKS[0])[0], text.split(TABLE_MARKS[1])[1]
-    readme.write_text(f"{before}{TABLE_MARKS[0]}\n\n{table(results)}\n{TABLE_MARKS[1]}{after}")
+    fill(HERE / "README.md", table(results))
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -12,7 +12,7 @@ from statistics import median
 
 from measure import BUILD, HERE, Row, at_least, at_most, job, kcrf, limit, repeated, run, said, save
 
-CONFIG = HERE.parent / "ocr" / "poly.yaml"  # sigma2 80 / 3 (node / edge), chosen within training data
+CONFIG = HERE.parent / "ocr" / "poly3.yaml"  # sigma2 80 / 3 (node / edge), chosen within training data
 PIVOTS, TOLERANCE = 1000, 1e-2
 COPIES = 40  # of the test data, for tagging
 

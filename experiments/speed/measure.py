@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from readme import machine
 
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
@@ -111,14 +112,3 @@ def save(group: str, rows: Sequence[Row], details: dict[str, Any]) -> None:
     (BUILD / f"{group}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for row in rows:
         print(f"{row.what}: {row.ours:.4g} against {row.peer:.4g} {row.unit}, ratio {row.ratio:.3g}, met: {row.met}")
-
-
-def machine() -> str:
-    """The kind of machine, without its name."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as stream:
-            model = next((line.split(":")[1].strip() for line in stream if line.startswith("model name")), model)
-    except OSError:
-        pass
-    return f"{len(os.sched_getaffinity(0))} cores, {model}, {platform.system()}, Python {platform.python_version()}"

@@ -1,4 +1,4 @@
-"""Put what was measured together: results.json, table.md, ratios.png and growth.png.
+"""Put what was measured together: results.json, the table of README.md, ratios.png and growth.png.
 
 Groups that were not measured again keep the figures they had.
 """
@@ -9,6 +9,8 @@ import json
 
 import matplotlib
 from measure import BUILD, HERE
+from readme import fill
+from readme import table as markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -39,20 +41,14 @@ def number(value: float) -> str:
 
 
 def table(results: dict) -> str:
-    lines = [
-        "| what | kcrf | peer or limit | ratio | bar | met |  |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for group in GROUPS:
         for row in results.get(group, {}).get("rows", ()):
             bar = f"{'at most' if row['most'] else 'at least'} {number(row['bar'])}"
             figures = (f"{number(row[key])} {row['unit']}".strip() for key in ("ours", "peer"))
             met = "yes" if row["met"] else "**no**"
-            lines.append(
-                f"| {row['what']} | {' | '.join(figures)} | {number(row['ratio'])} | {bar} | {met} | {row['note']} |"
-            )
-    machines = sorted({found["machine"] for found in results.values()})
-    return "\n".join([*lines, "", f"Taken on: {'; '.join(machines)}."]) + "\n"
+            rows.append([row["what"], *figures, number(row["ratio"]), bar, met, row["note"]])
+    return markdown(("what", "kcrf", "peer or limit", "ratio", "bar", "met", ""), rows)
 
 
 def draw_ratios(results: dict) -> None:
@@ -82,7 +78,7 @@ def draw_growth(curves: dict) -> None:
 
 def main() -> None:
     results = collected()
-    (HERE / "table.md").write_text(table(results), encoding="utf-8")
+    fill(HERE / "README.md", table(results), peers=["python-crfsuite", "scikit-learn"])
     if any(found["rows"] for found in results.values()):
         draw_ratios(results)
     if "growth" in results:

@@ -1,0 +1,39 @@
+"""The table of README.md from build/RUN.{training,dev,scores}.json: `collect.py RUN ...`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from readme import fill, table
+
+TITLES = {
+    "linear": "linear",
+    "template": "linear, CRFsuite's 19 attributes",
+    "pairs": "`pairs`: degree 2",
+    "suffixes": "`suffixes`: degree 2, with suffixes of two and three letters and the shape of the word",
+    "triples": "`triples`: degree 3 of the same, conjunctions in at least two positions",
+}
+HEADER = ("run", "sigma2", "columns", "passes", "seconds", "F1, held out", "F1, test", "accuracy, test")
+
+
+def row(run: str) -> list[str]:
+    training, dev, scores = (
+        json.loads(Path(f"build/{run}.{part}.json").read_text()) for part in ("training", "dev", "scores")
+    )
+    columns = (training["parameters"] // training["score_columns"]) - training["score_columns"] - 2
+    return [
+        TITLES[run],
+        Path(f"build/{run}.sigma2").read_text().strip(),
+        f"{columns:,}",
+        str(training["passes"]),
+        f"{training['seconds']:.0f}",
+        f"{100 * dev['spans']['f1']:.2f}",
+        f"{100 * scores['spans']['f1']:.2f}",
+        f"{100 * scores['accuracy']:.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    fill(Path(__file__).parent / "README.md", table(HEADER, map(row, sys.argv[1:])))
