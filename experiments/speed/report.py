@@ -14,6 +14,7 @@ from readme import table as markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import ScalarFormatter
 
 GROUPS = ("objective", "encoding", "linear", "tagging", "startup", "kernel", "efficiency", "growth")
 AXES = {
@@ -52,14 +53,17 @@ def table(results: dict) -> str:
 
 
 def draw_ratios(results: dict) -> None:
-    rows = [row for group in GROUPS for row in results.get(group, {}).get("rows", ())]
+    rows = [row for group in GROUPS if group != "objective" for row in results.get(group, {}).get("rows", ())]
     # How many times better than the bar: to the right of 1 it is met.
     margins = [row["bar"] / row["ratio"] if row["most"] else row["ratio"] / row["bar"] for row in rows]
     figure, axes = plt.subplots(figsize=(8, 0.35 * len(rows) + 1), layout="constrained")
     colours = ["tab:blue" if row["met"] else "tab:red" for row in rows]
-    axes.barh(range(len(rows)), [margin - 1 for margin in margins], left=1, color=colours)
+    bars = axes.barh(range(len(rows)), [margin - 1 for margin in margins], left=1, color=colours)
+    axes.bar_label(bars, [f"{margin:.2f}" for margin in margins], padding=3, fontsize=8)
+    axes.margins(x=0.15)
     axes.set_yticks(range(len(rows)), [row["what"] for row in rows], fontsize=8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("times better than the bar")
@@ -70,6 +74,10 @@ def draw_growth(curves: dict) -> None:
     figure, panels = plt.subplots(1, len(curves), figsize=(4 * len(curves), 3.2), layout="constrained", squeeze=False)
     for axes, (by, points) in zip(panels[0], curves.items(), strict=True):
         axes.loglog([one[by] for one in points], [1000 * one["seconds"] for one in points], marker="o")
+        axes.set_xticks([one[by] for one in points], [f"{one[by]:,}" for one in points], rotation=30)
+        axes.set_xticks([], minor=True)
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_formatter(ScalarFormatter())
         axes.set_xlabel(AXES[by])
         axes.set_ylabel("ms per pass, two threads")
         axes.grid(True, which="both", alpha=0.3)
