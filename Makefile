@@ -3,6 +3,10 @@
 #   make demo        build an environment, then featurize, select a basis, train, tag and evaluate
 #   make test        build what the tests need and run them
 #   make test-debug  the core's tests with bounds checks compiled in
+#   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
+#   make fuzz        ten minutes of damaged and hostile input for every reader
+#   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
+#   make coverage    the lines and branches that the tests reach
 #   make lint        style of Python and Cython
 #   make clean       remove what these made
 
@@ -11,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/kcrf_core/*.pyx src/kcrf_core/*.pxd) setup.py pyproject.toml
 
-.PHONY: demo test test-debug lint clean
+.PHONY: demo test test-debug sanitize fuzz soak coverage lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -58,6 +62,28 @@ test: $(VENV)/installed
 test-debug: $(VENV)/installed
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
 	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest tests/core
+
+# Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours.
+sanitize: $(VENV)/installed
+	KCRF_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest tests/core
+
+fuzz: $(VENV)/installed
+	$(BIN)/python tests/fuzz.py --seconds 600
+
+soak: $(VENV)/installed
+	$(BIN)/python tests/soak.py --rounds 200
+
+$(VENV)/coverage: | $(VENV)/installed
+	$(BIN)/python -m pip install --quiet coverage
+	touch $@
+
+coverage: $(VENV)/coverage
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 lint: $(VENV)/linters
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_core.config_reader import load_yaml, parse_config
+from kcrf_core.config_reader import parse_config
 from kcrf_core.dataset import Dataset
 from kcrf_core.encoding import Encoding, fit_encoding
 from kcrf_core.features import CategoricalFeature
@@ -22,6 +22,7 @@ from kcrf_core.maps import ExplicitMap
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
 from kcrf_core.problem import Problem
+from kcrf_core.yaml_text import load_yaml
 
 
 def prepared(config_path: str, data: str) -> tuple[Encoding, Dataset]:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from kcrf_core import chain
 from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import load_yaml, parse_config
+from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.fitted_terms import fit_terms
@@ -30,6 +30,7 @@ from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
 from kcrf_core.posterior import Cliques, Posterior
 from kcrf_core.problem import Problem
+from kcrf_core.yaml_text import load_yaml
 
 ROUNDS = 7  # after one that is not counted
 GENERATED_POSITIONS, GENERATED_COLUMNS, GENERATED_LENGTH = 20_000, 50, 20

@@ -43,8 +43,8 @@ def is_archive(path: str) -> bool:
 
 def load_config(path: str | None) -> dict[str, Any]:
     """The raw configuration of a file: YAML, or a CRF++ template."""
-    from kcrf_core.config_reader import load_yaml
     from kcrf_core.templates import load_template, looks_like_template
+    from kcrf_core.yaml_text import load_yaml
 
     if path is None:
         return {}

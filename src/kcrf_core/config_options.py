@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .config import Config, suggestion, term_dict
-from .config_reader import LocatedMapping, entry_name
+from .config_reader import entry_name
 from .errors import ConfigError
+from .yaml_text import LocatedMapping
 
 
 def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Configurations from text.
+"""Configurations from plain dictionaries.
 
-A configuration comes from YAML, from a CRF++ template (`templates`), from options (`config_options`)
+A configuration comes from YAML (`yaml_text`), from a CRF++ template (`templates`), from options (`config_options`)
 or from all of them: each is a plain dictionary in the layout of the YAML file until `parse_config` checks
 it. Unknown keys are errors with a suggestion, at the line where they stand.
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import yaml
 
 from . import config_values as values
 from .config import (
@@ -44,58 +42,6 @@ from .config import (
     suggestion,
 )
 from .errors import ConfigError
-
-# ----------------------------------------------------------------------------- from text
-
-
-class LocatedMapping(dict):
-    """A mapping that remembers the line of each key."""
-
-    lines: dict[str, int]
-
-
-class _Loader(yaml.SafeLoader):
-    pass
-
-
-def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMapping:
-    mapping = LocatedMapping()
-    mapping.lines = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        line = key_node.start_mark.line + 1
-        if not isinstance(key, str):
-            raise ConfigError(f"line {line}: a key must be a word, not {key!r}")
-        if key in mapping:
-            raise ConfigError(f"line {line}: key '{key}' is given twice")
-        mapping[key] = loader.construct_object(value_node, deep=True)
-        mapping.lines[key] = line
-    return mapping
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
-
-
-def load_yaml(text: str, source: str) -> dict[str, Any]:
-    """A configuration dictionary out of YAML text; keys remember their lines."""
-    try:
-        # _Loader is a SafeLoader: only plain data can come out of it.
-        loaded = yaml.load(text, _Loader)
-    except ConfigError as error:
-        raise ConfigError(f"{source}: {error}".replace(f"{source}: line ", f"{source}:")) from None
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{source}{line}: not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError) as error:
-        # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
-        reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
-        raise ConfigError(f"{source}: not valid YAML: {reason}") from None
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {values.kind(loaded)}")
-    return loaded
-
 
 # ----------------------------------------------------------------------------- checking
 

@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import secrets
+import zipfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -156,6 +157,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
             raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
         stream.seek(0)
         try:
+            _refuse_bombs(stream)
             with np.load(stream, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
         except Exception as error:
@@ -184,6 +186,17 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
     if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
         raise contents.error("there are not the arrays that should be there")
     return contents
+
+
+def _refuse_bombs(stream: IO[bytes]) -> None:
+    """Members are stored as they are, one after the other: so nothing can come out that is larger than the file."""
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("its members are compressed, which kcrf never does")
+    if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
+        raise ValueError("its members are larger than the file")
+    stream.seek(0)
 
 
 def _or(kinds: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import oracle
 from kcrf_core.config import KernelConfig
-from kcrf_core.config_reader import load_yaml, parse_config
+from kcrf_core.config_reader import parse_config
 from kcrf_core.dataset import UNSEEN, Group
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernel_fitting import fit_kernel
@@ -27,6 +27,7 @@ from kcrf_core.kernel_values import (
 )
 from kcrf_core.kernels import Pivots, gram
 from kcrf_core.pictures import Neighbourhoods
+from kcrf_core.yaml_text import load_yaml
 from problems import random_inputs
 
 POLY = PolynomialKernel(2, 0.5, 1.0, 0.7)

@@ -10,8 +10,9 @@ import yaml
 
 from kcrf_core.config import Config, FeatureConfig, KernelConfig, MapConfig, TermConfig, matching_features
 from kcrf_core.config_options import OPTION_PATHS, set_path, with_options
-from kcrf_core.config_reader import load_yaml, parse_config
+from kcrf_core.config_reader import parse_config
 from kcrf_core.errors import ConfigError
+from kcrf_core.yaml_text import load_yaml
 
 FULL = """\
 columns: [word, pos, f0, energy, label]

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kcrf_core.config_reader import load_yaml, parse_config
+from kcrf_core.config_reader import parse_config
 from kcrf_core.conll import parse_blocks
 from kcrf_core.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.lines import blocks
 from kcrf_core.templates import load_template, looks_like_template
+from kcrf_core.yaml_text import load_yaml
 
 CHUNKING = """\
 # Unigram

@@ -1,0 +1,354 @@
+"""Mutated files and texts for every reader: python tests/fuzz.py [--seconds 600] [--seed 0] [--keep FOLDER]
+
+A reader may refuse with one of our own errors, of one line, or accept; what it accepts is used, so that a number out of
+range that slips through is found where it does harm. Anything else is a finding: another exception, a crash of the
+interpreter, a minute, or gigabytes. Cases run in a process of their own and follow from their seed; the input of a
+finding is kept, with the seed in its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import io
+import json
+import multiprocessing
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from kcrf_core.archives import load_basis, load_dataset, save_basis, save_dataset
+from kcrf_core.config_reader import parse_config
+from kcrf_core.corpus import Corpus, concatenate
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import KcrfError
+from kcrf_core.fitted_terms import select_bases
+from kcrf_core.formats import PARSERS, read_corpus
+from kcrf_core.lines import blocks
+from kcrf_core.model import Model
+from kcrf_core.observer import Observer
+from kcrf_core.parallel import Workers
+from kcrf_core.templates import load_template
+from kcrf_core.training import train
+from kcrf_core.yaml_text import load_yaml
+
+SECONDS, BYTES = 20, 4 << 30  # that one case may take
+CASES_PER_PROCESS = 500
+
+CONLL = "Das ART 1.5 O\nHaus N -2 B\n\nein ART 0.25 O\nHaus N 1e3 B\nhat V 7 I\n\n" * 3
+ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\nY\tc\\:d:3\n\n"
+YAML = """columns: [word, pos, f0, tag]
+features:
+  - {column: word, window: [-1, 0, 1], min_count: 2}
+  - {name: ending, column: word, transform: suffix, length: 2}
+  - {conjunction: ["word", "pos[1]"], window: [0]}
+  - {column: f0, scale: standard}
+terms:
+  - {name: node, features: [word, ending], kernel: {type: poly, degree: 2, gamma: auto}, map: {type: reduced, size: 5}}
+  - {name: real, features: [f0], kernel: {type: sum, parts: [{type: rbf}, {type: linear}]}, sigma2: 1e-1}
+  - {type: edge, sigma2: 10}
+training: {tolerance: 0.01, max_passes: 3, seed: 1, solver: auto}
+"""
+TEMPLATE = "# comment\nU00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,1]\nB\n"
+TOKENS = (
+    *("0", "-1", "1e999", "nan", "inf", "null", "true", "''", "%x[0,0]", "U", "B", "&a", "*a", "!!int", "<<", "{", "}"),
+    *(
+        "[",
+        "]",
+        ":",
+        "\n",
+        "\t",
+        " ",
+        "-",
+        "'",
+        '"',
+        "|",
+        "\\",
+        "@weight:",
+        "O",
+        "\r\n",
+        "\ufeff",
+        "\x00",
+        "é",
+        "\ud83d",
+    ),
+    *("9" * 30, "a" * 3000, "[" * 200, "kernel", "type", "size", "window", "transform", "column", "2..1", "edge"),
+)
+JUNK = (None, True, -1, 0, 2**40, 1e308, -0.5, "", "node", "poly", [], {}, [[]], {"type": "rbf"}, "x" * 5000)
+
+
+# ----------------------------------------------------------------------------- mutations
+
+
+def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
+    """Bits flipped, pieces cut, doubled, moved, overwritten."""
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5, 20))):
+        if not out:
+            break
+        place, length = rng.randrange(len(out)), rng.choice((1, 2, 4, 8, 60))
+        what = rng.randrange(6)
+        if what == 0:
+            out[place] ^= 1 << rng.randrange(8)
+        elif what == 1:
+            del out[place : place + length]
+        elif what == 2:
+            out[place:place] = out[place : place + length]
+        elif what == 3:
+            out[place : place + length] = rng.randbytes(length)
+        elif what == 4:
+            del out[place:]
+        else:
+            other = rng.randrange(len(out))
+            out[place : place + length] = out[other : other + length]
+    return bytes(out)
+
+
+def mutated_text(text: str, rng: random.Random) -> bytes:
+    """The same with words that mean something, line by line or anywhere."""
+    if rng.random() < 0.3:
+        return mutated_bytes(text.encode(), rng)
+    lines = text.split("\n")
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        number = rng.randrange(len(lines))
+        line = lines[number]
+        place = rng.randrange(len(line) + 1)
+        what = rng.randrange(5)
+        if what == 0:
+            lines[number] = line[:place] + rng.choice(TOKENS) + line[place:]
+        elif what == 1:
+            lines[number] = line[:place] + rng.choice(TOKENS) + line[place + rng.randrange(6) :]
+        elif what == 2:
+            lines.insert(rng.randrange(len(lines) + 1), line)
+        elif what == 3 and len(lines) > 1:
+            del lines[number]
+        else:
+            words = line.split(" ")
+            rng.shuffle(words)
+            lines[number] = " ".join(words)
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def mutated_container(data: bytes, rng: random.Random) -> bytes:
+    """Bytes, or arrays and header with checksums that fit again: damage that only the loader can see."""
+    if rng.random() < 0.2:
+        return mutated_bytes(data, rng)
+    with np.load(io.BytesIO(data)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        if rng.random() < 0.4:
+            _mutate_json(header, rng)
+        else:
+            name = rng.choice(sorted(arrays))
+            arrays[name] = _mutated_array(arrays[name], rng)
+            if rng.random() < 0.05:
+                del arrays[name]
+        if not arrays:
+            break
+    if rng.random() < 0.9:
+        header["arrays"] = sorted(arrays)
+    stream = io.BytesIO()
+    np.savez(stream, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+    return stream.getvalue()
+
+
+def _mutated_array(array: np.ndarray, rng: random.Random) -> np.ndarray:
+    what = rng.choice((0, 0, 0, 1, 2, 3, 4, 5))
+    if what == 0 and array.size:
+        out = array.copy()
+        extreme = (
+            [np.nan, np.inf, 1e308, -1e308, 0.0] if out.dtype.kind == "f" else [-(2**31), 2**31 - 1, -1, -2, 10**6]
+        )
+        out.flat[rng.randrange(out.size)] = np.array(rng.choice(extreme)).astype(out.dtype)
+        return out
+    if what == 1:
+        return array[: rng.randrange(len(array) + 1)] if array.ndim else array
+    if what == 2:
+        return np.concatenate([array, array]) if array.ndim else array
+    if what == 3:
+        return array.astype(rng.choice(["int32", "int64", "float32", "float64", "uint8", "bool"]), copy=True)
+    if what == 4:
+        return array.reshape(rng.choice([(-1,), (1, *array.shape), (*array.shape, 1)]))
+    out = array.copy().ravel()
+    order = list(range(out.size))
+    rng.shuffle(order)
+    return out[order].reshape(array.shape)
+
+
+def _mutate_json(value: dict | list, rng: random.Random) -> None:
+    """One place somewhere in it: another value, one less, or one level deeper."""
+    while True:
+        keys = sorted(value) if isinstance(value, dict) else list(range(len(value)))
+        if not keys:
+            return
+        key = rng.choice(keys)
+        inner = value[key]
+        if isinstance(inner, (dict, list)) and inner and rng.random() < 0.7:
+            value = inner
+            continue
+        what = rng.randrange(3)
+        if what == 0:
+            del value[key]
+        elif what == 1:
+            value[key] = rng.choice(JUNK)
+        else:
+            value[key] = [inner]
+        return
+
+
+# ----------------------------------------------------------------------------- targets
+
+
+def _corpus(text: str, format: str) -> Corpus:
+    parsed = PARSERS[format](blocks(io.BytesIO(text.encode()), "data"), "data")
+    return concatenate(part.corpus for part in parsed)
+
+
+class Targets:
+    """Readers with something valid to begin from."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.path = folder, folder / "case.npz"
+        self.corpus = _corpus(CONLL, "conll")
+        self.config = parse_config(load_yaml(YAML, "yaml"))
+        self.bag, self.bag_config = _corpus(ATTRIBUTES, "crfsuite"), parse_config({"training": {"sigma2": 1.0}})
+        self.files: list[tuple[str, bytes, Callable[[], object]]] = []
+        with Workers(1) as workers:
+            for corpus, config in ((self.corpus, self.config), (self.bag, self.bag_config)):
+                encoding, dataset = fit_encoding(config, corpus)
+                model, _ = train(encoding, dataset, config, workers=workers)
+                model.save(self.path)
+                self.files.append(("model", self.path.read_bytes(), self._use_model))
+                save_dataset(self.path, encoding, dataset, config)
+                self.files.append(("dataset", self.path.read_bytes(), self._use_dataset))
+            encoding, dataset = fit_encoding(self.config, self.corpus)
+            basis = select_bases(encoding, dataset, self.config, workers, Observer())
+            save_basis(self.path, basis, "digest")
+            self.files.append(("basis", self.path.read_bytes(), self._use_basis))
+
+    def case(self, seed: int) -> tuple[str, bytes, Callable[[], object]]:
+        """What a seed stands for: the reader's name, its input, and what reads it from the path of the case."""
+        rng = random.Random(seed)
+        number = rng.randrange(len(self.files) + 4)
+        if number < len(self.files):
+            name, data, use = self.files[number]
+            return name, mutated_container(data, rng), use
+        name, text, use = (
+            ("conll", CONLL, lambda: self._use_corpus("conll")),
+            ("crfsuite", ATTRIBUTES, lambda: self._use_corpus("crfsuite")),
+            ("yaml", YAML, lambda: self._use_config(load_yaml)),
+            ("template", TEMPLATE, lambda: self._use_config(load_template)),
+        )[number - len(self.files)]
+        return name, mutated_text(text, rng), use
+
+    def _use_model(self) -> None:
+        model = Model.load(self.path)
+        for corpus in (self.corpus, self.bag):
+            if (corpus.attributes is None) == (model.encoding.format == "conll"):
+                model.tag_corpus(corpus)
+
+    def _use_dataset(self) -> None:
+        stored = load_dataset(self.path)
+        self._train(stored.encoding, stored.dataset, stored.config)
+
+    def _use_basis(self) -> None:
+        basis = load_basis(self.path)
+        self._train(basis.encoding, basis.encoding.encode(self.corpus), basis.config, basis)
+
+    def _use_corpus(self, format: str) -> None:
+        fit_encoding(parse_config({}), read_corpus(self.path, format))
+
+    def _use_config(self, load: Callable[[str, str], dict]) -> None:
+        try:
+            text = self.path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            return  # refused before it is a configuration
+        config = parse_config(load(text, "config"), "config")
+        fit_encoding(config, self.corpus)
+
+    def _train(self, encoding, dataset, config, basis=None) -> None:
+        from dataclasses import replace
+
+        quick = replace(config.training, max_passes=3, sigma2=config.training.sigma2 or 1.0)
+        with Workers(1) as workers:
+            train(encoding, dataset, replace(config, training=quick), basis=basis, workers=workers)
+
+
+def finding(targets: Targets, seed: int) -> str | None:
+    """What is wrong with how a case was taken; None where all is well."""
+    with np.errstate(all="ignore"):
+        name, data, use = targets.case(seed)
+    targets.path.write_bytes(data)
+    began = time.monotonic()
+    try:
+        with np.errstate(all="ignore"):
+            use()
+    except KcrfError as error:
+        if "\n" in str(error):
+            return f"{name}: a message of several lines: {error}"
+    except Exception:
+        return f"{name}: {traceback.format_exc()}"
+    seconds = time.monotonic() - began
+    return f"{name}: {seconds:.0f} seconds" if seconds > SECONDS else None
+
+
+# ----------------------------------------------------------------------------- campaigns
+
+
+def _campaign(folder: Path, first: int, count: int, until: float, keep: Path) -> None:
+    """Cases one after the other in this process; findings go to the folder `keep`."""
+    faulthandler.enable()
+    signal.alarm(10 * SECONDS)  # nothing hangs for longer
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    targets = Targets(folder)
+    for seed in range(first, first + count):
+        if time.monotonic() > until:
+            break
+        (folder / "seed").write_text(str(seed))
+        signal.alarm(2 * SECONDS)
+        found = finding(targets, seed)
+        if found is not None:
+            (keep / f"case-{seed}").write_bytes(targets.path.read_bytes())
+            (keep / f"case-{seed}.txt").write_text(found)
+            print(f"seed {seed}: {found}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    options = parser.parse_args()
+    options.keep.mkdir(parents=True, exist_ok=True)
+    until, seed, crashes = time.monotonic() + options.seconds, options.seed, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "seed").write_text(str(seed))
+        while time.monotonic() < until:
+            arguments = (folder, seed, CASES_PER_PROCESS, until, options.keep)
+            process = multiprocessing.get_context("spawn").Process(target=_campaign, args=arguments)
+            process.start()
+            process.join()
+            last = int((folder / "seed").read_text())
+            if process.exitcode:
+                crashes += 1
+                (options.keep / f"case-{last}").write_bytes((folder / "case.npz").read_bytes())
+                (options.keep / f"case-{last}.txt").write_text(f"exit code {process.exitcode}")
+                print(f"seed {last}: exit code {process.exitcode}", file=sys.stderr, flush=True)
+            seed = last + 1
+    found = len(list(options.keep.glob("case-*.txt")))
+    print(f"{seed - options.seed:,} cases, {found} findings in {options.keep}, {crashes} of them crashes")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
