@@ -77,7 +77,7 @@ soak: $(VENV)/installed
 	$(BIN)/python tests/soak.py --rounds 200
 
 $(VENV)/coverage: | $(VENV)/installed
-	$(BIN)/python -m pip install --quiet coverage
+	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	touch $@
 
 coverage: $(VENV)/coverage

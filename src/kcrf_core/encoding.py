@@ -37,6 +37,8 @@ CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
 
 MANY_LABELS = 200
+# Potentials of all pairs of labels are held several times over: these take some gigabytes.
+MOST_LABELS = 5_000
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,12 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+    if len(labels) > MOST_LABELS:
+        raise DataError(
+            f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
+            "is the last column the label?",
+            corpus.source,
+        )
     settings = config.features
     if settings is None:
         settings = _default_features(corpus, names)

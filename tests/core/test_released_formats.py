@@ -1,0 +1,31 @@
+"""Models of every format that was ever written load, and label as they did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kcrf_core.formats import read_corpus
+from kcrf_core.model import Model
+from kcrf_core.storage import READABLE
+
+DATA = Path(__file__).parent.parent / "data"
+MODELS = sorted(DATA.glob("format*.npz"))
+
+
+def test_every_readable_format_is_here():
+    assert {int(path.name[len("format")]) for path in MODELS} == set(READABLE)
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_models_keep_their_predictions(path):
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    corpus = read_corpus(DATA / expected["data"])
+    model = Model.load(path)
+    assert model.tag_corpus(corpus) == expected["labels"]
+    marginals = model.marginals(model.encoding.encode(corpus))
+    # Kernel values in single precision differ between BLAS libraries by parts in a million.
+    np.testing.assert_allclose(marginals, expected["marginals"], rtol=0, atol=1e-4)
