@@ -49,6 +49,8 @@ class _Group(click.Group):
         # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
         with contextlib.suppress(ValueError):  # not in the main thread: then signals are someone else's
             signal.signal(signal.SIGTERM, _on_sigterm)
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
