@@ -63,11 +63,13 @@ test-debug: $(VENV)/installed
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
 	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest tests/core
 
-# Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours.
+# Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
+# some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.
 sanitize: $(VENV)/installed
 	KCRF_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:log_path=build/sanitize/report \
+	    UBSAN_OPTIONS=print_stacktrace=1:log_path=build/sanitize/report PYTHONMALLOC=malloc \
 	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest tests/core
 
 fuzz: $(VENV)/installed
