@@ -64,7 +64,9 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{source}{line}: not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError) as error:
+    except RecursionError:
+        raise ConfigError(f"{source}: more than {DEEPEST} levels of lists and mappings") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
         reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
         raise ConfigError(f"{source}: not valid YAML: {reason}") from None
