@@ -150,6 +150,8 @@ def fit_terms(
         residual = None
         if term.name in stored:
             chosen = stored[term.name]
+            if chosen.features != features:
+                raise ConfigError(f"term '{term.name}': its pivots in the basis have other features than the term")
             observer.note(
                 f"term {term.name}: {term.kernel.title} kernel, {len(chosen.pivots):,} pivots of the basis file"
             )

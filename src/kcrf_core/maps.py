@@ -165,6 +165,8 @@ class ExplicitMap:
 def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
     K = Pivots(pivots, kernel).gram(pivots)
+    if not np.isfinite(K).all():
+        raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
     try:
         return cholesky(K.T, lower=True, overwrite_a=True)  # K is symmetric, and transposed it needs no copy
     except LinAlgError:

@@ -24,6 +24,11 @@ def test_mutations_of_every_kind_of_input(tmp_path):
     assert not found
 
 
+@pytest.mark.parametrize("seed", [103786, 107848], ids=["pivots of 1e308", "pivots of other features"])
+def test_what_was_found_before(tmp_path, seed):
+    assert finding(Targets(tmp_path), seed) is None
+
+
 def compressed_container(size):
     """A few kilobytes that would become `size` bytes."""
     header = {"magic": MAGIC, "kind": "model", "format": 1, "version": "0", "arrays": ["x"]}
