@@ -23,6 +23,7 @@ from kcrf_core.model import Model
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 LONGEST = 120  # seconds that a command may take
+LATEST = 0.9  # seconds after which one is killed: most take about as long
 OPTIONS = (
     [],
     ["--sigma2", "1"],
@@ -87,7 +88,7 @@ class Round:
 
     def kill(self, arguments: list, old: dict[Path, bytes | None]) -> None:
         """At any moment between its start and some time after its end."""
-        which, delay = self.rng.choice(SIGNALS), self.rng.uniform(0, 2.5)
+        which, delay = self.rng.choice(SIGNALS), self.rng.uniform(0, LATEST)
         began = time.monotonic()
         process = subprocess.Popen(command(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:

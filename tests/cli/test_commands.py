@@ -74,6 +74,17 @@ def test_tag_says_the_same_with_any_number_of_threads(kcrf, trained, accent, tmp
     assert one.out == kcrf("tag", "-m", trained, accent).out * 3
 
 
+def test_tag_starts_without_scipy(trained, accent):
+    """It takes longer to import than a page takes to tag."""
+    program = (
+        "import sys\nfrom kcrf_cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    )
+    command = [sys.executable, "-c", program, "tag", "-m", trained, accent]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def test_three_ways_to_evaluate_agree(kcrf, trained, accent, tmp_path):
     tagged = kcrf("tag", "-m", trained, accent).out
     piped = json.loads(kcrf("evaluate", "-", "--json", stdin=tagged).out)

@@ -234,11 +234,18 @@ def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solv
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
 
 
-def test_what_single_precision_proved_stays_proven_in_double(rng, workers):
+def test_what_single_precision_proved_stays_proven_in_double(rng, workers, monkeypatch):
     """The bundle of a run in single precision is not thrown away: one pass in double precision certifies it."""
     posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
-    result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-2, 500))
-    best = SOLVERS["lbfgs"](posterior, result.theta, Run(1e-5, 5000))
-    assert result.reason == CERTIFIED and result.lower <= best.value
-    alone = posterior.evaluate(result.theta, np.float64).lower
-    assert alone < result.lower  # that pass by itself proves less
+    best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-5, 5000))
+    evaluate, dtypes = Posterior.evaluate, []
+    monkeypatch.setattr(
+        Posterior, "evaluate", lambda self, theta, dtype=None: dtypes.append(dtype) or evaluate(self, theta, dtype)
+    )
+    for tolerance in (3e-2, 1e-2, 3e-3):
+        dtypes.clear()
+        result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance, 500))
+        assert result.reason == CERTIFIED and result.lower <= best.value
+        assert dtypes.count(np.float64) == 1
+        alone = evaluate(posterior, result.theta, np.float64).lower
+        assert alone < result.lower  # that pass by itself proves less

@@ -5,8 +5,8 @@ the first steps are taken on a part of the columns, where a pass costs that part
 zeros for the other columns, which brings far more than the point alone. Other maps have no such order: there it is
 `lbfgs`.
 
-OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 126 for L-BFGS without any scaling, 72 for `lbfgs`, 60 for this;
-pitch accent, poly-2, gap of 1e-4: 59, 36 and 18. Blocks of the Hessian on the leading columns as a first guess (see
+OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 127 for L-BFGS without any scaling, 74 for `lbfgs`, 63 for this;
+pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the leading columns as a first guess (see
 `metric`) were no better than the diagonal of `lbfgs`: 62 and 21.
 """
 
