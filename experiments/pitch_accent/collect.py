@@ -17,8 +17,9 @@ METHODS = {"pri": "Pri", "1": "degree 1", "2": "degree 2", "3": "degree 3"}
 TITLES = {
     "accent": "sample data (synthetic pitch accents)",
     "swbd": "Switchboard, from text alone",
-    "ocr": "OCR words, five letters in view",
-    "letters": "OCR words, one letter in view",
+    "ocr": "OCR words, a letter and its neighbours",
+    "joint": "OCR words, five letters as one",
+    "letters": "OCR words, one letter",
 }
 HEADER = ("", "accuracy %", "above Pri", "whole sequences %", "certified gap", "seconds")
 

@@ -272,8 +272,11 @@ def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> I
         if known and not quiet:
             say(f"{known:,} of {total:,} trainings are kept in {path}: the same command goes on from there")
         raise
-    if journal is None:
-        kept.remove()
+    else:
+        if journal is None:
+            kept.remove()
+    finally:
+        kept.close()
 
 
 class _Bar:

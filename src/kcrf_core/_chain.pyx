@@ -224,7 +224,7 @@ cdef void log_sequence(
     cdef Py_ssize_t t, i, j, at
     cdef double* forward = rows                   # [T, Y]
     cdef double* backward = rows + T * Y          # [T, Y]
-    cdef double top, total, z
+    cdef double top, total, share, z
     cdef const double* E
     for j in range(Y):
         forward[j] = start[j] + scores[j]
@@ -264,6 +264,7 @@ cdef void log_sequence(
         total += exp(forward[(T - 1) * Y + j] + end[j] - top)
     z = top + log(total)
     log_z[0] = z
+    # Large potentials leave z with an error of its own, which shares of a total do not see.
     for t in range(T):
         total = 0.0
         for j in range(Y):
@@ -275,13 +276,17 @@ cdef void log_sequence(
     for t in range(1, T):
         E = edges if shared else edges + t * Y * Y
         at = t * Y
+        total = 0.0
         for i in range(Y):
             for j in range(Y):
-                total = exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z)
+                total += exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z)
+        for i in range(Y):
+            for j in range(Y):
+                share = exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z) / total
                 if shared:
-                    edge[i * Y + j] += weight * total
+                    edge[i * Y + j] += weight * share
                 else:
-                    edge[(at + i) * Y + j] = total
+                    edge[(at + i) * Y + j] = share
 
 
 def viterbi(

@@ -6,31 +6,49 @@ are left out, so that their work is done again; results under keys that nobody a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from typing import Any
+import secrets
+from typing import IO, Any
 
 from ._version import __version__
 from .corpus import Corpus
-from .errors import FileFormatError
-from .storage import replacing
+from .errors import ConfigError, FileFormatError
 
 KIND = "kcrf crossval journal"
 FORMAT = 1
 
 
 class Journal:
-    """Results kept in a file, which is there from the first of them on."""
+    """Results kept in a file, which is there from the first of them on and belongs to one run at a time."""
 
     def __init__(self, path: str):
         self.path = path
         self.damaged = 0  # lines that cannot be read
         self._found: dict[str, dict[str, Any]] = {}
-        self.begun = os.path.exists(path)  # there is a file
         self._open_line = False  # the file ends in the middle of a line
-        if self.begun:
-            self._read()
+        self._stream: IO[bytes] | None = None
+        with contextlib.suppress(FileNotFoundError):
+            self._stream = self._held(open(path, "r+b", buffering=0))  # noqa: SIM115, kept
+        if self._stream is not None:
+            try:
+                self._read(self._stream)
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def begun(self) -> bool:
+        """There is a file."""
+        return self._stream is not None
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def __len__(self) -> int:
         return len(self._found)
@@ -40,20 +58,15 @@ class Journal:
 
     def add(self, key: str, about: dict[str, Any], result: dict[str, Any]) -> None:
         """Keep a result; `about` is for people who look into the file."""
-        if not self.begun:
-            header = json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n"
-            with replacing(self.path) as stream:
-                stream.write(header.encode())
-            self.begun = True
         entry = {"key": key, **about, "result": result, "check": digest_of(key, result)}
-        line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
         try:
-            with open(self.path, "ab") as stream:
-                self._open_line = True
-                stream.write(line.encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-                self._open_line = False
+            if self._stream is None:
+                self._stream = self._begin()
+            line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
+            self._open_line = True
+            self._stream.seek(0, os.SEEK_END)
+            _write(self._stream, line)
+            self._open_line = False
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from None
         self._found[key] = result
@@ -61,11 +74,50 @@ class Journal:
     def remove(self) -> None:
         if self.begun:
             os.unlink(self.path)
-            self.begun, self._found = False, {}
+            self.close()
+            self._found = {}
 
-    def _read(self) -> None:
-        with open(self.path, "rb") as stream:
-            lines = stream.read().split(b"\n")
+    def _begin(self) -> IO[bytes]:
+        """A new file: nobody sees it without its header, and one that another run has begun meanwhile stays."""
+        target = os.path.realpath(self.path)
+        temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
+        try:
+            stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
+            try:
+                _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
+                _lock(stream)
+                _name(temporary, target)
+            except FileExistsError:
+                stream.close()
+                raise self._in_use() from None
+            except BaseException:
+                stream.close()
+                raise
+            return stream
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+    def _held(self, stream: IO[bytes]) -> IO[bytes] | None:
+        """The open file, if it is still the one of that name once nobody else has it."""
+        if not _lock(stream):
+            stream.close()
+            raise self._in_use()
+        try:
+            if os.path.samestat(os.fstat(stream.fileno()), os.stat(self.path)):
+                return stream
+        except FileNotFoundError:
+            pass  # the run that had it ended well and took it away
+        stream.close()
+        return None
+
+    def _in_use(self) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: another run of kcrf crossval keeps its results there: name another (--journal)"
+        )
+
+    def _read(self, stream: IO[bytes]) -> None:
+        lines = stream.read().split(b"\n")
         try:
             header = json.loads(lines[0])
             if header["kind"] != KIND or header["format"] != FORMAT:
@@ -87,6 +139,41 @@ class Journal:
                 self.damaged += 1
             else:
                 self._found[key] = result
+
+
+def _write(stream: IO[bytes], text: str) -> None:
+    """All of a text, on the disk."""
+    rest = memoryview(text.encode())
+    while rest:
+        rest = rest[stream.write(rest) :]
+    os.fsync(stream.fileno())
+
+
+def _name(temporary: str, target: str) -> None:
+    """Give a file a name that nothing has."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from None
+        os.rename(temporary, target)
+
+
+def _lock(stream: IO[bytes]) -> bool:
+    """Whether no other process has the file; where a system cannot tell, none is taken to have it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
 
 
 def digest_of(*values: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -133,6 +133,14 @@ class Model:
     terms: tuple[Term, ...]
     edges: chain.Edges
     info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
+
+    def __post_init__(self) -> None:
+        _freeze(self.terms)
+        _freeze(self.edges)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()  # arrays come out of a pickle writeable
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -270,6 +278,18 @@ class Model:
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
         return cls(encoding, tuple(terms), edges, contents.get("info", dict))
+
+
+def _freeze(value: Any) -> None:
+    """No more writing to the arrays of a value: several threads may share them."""
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif isinstance(value, tuple):
+        for part in value:
+            _freeze(part)
+    elif is_dataclass(value):
+        for part in fields(value):
+            _freeze(getattr(value, part.name))
 
 
 def _precision(contents: Contents) -> str:

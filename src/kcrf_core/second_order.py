@@ -240,7 +240,7 @@ def _in_log_space(
         total = start + scores[0] + end
         log_z = float(np.logaddexp.reduce(total, axis=None))
         empty = np.zeros((1, Y, Y))
-        return _LogMessages(empty, empty, local, _exp_or_zero(total - log_z)[None], edge, triple, log_z)
+        return _LogMessages(empty, empty, local, _probabilities(total - log_z)[None], edge, triple, log_z)
     local[1] += (start + scores[0])[:, None]
     forward, backward = np.full((T, Y, Y), -np.inf), np.full((T, Y, Y), -np.inf)
     forward[1] = local[1]
@@ -251,10 +251,10 @@ def _in_log_space(
         backward[t] = np.logaddexp.reduce(triples + (local[t + 1] + backward[t + 1])[None], axis=2)
     log_z = float(np.logaddexp.reduce(forward[-1] + backward[-1], axis=None))
     for t in range(1, T):
-        edge[t] = _exp_or_zero(forward[t] + backward[t] - log_z)
+        edge[t] = _probabilities(forward[t] + backward[t] - log_z)
         if t > 1:
             before = forward[t - 1][:, :, None] + triples
-            triple += _exp_or_zero(before + (local[t] + backward[t])[None] - log_z)
+            triple += _probabilities(before + (local[t] + backward[t])[None] - log_z)
     node = np.concatenate([edge[1].sum(axis=1)[None], edge[1:].sum(axis=1)])
     return _LogMessages(forward, backward, local, node, edge, triple, log_z)
 
@@ -303,6 +303,13 @@ def _log_tangent(
                 triple += p * (u[t - 1][:, :, None] + d_triples + (d_local[t] + w[t])[None] - mean)
         node = np.concatenate([edge[1].sum(axis=1)[None], edge[1:].sum(axis=1)])
     return _LogMessages(found.forward, found.backward, found.local, node, edge, triple, found.log_z)
+
+
+def _probabilities(logs: np.ndarray) -> np.ndarray:
+    """Of all that is possible at one position, where large potentials leave log Z with an error of its own."""
+    found = _exp_or_zero(logs)
+    total = found.sum()
+    return found / total if total > 0 else found
 
 
 def _exp_or_zero(values: np.ndarray) -> np.ndarray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 from kcrf_core.corpus import Corpus
-from kcrf_core.errors import FileFormatError
+from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.journal import Journal, corpus_digest
 
 
@@ -21,6 +22,13 @@ def filled(path, count):
     journal = Journal(str(path))
     for number in range(count):
         journal.add(f"key{number}", {"fold": number}, {"accuracy": 1 / (number + 3)})
+    journal.close()
+
+
+def kept(path):
+    """What a run that comes later finds."""
+    journal = Journal(str(path))
+    journal.close()
     return journal
 
 
@@ -31,7 +39,9 @@ def test_results_come_back_as_they_went(path):
     assert len(again) == 3 and again.damaged == 0
     assert again.get("key2") == {"accuracy": 1 / 5} and again.get("other") is None
     again.add("key3", {}, {"accuracy": 0.0})
-    assert len(Journal(str(path))) == 4
+    again.close()
+    again = Journal(str(path))
+    assert len(again) == 4
     again.remove()
     assert not path.exists()
 
@@ -42,18 +52,19 @@ def test_a_line_cut_anywhere_is_the_only_loss(path):
     first = whole.index(b"\n", whole.index(b"\n") + 1) + 1  # where the last line begins
     for end in range(first + 1, len(whole) - 1):
         path.write_bytes(whole[:end])
-        journal = Journal(str(path))
-        assert len(journal) == 1 and journal.damaged == 1
+        assert len(kept(path)) == 1 and kept(path).damaged == 1
+    journal = Journal(str(path))
     journal.add("key1", {}, {"accuracy": 0.5})
     journal.add("key2", {}, {"accuracy": 0.25})
-    again = Journal(str(path))
+    journal.close()
+    again = kept(path)
     assert len(again) == 3 and again.get("key1") == {"accuracy": 0.5}
 
 
 def test_an_altered_result_does_not_count(path):
     filled(path, 2)
     path.write_bytes(path.read_bytes().replace(b"0.3333", b"0.9333"))
-    journal = Journal(str(path))
+    journal = kept(path)
     assert journal.get("key0") is None and journal.get("key1") is not None and journal.damaged == 1
 
 
@@ -63,6 +74,37 @@ def test_files_that_are_no_journals_are_left_alone(path, text):
     with pytest.raises(FileFormatError, match="not a journal"):
         Journal(str(path))
     assert path.read_text() == text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no locks there")
+def test_a_journal_belongs_to_one_run_at_a_time(path):
+    first, second = Journal(str(path)), Journal(str(path))  # neither has a result yet
+    first.add("key0", {}, {"accuracy": 0.5})
+    with pytest.raises(ConfigError, match="another run of kcrf crossval"):
+        second.add("key1", {}, {"accuracy": 0.25})
+    with pytest.raises(ConfigError, match="another run of kcrf crossval"):
+        Journal(str(path))
+    first.add("key2", {}, {"accuracy": 0.75})
+    first.close()
+    assert len(kept(path)) == 2 and [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_links_keep_pointing_where_they_pointed(path):
+    path.symlink_to("elsewhere")  # nothing is there yet
+    filled(path, 2)
+    assert path.is_symlink() and len(kept(path.parent / "elsewhere")) == 2
+
+
+def test_file_systems_without_links(path, monkeypatch):
+    def link(*names):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    second = Journal(str(path))
+    filled(path, 2)
+    with pytest.raises(ConfigError, match="another run"):
+        second.add("key0", {}, {})
+    assert len(kept(path)) == 2
 
 
 def test_nothing_of_this_machine_is_in_it(path):

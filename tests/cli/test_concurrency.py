@@ -1,0 +1,87 @@
+"""Commands that run at the same time on the same files: all of one result or all of another, or a word of refusal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kcrf_core.storage import replacing
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="open files cannot be replaced there")
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "kcrf_cli", *map(str, arguments)]
+
+
+def start(*arguments):
+    return subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.fixture
+def two_models(kcrf, sample_data, tmp_path):
+    """Models that label differently: one hardly looks at the words."""
+    paths = tmp_path / "a.npz", tmp_path / "b.npz"
+    for path, sigma2 in zip(paths, ("1", "1e-6"), strict=True):
+        assert kcrf("train", sample_data / "pitch_accent.conll", "--sigma2", sigma2, "-q", "-o", path).code == 0
+    return paths
+
+
+@POSIX
+def test_trainings_into_one_output_leave_the_model_of_one(two_models, sample_data, tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    data, output = sample_data / "pitch_accent.conll", shared / "model.npz"
+    running = [start("train", data, "--sigma2", sigma2, "-q", "-o", output) for sigma2 in ("1", "1e-6") * 2]
+    for each in running:
+        assert each.communicate(timeout=120) == (b"", b"") and each.returncode == 0
+    assert output.read_bytes() in [path.read_bytes() for path in two_models]
+    assert list(shared.iterdir()) == [output]
+
+
+@POSIX
+def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_models, sample_data, tmp_path):
+    data, shared = sample_data / "pitch_accent.conll", tmp_path / "shared.npz"
+    contents = [path.read_bytes() for path in two_models]
+    right = [kcrf("tag", "-m", path, data).out for path in two_models]
+    assert right[0] != right[1]
+    shared.write_bytes(contents[0])
+    done = threading.Event()
+
+    def replace_it():
+        turn = 0
+        while not done.is_set():
+            turn += 1
+            with replacing(shared) as stream:
+                stream.write(contents[turn % 2])
+
+    with ThreadPoolExecutor(5) as pool:
+        writer = pool.submit(replace_it)
+        try:
+            tagged = list(
+                pool.map(lambda _: subprocess.run(command("tag", "-m", shared, data), capture_output=True), range(12))
+            )
+        finally:
+            done.set()
+        writer.result()
+    assert all(each.returncode == 0 and each.stderr == b"" and each.stdout in right for each in tagged)
+
+
+@POSIX
+def test_a_second_crossval_into_the_same_output_is_refused(kcrf, sample_data, tmp_path):
+    from kcrf_core.journal import Journal
+
+    output = tmp_path / "r.json"
+    first = Journal(f"{output}.journal")
+    first.add("some fold", {}, {"accuracy": 1.0})
+    options = ("crossval", sample_data / "pitch_accent.conll", "--folds", "2", "--sigma2", "1", "-q", "-o", output)
+    done = kcrf(*options)
+    assert done.code == 2 and done.err.count("\n") == 1 and "another run of kcrf crossval" in done.err
+    assert not output.exists()
+    first.close()
+    assert kcrf(*options).code == 0 and output.exists()
