@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -45,32 +46,44 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 class _Group(click.Group):
     """Runs a command and maps whatever it raises. Anything unexpected is a bug and shows its traceback."""
 
+    # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _exit_codes():  # --help and --version write already
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
-        # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
         with contextlib.suppress(ValueError):  # not in the main thread: then signals are someone else's
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
+        with _exit_codes():
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result
-        except KeyboardInterrupt:
-            _leave("interrupted", INTERRUPTED)
-        except Terminated:
-            _leave("terminated", TERMINATED)
-        except BrokenPipeError:
-            discard(sys.stdout)
-            sys.exit(CLOSED_PIPE)
-        except errors.KcrfError as error:
-            _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
-        except OSError as error:
-            discard(sys.stdout)  # it may be what failed; what it still holds is of no use to anyone
-            where = f"{error.filename}: " if error.filename else ""
-            _leave(f"{where}{error.strerror or error}", 1)
-        except MemoryError:
-            _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
+
+
+@contextlib.contextmanager
+def _exit_codes() -> Iterator[None]:
+    """One line and an exit code for whatever can be expected to go wrong."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _leave("interrupted", INTERRUPTED)
+    except Terminated:
+        _leave("terminated", TERMINATED)
+    except BrokenPipeError:
+        discard(sys.stdout)
+        sys.exit(CLOSED_PIPE)
+    except errors.KcrfError as error:
+        _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+    except OSError as error:
+        discard(sys.stdout)  # it may be what failed; what it still holds is of no use to anyone
+        where = f"{error.filename}: " if error.filename else ""
+        _leave(f"{where}{error.strerror or error}", 1)
+    except MemoryError:
+        _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -261,7 +261,8 @@ def test_a_full_disk_is_never_success(kcrf, tmp_path, write, unbuffered):
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     for line in (f"kcrf tag -m {tmp_path}/model.npz {data} > /dev/full",
                  f"kcrf evaluate -m {tmp_path}/model.npz {data} --json > /dev/full",
-                 f"kcrf featurize {data} --show 2 > /dev/full"):  # fmt: skip
+                 f"kcrf featurize {data} --show 2 > /dev/full",
+                 "kcrf --help > /dev/full", "kcrf train --help > /dev/full", "kcrf --version > /dev/full"):  # fmt: skip
         done = in_a_shell(line, env=environment)
         assert done.returncode == 1 and "No space left" in done.stderr, (line, done)
         assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
