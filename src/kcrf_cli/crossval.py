@@ -111,6 +111,7 @@ output_options = options.group(
 @options.memory
 @options.json
 @options.quiet
+@options.verbose("training that is done")
 def crossval(
     data: str,
     output: str | None,
@@ -131,6 +132,7 @@ def crossval(
     memory: int | None,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **values: Any,
 ) -> None:
     """Train and judge on K folds of whole sequences of DATA.
@@ -185,7 +187,7 @@ def crossval(
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
     plan = make_plan(corpus, raw, source, settings, division)
-    with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet) as bar:
+    with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
         found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
             "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
@@ -280,18 +282,22 @@ def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> I
 
 
 class _Bar:
-    """Trainings done, where someone can watch."""
+    """Trainings done: a line for each if `verbose`, else a bar where someone can watch."""
 
-    def __init__(self, plan: Plan, quiet: bool):
+    def __init__(self, plan: Plan, quiet: bool, verbose: bool):
         from tqdm import tqdm
 
         from kcrf_core.crossval import task_count
 
-        unseen = quiet or sys.stderr is None or not sys.stderr.isatty()
-        self._plan = plan
+        unseen = quiet or verbose or sys.stderr is None or not sys.stderr.isatty()
+        self._plan, self._verbose = plan, verbose
         self._bar = tqdm(total=task_count(plan), desc="trainings", file=sys.stderr, leave=False, disable=unseen)
 
     def done(self, task: Task) -> None:
+        if self._verbose:
+            from .files import say
+
+            say(f"  done: {self._plan.describe(task)}")
         self._bar.set_postfix_str(self._plan.describe(task), refresh=False)
         self._bar.update()
 

@@ -301,7 +301,20 @@ memory = click.option(
 
 dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
 
-quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+quiet = click.option("-q", "--quiet", is_flag=True, is_eager=True, help="Say nothing on stderr but errors.")
+
+
+def verbose(what: str) -> Decorator:
+    """Beside `quiet`, which is eager so that this can see it."""
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+        if value and ctx.params["quiet"]:
+            raise click.UsageError("--quiet and --verbose contradict each other: give one of them")
+        return value
+
+    text = f"Say more on stderr: a line for each {what}. Default: a bar, and only on a terminal."
+    return click.option("-v", "--verbose", is_flag=True, callback=check, help=text)
+
 
 json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
 

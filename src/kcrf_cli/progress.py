@@ -17,11 +17,11 @@ from .files import say
 
 
 class Talk(Observer):
-    """Notes as lines on stderr; a progress bar only where stderr is a terminal."""
+    """Notes as lines on stderr; passes as lines too if `verbose`, else by a bar where stderr is a terminal."""
 
-    def __init__(self, quiet: bool):
-        self._quiet = quiet
-        self._watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    def __init__(self, quiet: bool, verbose: bool = False):
+        self._quiet, self._verbose = quiet, verbose
+        self._watched = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
         self._bar: Any = None
         self._name = ""
         self._dev = ""
@@ -45,9 +45,12 @@ class Talk(Observer):
             self._bar.update(done - self._bar.n)
 
     def passed(self, progress: Progress) -> None:
+        gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
+        state = f"P {progress.value:.6g}, certified gap {gap}{self._dev}"
+        if self._verbose:
+            say(f"  {self._name}: pass {progress.passes}, {state}")
         if self._bar is not None:
-            gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
-            self._bar.set_postfix_str(f"P {progress.value:.6g}, certified gap {gap}{self._dev}", refresh=False)
+            self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(progress.passes - self._bar.n)
 
     def scored(self, progress: DevProgress) -> None:

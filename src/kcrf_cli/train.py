@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 @options.dry_run
 @options.json
 @options.quiet
+@options.verbose("pass over the data")
 def train(
     data: str,
     output: str | None,
@@ -102,6 +103,7 @@ def train(
     dry_run: bool,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     **values: Any,
 ) -> None:
     """Train a model on the labelled sequences of DATA.
@@ -158,7 +160,7 @@ def train(
             start.check_columns(prepared.encoding)
         dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
-        with Workers(threads, memory) as workers, Talk(quiet) as talk:
+        with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
             observer = Both(talk, run_log)
             for remark in [*_remarks(prepared, dev_set), memory_line(prepared, workers.memory)]:
                 observer.note(remark)

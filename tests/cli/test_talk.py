@@ -1,0 +1,75 @@
+"""What commands say on stderr: a bar for people who watch, lines for those who ask, nothing for those who do not."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+
+import pytest
+
+pty, fcntl, termios = (pytest.importorskip(name, reason="POSIX terminals") for name in ("pty", "fcntl", "termios"))
+
+
+def on_a_terminal(arguments, **environment):
+    """Exit code, stdout, and what a terminal got on stderr."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))  # without a width there is no bar
+    running = subprocess.Popen(
+        [sys.executable, "-m", "kcrf_cli", *map(str, arguments)], stdout=subprocess.PIPE, stderr=theirs,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # Linux: nobody has the other end any more
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    out = running.communicate(timeout=60)[0]
+    return running.returncode, out, seen.decode()
+
+
+@pytest.fixture(params=["train", "crossval"])
+def command(request, sample_data, tmp_path):
+    data = sample_data / "pitch_accent.conll"
+    if request.param == "train":
+        return ["train", data, "--sigma2", "1", "-o", tmp_path / "m.npz"]
+    return ["crossval", data, "--folds", "2", "--sigma2", "1", "-o", tmp_path / "r.json"]
+
+
+def test_a_bar_is_for_terminals_alone(kcrf, command):
+    code, _, seen = on_a_terminal(command, NO_COLOR="1")
+    assert code == 0 and "\r" in seen and ("passes [" in seen or "trainings:" in seen)
+    assert "\x1b[3" not in seen and "\x1b[1m" not in seen  # no colours
+    done = kcrf(*command)
+    assert done.code == 0 and "\r" not in done.err and "passes [" not in done.err and "trainings:" not in done.err
+
+
+def test_quiet_says_nothing_even_to_a_terminal(command):
+    code, _, seen = on_a_terminal([*command, "--quiet"])
+    assert code == 0 and seen == ""
+
+
+def test_verbose_says_it_in_lines(kcrf, command):
+    done = kcrf(*command, "-v")
+    lines = done.err.splitlines()
+    if command[0] == "train":
+        passes = [line for line in lines if ": pass " in line]
+        assert len(passes) >= 5 and all("certified gap" in line for line in passes)
+        assert passes[0].startswith("  training: pass 1, P ")
+    else:
+        assert sorted(line for line in lines if "done: " in line) == ["  done: fold 0", "  done: fold 1"]
+    _, _, seen = on_a_terminal([*command, "-v"])
+    assert "passes [" not in seen and "trainings:" not in seen
+
+
+def test_quiet_and_verbose_contradict_each_other(kcrf, command):
+    for flags in (["-q", "-v"], ["-v", "-q"]):
+        done = kcrf(*command, *flags)
+        assert done.code == 2 and "contradict each other" in done.err
