@@ -211,7 +211,11 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     vector = rng.normal(size=posterior.size)
     out = found(vector)
     np.testing.assert_allclose(out[: m * C], (expected @ vector[: m * C].reshape(m, C)).ravel(), rtol=1e-8)
-    edges = EDGES_BESIDE_TURNED * posterior.curvature_guess()[m * C :] ** TURNED_POWER
+    counts = posterior.problem.clique_counts(1).ravel() + 0.5
+    share, pairs = counts / counts.sum(), counts.sum() - 0.5 * Y * Y
+    edges = posterior.curvature_guess()[m * C :]
+    edges[: Y * Y] = pairs * share * (1 - share) + 1 / posterior.terms[1].sigma2
+    edges = EDGES_BESIDE_TURNED * edges**TURNED_POWER
     np.testing.assert_allclose(out[m * C :], vector[m * C :] / edges, rtol=1e-12)
 
 
