@@ -221,9 +221,19 @@ class Targets:
         self.corpus = _corpus(CONLL, "conll")
         self.config = parse_config(load_yaml(YAML, "yaml"))
         self.bag, self.bag_config = _corpus(ATTRIBUTES, "crfsuite"), parse_config({"training": {"sigma2": 1.0}})
+        self.observed = parse_config({"training": {"sigma2": 1.0, "observed_features": True}})
+        pairs = {"kernel": {"type": "poly", "degree": 2}, "features": ["c0", "c1"]}
+        terms = [pairs, {"type": "edge"}, {"type": "edge-x", "features": ["c1", "c2"]}]
+        self.observed_pairs = parse_config({"terms": terms, "training": {"sigma2": 1.0, "observed_features": True}})
         self.files: list[tuple[str, bytes, Callable[[], object]]] = []
         with Workers(1) as workers:
-            for corpus, config in ((self.corpus, self.config), (self.bag, self.bag_config)):
+            pairs = (
+                (self.corpus, self.config),
+                (self.bag, self.bag_config),
+                (self.bag, self.observed),
+                (self.corpus, self.observed_pairs),
+            )
+            for corpus, config in pairs:
                 encoding, dataset = fit_encoding(config, corpus)
                 model, _ = train(encoding, dataset, config, workers=workers)
                 model.save(self.path)

@@ -24,6 +24,7 @@ from .dataset import Inputs
 from .errors import ConfigError
 from .kernel_values import PolynomialKernel
 from .sparse_rows import one_hot, sparse_block
+from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -124,28 +125,35 @@ class Conjunctions:
         """Squared weight of each conjunction, [Q]."""
         return _squares(self.keys, self.base, self.kernel)
 
-    def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
-        """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
-        import scipy.sparse
-
-        indptr, indices = _features(inputs)
+    def _known(self, indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the conjunctions that rows of features have, one row after the other, and where rows end."""
         ends = _row_ends(indptr, self.kernel.degree)
         numbers = np.empty(ends[-1], dtype=np.int32)
         degree, base = self.kernel.degree, self.base
         _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
         known = numbers >= 0
-        row_ends = np.concatenate([[0], np.cumsum(known)])[ends]
-        numbers = numbers[known]
+        return numbers[known], np.concatenate([[0], np.cumsum(known)])[ends]
+
+    def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
+        """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
+        import scipy.sparse
+
+        indptr, indices = _features(inputs)
+        numbers, row_ends = self._known(indptr, indices)
         columns = self.columns[numbers]
         values = self.squares()[numbers] / self.norms[columns]
         phi = scipy.sparse.csr_array((values, columns, row_ends), shape=(len(indptr) - 1, self.size))
         phi.sum_duplicates()
         return phi
 
-    def add_scores(self, inputs: Inputs, weights: np.ndarray, out: np.ndarray) -> None:
+    def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
         """out += Phi W for weights W [D, C] divided by the columns' norms."""
         indptr, indices = _features(inputs)
         degree = self.kernel.degree
+        if isinstance(weights, SparseWeights):
+            numbers, row_ends = self._known(indptr, indices)
+            weights.add_rows(row_ends, self.columns[numbers], self.squares()[numbers], 0, out)
+            return
         squares = squared_weights(self.kernel).astype(out.dtype)
         _conjunctions.add_scores(
             indptr, indices, degree, self.base, self.keys, self._slots, self.columns, squares, weights, out

@@ -29,6 +29,7 @@ from .parallel import Workers
 from .posterior import Posterior
 from .repeated_maps import RepeatedMap
 from .sparse_rows import scaled_rows, sparse_block
+from .sparse_weights import SparseWeights, Weights
 from .term_choices import (
     BYTES_PER_CONJUNCTION,
     BYTES_PER_PAIR,
@@ -55,6 +56,7 @@ class FittedTerm:
     affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
     merged: MergedColumns | None = None  # of a linear kernel, where features share columns
     growing: GrowingBasis | None = None  # pivots that training adds to
+    kept: np.ndarray | None = None  # [K] places in W that have weights, see `observed_features`; None: all
 
     @property
     def name(self) -> str:
@@ -77,15 +79,19 @@ class FittedTerm:
     def to_model(self, weights: np.ndarray, precision: str) -> Term:
         """With its weights [D, columns] found in the given precision, as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
+
+        def stored(weights: np.ndarray) -> Weights:
+            return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
+
         if self.conjunctions is not None:
-            weights = weights / self.conjunctions.norms[:, None]
+            weights = stored(weights / self.conjunctions.norms[:, None])
             return ConjunctionTerm(*about, self.conjunctions, weights, self.config.kernel.cosine)
         if self.affine is not None:
-            inner, bias = map(np.ascontiguousarray, self.affine.weights(weights))
-            return AffineTerm(*about, inner, bias=bias)
+            inner, bias = self.affine.weights(weights)
+            return AffineTerm(*about, stored(inner), bias=np.ascontiguousarray(bias))
         if self.basis is None:
             weights = weights if self.merged is None else self.merged.spread(weights)
-            return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
+            return ExplicitTerm(*about, stored(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
 

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
-FORMAT = 2
+FORMAT = 3
 Made = TypeVar("Made")
 
-READABLE = (1, 2)  # 2: models may have triples, terms over edges and forbidden transitions
+# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse.
+READABLE = (1, 2, 3)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from .growth import Growth, grow
 from .maps import FeatureMap
 from .memory import hand_back
 from .model import Model
+from .observed_features import kept_in, observed_only
 from .observer import Observer, Trial
 from .parallel import Workers
 from .posterior import Cliques, Posterior
@@ -117,6 +118,8 @@ def train(
     rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
     hand_back()  # what reading and encoding took
     fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
+    if training.observed_features:
+        fitted = observed_only(fitted, problem, observer)
     hand_back()
     solve = SOLVERS[training.solver]
     structure = None
@@ -134,12 +137,20 @@ def train(
     elif problem.label_count == 2:
         observer.note("two labels: one score column")
 
-    def posterior(sigma2: dict[str, float], rows: Problem = problem, on: Sequence[FeatureMap] = maps) -> Posterior:
-        """P of some rows with their maps."""
-        values, each = given | sigma2, iter(on)
-        terms = [
-            Cliques(term.config.type, values[term.name], None if term.map is None else next(each)) for term in fitted
-        ]
+    def posterior(
+        sigma2: dict[str, float],
+        rows: Problem = problem,
+        on: Sequence[FeatureMap] = maps,
+        used: Sequence[np.ndarray] | None = None,
+    ) -> Posterior:
+        """P of some rows with their maps, which may have been narrowed to the columns `used`."""
+        values, each, columns, terms = given | sigma2, iter(on), iter(used or ()), []
+        for term in fitted:
+            own = kept = None
+            if term.map is not None:
+                own = next(each)
+                kept = term.kept if used is None else kept_in(term, next(columns), problem.label_count)
+            terms.append(Cliques(term.config.type, values[term.name], own, kept))
         return Posterior(rows, terms, workers, dtype, forbidden)
 
     # A term's own sigma2, else the one of the training section; None is to be chosen.

@@ -176,8 +176,7 @@ class Run:
         posterior = blocks.posterior
         self._check_budget(posterior)
         self.products += 1
-        size = posterior.blocks[term].stop - posterior.blocks[term].start
-        self.work += blocks.share(term) * size / posterior.pass_size
+        self.work += blocks.share(term) * posterior.product_size(term) / posterior.pass_size
         return blocks.product(term, vector)
 
     def add_operations(self, posterior: Posterior, operations: float) -> None:
