@@ -117,8 +117,12 @@ class Conjunctions:
         """A ValueError where a table that came from a file cannot be one."""
         if len(self.columns) != len(self.keys):
             raise ValueError("columns do not fit the conjunctions")
-        if len(self.keys) and (self.keys.min() < 0 or self.columns.min() < 0 or self.columns.max() >= self.size):
+        if not len(self.keys):
+            return
+        if self.keys.min() < 0 or int(self.keys.max()) >= self.base**self.kernel.degree:
             raise ValueError("conjunctions out of range")
+        if self.columns.min() < 0 or self.columns.max() >= self.size:
+            raise ValueError("columns out of range")
         _ = self._slots
 
     def squares(self) -> np.ndarray:
@@ -152,7 +156,8 @@ class Conjunctions:
         degree = self.kernel.degree
         if isinstance(weights, SparseWeights):
             numbers, row_ends = self._known(indptr, indices)
-            weights.add_rows(row_ends, self.columns[numbers], self.squares()[numbers], 0, out)
+            values = _squares(self.keys[numbers], self.base, self.kernel)
+            weights.add_rows(row_ends, self.columns[numbers], values, 0, out)
             return
         squares = squared_weights(self.kernel).astype(out.dtype)
         _conjunctions.add_scores(

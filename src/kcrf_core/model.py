@@ -246,7 +246,10 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        contents = read_container(path, "model")
+        return cls.unpack(read_container(path, "model"))
+
+    @classmethod
+    def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)
         Y = len(encoding.labels)
         terms: list[Term] = []
