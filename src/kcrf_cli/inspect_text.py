@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .render import gap_text, table
+from .render import gap_text, size_text, table
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
 WIDEST_TABLE = 12
@@ -61,13 +61,6 @@ def _head(found: dict[str, Any], path: str) -> str:
     if isinstance(found.get("digest"), str):
         lines.append(f"data: SHA-256 {shown(found['digest'])}")
     return "\n".join(lines)
-
-
-def size_text(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size} bytes"
 
 
 def _plain(value: Any) -> str:

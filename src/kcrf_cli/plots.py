@@ -73,10 +73,11 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
             value = table[row, column]
             dark = abs(value) > 0.6 * most
             colour = "white" if dark else "black"
-            axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
     if Y <= MOST_TICKS:
         names = [_plain(shortened(label)) for label in labels]
-        axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90, fontsize=8)
+        upright = max(map(len, names)) > 4
+        axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
     axes.set_xlabel("label")
     axes.set_ylabel("label before")

@@ -29,7 +29,7 @@ from .parallel import Workers
 from .posterior import Posterior
 from .repeated_maps import RepeatedMap
 from .sparse_rows import scaled_rows, sparse_block
-from .sparse_weights import SparseWeights, Weights
+from .sparse_weights import SparseWeights, Weights, as_dense, matrix_of
 from .term_choices import (
     BYTES_PER_CONJUNCTION,
     BYTES_PER_PAIR,
@@ -94,6 +94,17 @@ class FittedTerm:
             return ExplicitTerm(*about, stored(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
+
+    def map_weights(self, term: Term) -> np.ndarray:
+        """Inverse of `to_model`: weights [D, columns] of the map that say what a term made of it says."""
+        if isinstance(term, KernelTerm):
+            return self.map.triangle.T @ term.alpha
+        weights = as_dense(matrix_of(term.weights))
+        if self.conjunctions is not None:
+            return weights * self.conjunctions.norms[:, None]
+        if self.affine is not None:
+            return self.affine.map_weights(weights, term.bias)
+        return weights if self.merged is None else self.merged.gathered(weights)
 
     def grown(
         self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None

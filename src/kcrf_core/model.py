@@ -25,7 +25,7 @@ from .kernels import Pivots
 from .parallel import Workers, sequence_chunks
 from .problem import score_columns, spread
 from .sparse_weights import SparseWeights, Weights
-from .storage import Contents, pack_sparse, read_container, write_container
+from .storage import Contents, container_size, pack_sparse, read_container, write_container
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
 ROWS_AT_ONCE = 2048
@@ -206,6 +206,14 @@ class Model:
     # ------------------------------------------------------------------------- storage
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        write_container(path, "model", *self._pack())
+
+    @property
+    def file_size(self) -> int:
+        """Bytes that `save` writes."""
+        return container_size("model", *self._pack())
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()
         header |= {"info": self.info, "terms": []}
         for number, term in enumerate(self.terms):
@@ -242,7 +250,7 @@ class Model:
                 arrays[f"{name}.allowed"] = possible
         if self.edges.triples is not None:
             arrays["triples"] = self.edges.triples
-        write_container(path, "model", header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:

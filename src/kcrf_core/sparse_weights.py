@@ -40,6 +40,21 @@ class SparseWeights:
         counts = np.bincount(rows, minlength=len(weights))
         return cls(weights.shape[1], _ends(counts), columns.astype(np.int32), weights[rows, columns])
 
+    @property
+    def bytes(self) -> int:
+        """In a file."""
+        return sum(array.nbytes for array in self.pack("").values())
+
+    def where(self, kept: np.ndarray) -> SparseWeights:
+        """Some of the weights, by a mask [K]."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.ends))
+        counts = np.bincount(rows[kept], minlength=self.shape[0])
+        return SparseWeights(self.width, _ends(counts), self.columns[kept], self.values[kept])
+
+    def dense(self) -> np.ndarray:
+        """[D, C]."""
+        return self.matrix.toarray()
+
     @cached_property
     def matrix(self) -> scipy.sparse.csr_array:
         import scipy.sparse

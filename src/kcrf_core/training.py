@@ -30,9 +30,11 @@ from .parallel import Workers
 from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
+from .pruning import PruneReport, compact, numbers, pruned_term
 from .repeated_sequences import collapse
 from .schemes import Transitions, allowed_transitions
-from .solvers import SOLVERS, Run, SolverResult
+from .solvers import PRUNED, SOLVERS, Run, SolverResult
+from .solvers.run import moved
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
 
@@ -57,6 +59,7 @@ class Report:
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
     growth: Growth | None = None  # how pivots were added, where they were
+    pruned: PruneReport | None = None  # what was dropped, where something was to be
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -75,7 +78,7 @@ class Report:
             "score_columns": self.score_columns,
             "parameters": self.parameters,
         }
-        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth}
+        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -94,13 +97,15 @@ def train(
     start: WarmStart | None = None,
     dev: Dataset | None = None,
     keep: str = "last",
+    prune: float | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
-    "best" the parameters that label it best come back instead of the last ones, with their own P and gap.
+    "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
+    weights and pivots are dropped that change no score of a training position by more than that.
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
@@ -202,6 +207,11 @@ def train(
         result = watch.kept(result, final, training.tolerance)
     terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
+    pruned = None
+    if prune is not None:
+        observer.stage("pruning")
+        judge = ("training", dataset) if dev is None else ("dev", dev)
+        model, result, pruned = _pruned(model, fitted, final, result, distinct, judge, prune, training.tolerance)
     outside = growth.proven(fitted) if growth is not None and result is grown.result else None
     if outside is not None:
         certify = "exact"
@@ -218,9 +228,46 @@ def train(
         structure=structure,
         dev=None if watch is None else watch.report(model),
         growth=growth,
+        pruned=pruned,
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
     return replace(model, info=info), report
+
+
+def _pruned(
+    model: Model,
+    fitted: Sequence[FittedTerm],
+    posterior: Posterior,
+    result: SolverResult,
+    dataset: Dataset,
+    judge: tuple[str, Dataset],
+    prune: float,
+    tolerance: float,
+) -> tuple[Model, SolverResult, PruneReport]:
+    """The model without what changes no score by more than `prune`, and the fit at what is left."""
+
+    def accuracy(model: Model) -> float:
+        return float((model.tag(judge[1], posterior.workers) == judge[1].labels).mean())
+
+    theta, terms = result.theta.copy(), []
+    for j, term in zip(posterior.mapped, model.terms, strict=True):
+        inputs = model.encoding.inputs(dataset, term.features).seen()
+        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.workers)
+        theta[posterior.blocks[j]] = posterior.block_of(fitted[j].map_weights(thinned), j)
+        terms.append(compact(thinned))
+    smaller = replace(model, terms=tuple(terms))
+    report = PruneReport(
+        prune=prune,
+        weights=numbers(model.terms),
+        weights_left=numbers(terms),
+        bytes_saved=model.file_size - smaller.file_size,
+        objective=result.value,
+        certified_gap=result.gap if np.isfinite(result.gap) else None,
+        accuracy_on=judge[0],
+        accuracy=accuracy(model),
+        accuracy_left=accuracy(smaller),
+    )
+    return smaller, moved(result, posterior, theta, tolerance, PRUNED), report
 
 
 def _problem(encoding: Encoding, dataset: Dataset) -> Problem:

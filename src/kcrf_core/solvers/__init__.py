@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from . import block_jacobi, lbfgs, nested, newton, subspace
-from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
+from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, PRUNED, Progress, Run, SolverResult, until_stopped
 
 SOLVERS = {
     "auto": partial(until_stopped, nested.descend),
@@ -26,6 +26,7 @@ __all__ = [
     "INTERRUPTED",
     "PASSES",
     "PRECISION",
+    "PRUNED",
     "SOLVERS",
     "Progress",
     "Run",

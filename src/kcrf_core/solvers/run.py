@@ -12,7 +12,7 @@ operations that a pass takes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -27,6 +27,8 @@ from .line_search import line_search
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
 # Certified, but earlier parameters were kept, which are not.
 BEST = "best"
+# Certified before small weights were dropped, and no longer.
+PRUNED = "pruned"
 
 # Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
@@ -72,6 +74,18 @@ def relative_gap(value: float, lower: float) -> float:
     if value <= lower:
         return 0.0
     return (value - lower) / lower if lower > 0 else np.inf
+
+
+def moved(result: SolverResult, posterior: Posterior, theta: np.ndarray, tolerance: float, reason: str) -> SolverResult:
+    """The same at other parameters: with their own P, against the best lower bound of all.
+
+    They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
+    """
+    found = posterior.evaluate(theta, np.float64)
+    lower = min(max(result.lower, found.lower), found.value)
+    certified = relative_gap(found.value, lower) <= tolerance
+    reason = reason if result.reason == CERTIFIED and not certified else result.reason
+    return replace(result, theta=theta, value=found.value, lower=lower, passes=result.passes + 1, reason=reason)
 
 
 class Stop(Exception):
