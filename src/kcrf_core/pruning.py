@@ -6,8 +6,8 @@ that was found for which
     sum over dropped weights of |x_tf w_fy| <= eps        at every training position t, for every label y
 
 so that no score of a training position changes by more than eps, whichever way the changes go. Pivots go as a whole,
-the one with the least max_y |alpha_y| sqrt(k(b, b)) first, while the sum over those dropped of |k(x_t, b)| max_y
-|alpha_y| is no more than eps. Several terms share eps evenly. Transitions stay as they are.
+the one with the least max_y |alpha_y| sqrt(k(b, b)) first, while the sum over those dropped of |k(x_t, b) alpha_y| is
+no more than eps. Several terms share eps evenly. Transitions stay as they are.
 
 What is left is another point of the same P: its value is taken there, against the same lower bound.
 """
@@ -126,18 +126,25 @@ def _most_active(term: ExplicitTerm | ConjunctionTerm, inputs: Inputs) -> int:
 def _needless_pivots(term: KernelTerm, inputs: Inputs, budget: float, workers: Workers) -> np.ndarray:
     """Numbers of pivots that may go."""
     sizes = np.abs(term.alpha).max(axis=1, initial=0.0)
-    order = np.argsort(sizes * np.sqrt(term.kernel.diagonal(term.pivots)), kind="stable")
+    order = np.argsort(sizes * np.sqrt(np.maximum(term.kernel.diagonal(term.pivots), 0.0)), kind="stable")
     pivots = Pivots(term.pivots.take(order), term.kernel)
 
-    def sums(rows: slice) -> np.ndarray:
-        """The most that leaving out the first 1, 2, ... pivots changes, [M]."""
-        changes = np.abs(pivots.gram(inputs.take(rows))) * sizes[order]
-        return np.cumsum(changes, axis=1).max(axis=0, initial=0.0)
+    shares = np.abs(term.alpha[order])
 
-    worst = np.zeros(len(order))
-    for part in workers.map(sums, ranges(len(inputs), ROWS_PER_TASK)):
-        np.maximum(worst, part, out=worst)
-    return order[: min(np.searchsorted(worst, budget, side="right"), len(order) - 1)]  # one has to stay
+    def fitting(rows: slice) -> int:
+        """How many of the first pivots may go, for these positions."""
+        K = np.abs(pivots.gram(inputs.take(rows)))
+        few, many = 0, len(order)
+        while few < many:
+            middle = (few + many + 1) // 2
+            if (K[:, :middle] @ shares[:middle]).max(initial=0.0) <= budget:
+                few = middle
+            else:
+                many = middle - 1
+        return few
+
+    found = workers.map(fitting, ranges(len(inputs), ROWS_PER_TASK))
+    return order[: min([len(order) - 1, *found])]  # one has to stay
 
 
 def compact(term: Term) -> Term:
