@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from test_pruning import KINDS, fit
 
+from kcrf_core.config_reader import parse_config
 from kcrf_core.conjunctions import feature_base
+from kcrf_core.corpus import concatenate
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.feature_names import CONSTANT, FeatureNames
+from kcrf_core.formats import PARSERS
 from kcrf_core.inspection import dump, term_weights
+from kcrf_core.kernels import gram
+from kcrf_core.lines import blocks
 from kcrf_core.model import KernelTerm
+from kcrf_core.sparse_rows import sparse_block
 
 PARTS = {
     "columns": ["word", "pos", "f0", "energy", "label"],
