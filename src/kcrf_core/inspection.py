@@ -19,8 +19,8 @@ from .model import AffineTerm, ConjunctionTerm, KernelTerm, Model, Term
 from .problem import spread
 from .sparse_weights import as_dense, matrix_of
 
-# Features that are told at a time: bounds memory, whatever the size of the model.
-ROWS_AT_ONCE = 4096
+# Weights that are looked at at a time: bounds memory, whatever the size of the model.
+VALUES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -28,42 +28,56 @@ class TermWeights:
     """The weights of one term as a table of items and labels."""
 
     items: int  # features, conjunctions or pivots
+    columns: int  # labels, or pairs of them
     name: Callable[[int], str]  # of each
     rows: Callable[[slice], np.ndarray]  # [n, Y] of some of them, for edge-x [n, Y^2]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """All rows, some after others, with the number of the first."""
-        for first in range(0, self.items, ROWS_AT_ONCE):
-            yield first, self.rows(slice(first, min(first + ROWS_AT_ONCE, self.items)))
+        step = max(VALUES_AT_ONCE // max(self.columns, 1), 1)
+        for first in range(0, self.items, step):
+            yield first, self.rows(slice(first, min(first + step, self.items)))
 
-    def strongest(self, count: int) -> list[list[tuple[str, float]]]:
-        """For each label, or pair of labels, the largest weights by size: names and weights, the largest first."""
-        best: list[list[tuple[float, int, float]]] = []
+    def strongest(self, count: int, together: bool = False) -> dict[int, list[tuple[str, float]]]:
+        """The largest weights by size of each column, or of all columns `together`: names and weights by column.
+
+        Columns that have none are left out; weights are in descending order.
+        """
+        best: dict[int, list[tuple[float, int, int, float]]] = {}  # size, item, column, weight, the largest first
+        limits = np.zeros(1 if together else self.columns)  # what a weight has to exceed
         for first, weights in self.blocks():
-            if not best:
-                best = [[] for _ in range(weights.shape[1])]
-            for y, kept in enumerate(best):
-                column = weights[:, y]
-                size = np.abs(column)
-                limit = kept[-1][0] if len(kept) == count else -1.0
-                found = np.flatnonzero((size > limit) & (size > 0))
-                if len(found) > count:
-                    found = found[np.argsort(-size[found], kind="stable")[:count]]
-                kept += [(float(size[k]), first + int(k), float(column[k])) for k in found]
-                kept.sort(key=lambda each: (-each[0], each[1]))
-                del kept[count:]
-        told = [[(self.name(item), weight) for _, item, weight in kept] for kept in best]
-        return [sorted(kept, key=lambda each: -each[1]) for kept in told]
+            sizes = np.abs(weights)
+            above = sizes > limits
+            for place in [0] if together else np.flatnonzero(above.any(axis=0)).tolist():
+                rows, columns = np.nonzero(above) if together else (np.flatnonzero(above[:, place]), place)
+                found = sizes[rows, columns]
+                kept = np.argsort(-found, kind="stable")[:count]
+                rows, columns = rows[kept], np.broadcast_to(columns, len(found))[kept]
+                entries = zip(found[kept], rows, columns, weights[rows, columns], strict=True)
+                ranked = best.setdefault(place, [])
+                ranked += [(float(size), first + int(row), int(y), float(weight)) for size, row, y, weight in entries]
+                ranked.sort(key=lambda each: (-each[0], *each[1:3]))
+                del ranked[count:]
+                if len(ranked) == count:
+                    limits[place] = ranked[-1][0]
+        told: dict[int, list[tuple[str, float]]] = {}
+        for place in sorted(best):
+            for _, item, column, weight in best[place]:
+                told.setdefault(column, []).append((self.name(item), weight))
+        return {column: sorted(each, key=lambda pair: -pair[1]) for column, each in told.items()}
 
 
 def term_weights(model: Model, term: Term) -> TermWeights:
     labels = len(model.labels)
+    columns = labels if term.type == "node" else labels**2
 
     def told(weights: np.ndarray) -> np.ndarray:
         return spread(weights, labels) if term.type == "node" else weights
 
     if isinstance(term, KernelTerm):
-        return TermWeights(len(term.lines), lambda m: f"line:{term.lines[m]}", lambda rows: told(term.alpha[rows]))
+        return TermWeights(
+            len(term.lines), columns, lambda m: f"line:{term.lines[m]}", lambda rows: told(term.alpha[rows])
+        )
     names, matrix = FeatureNames(model.encoding, term.features), matrix_of(term.weights)
     if isinstance(term, ConjunctionTerm):
         found = term.conjunctions
@@ -73,16 +87,16 @@ def term_weights(model: Model, term: Term) -> TermWeights:
         def rows(part: slice) -> np.ndarray:
             return told(as_dense(matrix[found.columns[part]]) * squares[part, None])
 
-        return TermWeights(len(found.keys), lambda q: names.conjunction(int(found.keys[q]), found), rows)
+        return TermWeights(len(found.keys), columns, lambda q: names.conjunction(int(found.keys[q]), found), rows)
     D = len(names)
     if not isinstance(term, AffineTerm):
-        return TermWeights(D, names.__getitem__, lambda rows: told(as_dense(matrix[rows])))
+        return TermWeights(D, columns, names.__getitem__, lambda rows: told(as_dense(matrix[rows])))
 
     def with_bias(rows: slice) -> np.ndarray:
         inner = as_dense(matrix[rows.start : min(rows.stop, D)])
         return told(np.concatenate([inner, term.bias[None]]) if rows.stop > D else inner)
 
-    return TermWeights(D + 1, lambda k: CONSTANT if k == D else names[k], with_bias)
+    return TermWeights(D + 1, columns, lambda k: CONSTANT if k == D else names[k], with_bias)
 
 
 def weight_count(term: Term) -> int:

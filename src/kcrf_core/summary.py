@@ -77,17 +77,20 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
     out |= _map(term)
     out |= {"pivots" if isinstance(term, KernelTerm) else "dimensions": weights.items, "weights": weight_count(term)}
-    labels = list(model.labels)
-    of = [[label] for label in labels]
-    if term.type != "node":
-        of = [[before, after] for before in labels for after in labels]
     if top:
+        # Of pairs of labels there are too many to tell about each.
+        strongest = weights.strongest(top, together=term.type != "node")
         out["top"] = [
-            {"labels": names, "items": [{"name": name, "weight": weight} for name, weight in found]}
-            for names, found in zip(of, weights.strongest(top), strict=False)  # none of a term without features
-            if found
+            {"labels": _labels(model, term, column), "items": [{"name": name, "weight": w} for name, w in found]}
+            for column, found in strongest.items()
         ]
     return out
+
+
+def _labels(model: Model, term: Term, column: int) -> list[str]:
+    """What a column of weights is about."""
+    places = (column,) if term.type == "node" else divmod(column, len(model.labels))
+    return [model.labels[y] for y in places]
 
 
 def _map(term: Term) -> dict[str, Any]:

@@ -106,18 +106,21 @@ def test_edges_are_told_and_what_is_forbidden_too():
 
 
 def test_the_strongest_are_the_strongest(monkeypatch):
-    monkeypatch.setattr("kcrf_core.inspection.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("kcrf_core.inspection.VALUES_AT_ONCE", 28)
     for kind in ("linear", "observed", "conjunctions", "affine", "two labels"):
         model, _, _ = fit(kind)
         weights = term_weights(model, model.terms[0])
         every = np.concatenate([block for _, block in weights.blocks()])
         assert len(every) == weights.items
-        for y, found in enumerate(weights.strongest(5)):
+        assert list(weights.strongest(5)) == list(range(len(model.labels)))
+        for y, found in weights.strongest(5).items():
             largest = np.sort(np.abs(every[:, y]))[::-1][:5]
             np.testing.assert_allclose(sorted((abs(w) for _, w in found), reverse=True), largest, rtol=1e-12)
             assert [w for _, w in found] == sorted((w for _, w in found), reverse=True)
             numbers = {weights.name(k): k for k in range(weights.items)}
             assert all(every[numbers[name], y] == w for name, w in found)
+        together = [abs(w) for found in weights.strongest(5, together=True).values() for _, w in found]
+        np.testing.assert_allclose(sorted(together), np.sort(np.abs(every).ravel())[-5:], rtol=1e-12)
 
 
 def corpus_with_everything():
