@@ -40,7 +40,7 @@ def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) ->
     Example:
       kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
       kcrf inspect model.npz --top 3
-      kcrf inspect model.npz --dump | grep duration
+      kcrf inspect model.npz --dump | grep -F "c1[0]="
     """
     from kcrf_core.storage import read_container
     from kcrf_core.summary import summarise, unpack

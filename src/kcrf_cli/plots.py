@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -192,5 +193,6 @@ def _save(figure: Any, path: str) -> None:
     suffix = os.path.splitext(path)[1].lstrip(".").lower()
     # Without the date that some formats carry, and with ids that are not drawn, the same data gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}):
+    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for a character that no font has
         figure.savefig(stream, format=suffix, dpi=150, metadata=metadata)
