@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .render import gap_text, size_text, table
+from kcrf_core.memory import size_text
+
+from .render import gap_text, table
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
 WIDEST_TABLE = 12
