@@ -186,3 +186,29 @@ def test_pruning_is_told(kcrf, data, tmp_path):
     done = kcrf("train", data, "--sigma2", "1", "--prune", "0.5", "--dev", data, "--strict", "-o", small)
     assert done.code == 5 and "accuracy on DEV" in done.err and small.exists()
     assert kcrf("train", data, "--prune", "-1", "-o", small).code == 2
+
+
+@pytest.mark.parametrize("options", [(), ("--kernel", "poly", "--degree", "2")])
+def test_small_models_tag_without_scipy(kcrf, data, tmp_path, options):
+    small = tmp_path / "small.npz"
+    done = kcrf("train", data, "--sigma2", "1", *options, "--observed-features", "--prune", "0.1", "-q", "-o", small)
+    assert done.code == 0
+    code = (
+        f"import sys\nfrom kcrf_cli.main import main\n"
+        f"try:\n    main(['tag', '-m', {str(small)!r}, {str(data)!r}])\nexcept SystemExit: pass\n"
+        "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == len(data.read_text().splitlines())
+
+
+def test_dry_run_counts_observed_weights(kcrf, data, tmp_path):
+    totals = []
+    for options in ((), ("--observed-features",)):
+        done = kcrf("train", data, "--sigma2", "1", *options, "--dry-run", "--json")
+        totals.append(json.loads(done.text)["solver"])
+    assert totals[1] < totals[0]
+    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", tmp_path / "m.npz")
+    told = kcrf("train", data, "--sigma2", "1", "--observed-features", "--dry-run").text
+    fitted = next(line for line in done.err.split("\n") if "those of pairs seen" in line)
+    assert f"with {fitted.split()[2]} weights" in told
