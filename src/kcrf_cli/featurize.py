@@ -22,6 +22,7 @@ from . import options
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print the features of the first N positions.")
 @options.format
 @options.encoding
+@options.unobserved
 @options.json
 @options.quiet
 def featurize(

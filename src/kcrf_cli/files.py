@@ -70,6 +70,7 @@ def prepare(
     from kcrf_core.archives import load_basis, load_dataset
     from kcrf_core.config_options import with_options
     from kcrf_core.config_reader import parse_config
+    from kcrf_core.dataset import UNKNOWN
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 
@@ -97,8 +98,8 @@ def prepare(
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
-    if (dataset.labels < 0).any():
-        line = int(dataset.lines[(dataset.labels < 0).argmax()])
+    if (dataset.labels == UNKNOWN).any():
+        line = int(dataset.lines[(dataset.labels == UNKNOWN).argmax()])
         raise DataError(f"a label that {origin} does not know", data, line)
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
@@ -125,7 +126,7 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
     return dataset
 
 
-ENCODING_PARTS = ("columns", "window", "min_count", "features")
+ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "features")
 
 
 def _merge(

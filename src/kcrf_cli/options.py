@@ -17,7 +17,7 @@ from kcrf_core.errors import ConfigError
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
-ENCODING_OPTIONS = ("window", "min_count")
+ENCODING_OPTIONS = ("window", "min_count", "unobserved")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 KERNEL_OPTIONS = (
     *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
@@ -143,6 +143,13 @@ encoding = group(
         metavar="N",
         help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
     ),
+)
+
+unobserved = click.option(
+    "--unobserved",
+    metavar="LABEL",
+    help="This label, ? for one, stands for labels that are not observed: training sums over what they may be. "
+    "Default: all labels are observed.",
 )
 
 kernel = group(

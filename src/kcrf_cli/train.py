@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
 )
 @options.encoding
+@options.unobserved
 @options.chain
 @options.training
 @click.option(

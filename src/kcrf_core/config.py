@@ -114,6 +114,7 @@ class Config:
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
     terms: tuple[TermConfig, ...] = (TermConfig("node"), TermConfig("edge", "edge", ()))
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    unobserved: str | None = None  # what stands in the place of labels that are not observed
 
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
@@ -136,6 +137,8 @@ class Config:
         if self.window is not None:
             out["window"] = list(self.window)
         out["min_count"] = self.min_count
+        if self.unobserved is not None:
+            out["unobserved"] = self.unobserved
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import chain
 from .calibration import SMALLEST_PROBABILITY
-from .dataset import Dataset
+from .dataset import UNKNOWN, Dataset
 from .encoding import Encoding
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
@@ -23,7 +23,7 @@ from .observer import Observer
 from .posterior import Chunk, Posterior
 from .problem import Problem
 from .schemes import detect_scheme
-from .solvers import BEST, CERTIFIED, Progress, SolverResult
+from .solvers import BEST, CERTIFIED, STATIONARY, Progress, SolverResult
 from .solvers.nested import widened
 from .solvers.run import relative_gap
 from .span_scores import span_scores
@@ -91,7 +91,7 @@ class DevData:
     @property
     def unknown(self) -> int:
         """Positions whose label the model does not know."""
-        return int(np.count_nonzero(~self.known))
+        return int(np.count_nonzero(self.dataset.labels == UNKNOWN))
 
     def problem(self, label_count: int) -> Problem:
         return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
@@ -191,10 +191,20 @@ class Watch:
         if self._keep != "best" or theta is result.theta:
             return result
         found = training.evaluate(theta, np.float64)
-        lower = min(max(result.lower, found.lower), found.value)
+        own = found.lower if training.convex else -np.inf
+        lower = min(max(result.lower, own), found.value)
         certified = relative_gap(found.value, lower) <= tolerance
-        reason = BEST if result.reason == CERTIFIED and not certified else result.reason
-        return replace(result, theta=theta, value=found.value, lower=lower, passes=result.passes + 1, reason=reason)
+        reason = BEST if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason
+        norm = float(np.linalg.norm(found.gradient))
+        return replace(
+            result,
+            theta=theta,
+            value=found.value,
+            lower=lower,
+            passes=result.passes + 1,
+            reason=reason,
+            gradient_norm=norm,
+        )
 
     def report(self, model: Model) -> DevReport:
         """On the model that is made of the parameters kept."""

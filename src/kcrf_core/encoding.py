@@ -18,7 +18,7 @@ import numpy as np
 from .columns import Columns
 from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
 from .corpus import AttributeRows, Corpus
-from .dataset import NOTHING, UNSEEN, Dataset, Group, Inputs
+from .dataset import NOTHING, UNKNOWN, UNOBSERVED, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
@@ -31,6 +31,7 @@ from .features import (
     fit_conjunction,
     fit_real,
 )
+from .partial_labels import complete_sequences
 from .storage import Contents, pack_strings
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
@@ -49,6 +50,7 @@ class Encoding:
     columns: tuple[str, ...]  # names, the label's last
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
+    unobserved: str | None = None  # what stands for labels that are not observed
 
     @property
     def width(self) -> int:
@@ -85,7 +87,9 @@ class Encoding:
         if self.with_labels(corpus):
             values, inverse = columns.distinct(self.width - 1)
             numbers = {label: number for number, label in enumerate(self.labels)}
-            labels = np.array([numbers.get(value, -1) for value in values], np.int32)[inverse]
+            if self.unobserved is not None:
+                numbers[self.unobserved] = UNOBSERVED
+            labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
         N = corpus.positions
         codes: list[np.ndarray] = []
         real: list[np.ndarray] = []
@@ -147,6 +151,12 @@ class Encoding:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
         few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
         out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
+        if dataset.labels is not None and (hidden := int(np.count_nonzero(dataset.labels == UNOBSERVED))):
+            whole = complete_sequences(dataset.labels, dataset.offsets)
+            out.append(
+                f"{hidden:,} labels are not observed ('{self.unobserved}'); "
+                f"{int(whole.sum()):,} sequences have all of theirs"
+            )
         if dataset.sequences == 1 and dataset.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
         if len(self.labels) > MANY_LABELS:
@@ -226,6 +236,8 @@ class Encoding:
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header entries and arrays; `unpack` makes an equal encoding of them."""
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
+        if self.unobserved is not None:
+            header["unobserved"] = self.unobserved
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -242,9 +254,12 @@ class Encoding:
                 unpack_feature(contents, entry, f"feature{number}", len(columns))
                 for number, entry in enumerate(header["features"])
             )
-            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features)
+            unobserved = header.get("unobserved")
+            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
+        if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
+            raise contents.error("'unobserved' is no name, or that of a label")
         if encoding.format not in ("conll", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
@@ -267,7 +282,9 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     """Vocabularies and scaling from training data, and that data encoded."""
     columns = Columns(corpus)
     names = column_names(config, corpus)
-    labels = tuple(sorted(columns.distinct(corpus.width - 1)[0]))
+    labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
+    if not labels:
+        raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
@@ -282,7 +299,10 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, names)
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding("conll" if corpus.attributes is None else "crfsuite", names, labels, features)
+    format = "conll" if corpus.attributes is None else "crfsuite"
+    encoding = Encoding(format, names, labels, features, config.unobserved)
+    if config.unobserved is not None and encoding.features_of_labels:
+        raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
     return encoding, encoding.encode(corpus, columns)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from functools import partial
 
 from . import block_jacobi, lbfgs, nested, newton, subspace
-from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, Progress, Run, SolverResult, until_stopped
+from .run import (
+    BEST,
+    CERTIFIED,
+    INTERRUPTED,
+    PASSES,
+    PRECISION,
+    STATIONARY,
+    Progress,
+    Run,
+    SolverResult,
+    until_stopped,
+)
 
 SOLVERS = {
     "auto": partial(until_stopped, nested.descend),
@@ -27,6 +38,7 @@ __all__ = [
     "PASSES",
     "PRECISION",
     "SOLVERS",
+    "STATIONARY",
     "Progress",
     "Run",
     "SolverResult",
