@@ -102,6 +102,12 @@ class Corpus:
         )
 
 
+def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Which sequences have all their labels, [S] bool."""
+    hidden = np.concatenate([[0], np.cumsum(labels < 0)])
+    return hidden[offsets[1:]] == hidden[offsets[:-1]]
+
+
 def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Positions of the sequences numbered `which`, in that order."""
     starts, lengths = offsets[:-1][which], (offsets[1:] - offsets[:-1])[which]

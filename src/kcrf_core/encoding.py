@@ -17,7 +17,7 @@ import numpy as np
 
 from .columns import Columns
 from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
-from .corpus import AttributeRows, Corpus
+from .corpus import AttributeRows, Corpus, complete_sequences
 from .dataset import NOTHING, UNKNOWN, UNOBSERVED, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
 from .feature_storage import pack_feature, unpack_feature
@@ -31,7 +31,6 @@ from .features import (
     fit_conjunction,
     fit_real,
 )
-from .partial_labels import complete_sequences
 from .storage import Contents, pack_strings
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import chain
-from .corpus import sequence_rows
+from .corpus import complete_sequences, sequence_rows
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,6 @@ def hold(
     held[observed, own[observed]] = kept
     ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[sequences])]).astype(np.int64)
     return Held(sequences, rows, ends, held, _rows_of(edges, rows), weights[sequences])
-
-
-def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Which sequences have all their labels, [S] bool."""
-    hidden = np.concatenate([[0], np.cumsum(labels < 0)])
-    return hidden[offsets[1:]] == hidden[offsets[:-1]]
 
 
 def _rows_of(edges: chain.Edges, rows: np.ndarray) -> chain.Edges:

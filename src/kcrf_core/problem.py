@@ -11,8 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .corpus import sequence_rows
-from .partial_labels import complete_sequences
+from .corpus import complete_sequences, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
