@@ -181,6 +181,16 @@ def write_out(text: str) -> None:
         stream.write((text + "\n").encode())
 
 
+def show_config(config: Config) -> None:
+    """A configuration as YAML on stdout; read again, it is the same."""
+    import yaml
+
+    from kcrf_core._version import __version__
+
+    text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+    write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
+
+
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""

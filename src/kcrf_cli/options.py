@@ -110,7 +110,11 @@ output = click.option(
 )
 
 output_unless_dry = click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="File to write. Needed, but for --dry-run."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="File to write. Needed, but for what only prints.",
 )
 
 config = click.option(
@@ -308,6 +312,12 @@ memory = click.option(
 
 dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
 
+dump_config = click.option(
+    "--dump-config",
+    is_flag=True,
+    help="Print the configuration in force as YAML, and do nothing: with -c, it gives the same run.",
+)
+
 quiet = click.option("-q", "--quiet", is_flag=True, is_eager=True, help="Say nothing on stderr but errors.")
 
 
@@ -326,8 +336,11 @@ def verbose(what: str) -> Decorator:
 json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
 
 
-def check_output(output: str | None, dry_run: bool) -> None:
-    if output is None and not dry_run:
+def check_output(output: str | None, *instead: bool) -> None:
+    """An output is needed, unless something else is asked for."""
+    if sum(instead) > 1:
+        raise click.UsageError("--dry-run and --dump-config print different things: give one of them")
+    if output is None and not any(instead):
         raise click.UsageError("Missing option '-o' / '--output'.")
 
 
