@@ -17,6 +17,7 @@ from .conll import number_positions
 from .corpus import AttributeRows, Corpus
 from .errors import DataError
 from .lines import Block, ParsedBlock
+from .weight_lines import parse_weight, sequence_weights
 
 WEIGHT = "@weight"
 
@@ -49,7 +50,7 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         columns=(labels,),
         offsets=offsets,
         lines=numbers,
-        weights=_sequence_weights(weight_lines, numbers, offsets, name),
+        weights=sequence_weights(weight_lines, numbers, offsets, WEIGHT, name),
         attributes=_attribute_rows(rows, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t")
@@ -70,26 +71,9 @@ def _take_weight_lines(lines: list[str], name: str, first_line: int) -> dict[int
             raise DataError(f"{WEIGHT} stands only at the head of a sequence, and once", name, number)
         if any(others):
             raise DataError(f"{WEIGHT} stands on a line of its own", name, number)
-        weight = _parse_number(text)
-        if not 0 <= weight < np.inf:
-            message = f"{WEIGHT} {text!r} is not a finite number >= 0 (write it like {WEIGHT}:2.5)"
-            raise DataError(message, name, number)
+        weight = parse_weight(text, WEIGHT, f"{WEIGHT}:2.5", name, number)
         weights[number] = weight
         lines[index] = ""
-    return weights
-
-
-def _sequence_weights(
-    weight_lines: dict[int, float], numbers: np.ndarray, offsets: np.ndarray, name: str
-) -> np.ndarray | None:
-    if not weight_lines:
-        return None
-    weights = np.ones(len(offsets) - 1)  # [S]
-    sequence_at = {line: s for s, line in enumerate(numbers[offsets[:-1]].tolist())}
-    for line, weight in weight_lines.items():
-        if line + 1 not in sequence_at:
-            raise DataError(f"{WEIGHT} with no sequence below it (remove the line)", name, line)
-        weights[sequence_at[line + 1]] = weight
     return weights
 
 
