@@ -185,7 +185,9 @@ class _Columns:
 
 
 def _line_ending(data: bytes, end: int) -> bytes:
-    return b"\r\n" if data[end : end + 1] == b"\r" else b"\n"
+    """How the line of a position ends; the last one of a file may lack its end and takes that of the others."""
+    returns = b"\r\n" in data if end == len(data) else data.startswith(b"\r", end)
+    return b"\r\n" if returns else b"\n"
 
 
 def _probability(log_probability: float) -> str:

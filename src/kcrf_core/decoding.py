@@ -61,12 +61,7 @@ class Decoder:
 
     def __init__(self, model: Model, wishes: Wishes):
         self.model, self.wishes = model, wishes
-        self._allowed: Transitions | None = None
-        if wishes.scheme is not None:
-            try:
-                self._allowed = allowed_transitions(model.labels, wishes.scheme)
-            except DataError as error:
-                raise ConfigError(f"the labels of the model are not those of a scheme: {error}") from None
+        self._allowed = None if wishes.scheme is None else _scheme_of(model, wishes.scheme)
         self._novelty = self._explainer = None
         if wishes.novelty:
             from .novelty import Novelty  # brings scipy, which plain tagging need not wait for
@@ -121,6 +116,28 @@ class Decoder:
             None if self._novelty is None else self._novelty.of(part),
             explanations,
         )
+
+
+def _scheme_of(model: Model, scheme: str) -> Transitions:
+    try:
+        allowed = allowed_transitions(model.labels, scheme)
+    except DataError as error:
+        raise ConfigError(f"the labels of the model are not those of the scheme: {error}") from None
+    # Where no span can be finished, as with iobes on labels of iob2, all would be O without a word.
+    possible = _reached(allowed.first, allowed.pairs) & _reached(allowed.last, allowed.pairs.T)
+    spans = [not label.startswith("O") for label in model.labels]
+    if any(spans) and not possible[spans].any():
+        raise ConfigError(f"the labels of the model make no span of the scheme {scheme}: is it another?")
+    return allowed
+
+
+def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Labels [Y] that some labels, or what they lead to, lead to."""
+    while True:
+        more = labels | (labels @ pairs)
+        if np.array_equal(more, labels):
+            return labels
+        labels = more
 
 
 def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -61,10 +60,11 @@ class Explainer:
 
     def __init__(self, model: Model):
         self._model = model
-
-    @cached_property
-    def _parts(self) -> list[TermParts]:
-        return [parts_of(term, self._model.encoding) for term in self._model.terms]
+        self._parts = []  # each with its weights for labels, [D, Y], or pairs of them, [D, Y^2]
+        for term in model.terms:
+            parts = parts_of(term, model.encoding)
+            weights = spread(parts.weights, len(model.labels)) if term.type == "node" else parts.weights
+            self._parts.append((parts, weights))
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
@@ -78,9 +78,9 @@ class Explainer:
         found: list[list[Contribution]] = [[] for _ in range(N)]
         totals = np.zeros(N)
         asked = np.flatnonzero(rivals > -np.inf)
-        for parts in self._parts:
+        for parts, weights in self._parts:
             questions = _questions(parts.term.type, asked, labels, against, dataset.offsets, Y)
-            for t, total, some in self._answers(parts, questions, dataset, count):
+            for t, total, some in self._answers(parts, weights, questions, dataset, count):
                 totals[t] += total
                 found[t].extend(some)
         # Transitions as the model has them; edge-x terms have told their part already.
@@ -100,11 +100,10 @@ class Explainer:
         return out
 
     def _answers(
-        self, parts: TermParts, questions: list[_Question], dataset: Dataset, count: int
+        self, parts: TermParts, weights: np.ndarray, questions: list[_Question], dataset: Dataset, count: int
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
         """For each question its position, the sum of all contributions, and the largest of them."""
-        term, Y = parts.term, len(self._model.labels)
-        weights = spread(parts.weights, Y) if term.type == "node" else parts.weights  # [D, Y] or [D, Y^2]
+        term = parts.term
         inputs = self._model.encoding.inputs(dataset, term.features)
         for first in range(0, len(questions), ROWS_AT_ONCE):
             some = questions[first : first + ROWS_AT_ONCE]

@@ -56,13 +56,12 @@ class _Names:
         inputs = empty_inputs(encoding, features)
         self._encoding = encoding
         self._ends = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)  # [C+1] of the codes of each field
-        self._attributes: tuple[str, ...] = ()
+        self._attributes = 0 if inputs.bag is None else inputs.bag.shape[1]
         self._codes: list[int] = []  # which of the descriptions of a position are codes of the term, and which are real
         self._real: list[int] = []
         place = 0
         for feature in encoding.features:
             if isinstance(feature, AttributeFeature):
-                self._attributes = feature.vocabulary.values
                 continue
             real = isinstance(feature, RealFeature)
             end = place + len(feature.config.window) * (len(feature.mean) if real else 1)
@@ -72,16 +71,19 @@ class _Names:
 
     def at(self, dataset: Dataset, position: int) -> Callable[[int], str]:
         """Names of the features that a position has."""
-        described = [] if self._attributes else self._encoding.describe(dataset, position)
-        codes = int(self._ends[-1])
+        described = self._encoding.describe(dataset, position)
+        codes, attributes = int(self._ends[-1]), {}
+        if dataset.bag is not None:  # then there is nothing else
+            own = slice(dataset.bag.indptr[position], dataset.bag.indptr[position + 1])
+            attributes = dict(zip(dataset.bag.indices[own].tolist(), described, strict=True))
 
         def name(number: int) -> str:
             if number < codes:
                 return described[self._codes[int(np.searchsorted(self._ends, number, side="right")) - 1]]
             number -= codes
-            if number < len(self._attributes):
-                return self._attributes[number]
-            number -= len(self._attributes)
+            if number < self._attributes:
+                return attributes[number]
+            number -= self._attributes
             return described[self._real[number]] if number < len(self._real) else "constant"
 
         return name
