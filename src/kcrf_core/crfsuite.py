@@ -16,7 +16,7 @@ import numpy as np
 from .conll import number_positions
 from .corpus import AttributeRows, Corpus
 from .errors import DataError
-from .lines import Block, ParsedBlock
+from .lines import Block, ParsedBlock, encode_lines
 from .weight_lines import parse_weight, sequence_weights
 
 WEIGHT = "@weight"
@@ -54,6 +54,24 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         attributes=_attribute_rows(rows, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t")
+
+
+def label_column(parsed: ParsedBlock) -> ParsedBlock:
+    """The same sequences as lines with nothing but their labels, for output; as many lines as there were."""
+    corpus, lines = parsed.corpus, list(parsed.block.lines)
+    places = (corpus.lines - parsed.block.first_line).tolist()
+    endings = ["\r" if line.endswith("\r") else "" for line in lines]
+    # A weight is no position: an empty line in its place keeps the number of lines.
+    for place, line in enumerate(parsed.block.content()):
+        if line.startswith(f"{WEIGHT}:"):
+            lines[place] = endings[place]
+    for place, label in zip(places, corpus.columns[0], strict=True):
+        lines[place] = f"{label}{endings[place]}"
+    data = encode_lines(lines, parsed.block.ends_with_newline)
+    stops = np.cumsum([len(line.encode()) + 1 for line in lines]) - 1  # where each line feed stands
+    returns = np.array([len(ending) for ending in endings])
+    ends = (stops - returns)[places].astype(np.int64)
+    return ParsedBlock(Block(parsed.block.first_line, data), corpus, parsed.separator, ends)
 
 
 def _take_weight_lines(lines: list[str], name: str, first_line: int) -> dict[int, float]:

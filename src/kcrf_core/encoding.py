@@ -196,7 +196,7 @@ class Encoding:
                 for code, value in pairs:
                     out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
                 continue
-            for offset in feature.config.window:
+            for w, offset in enumerate(feature.config.window):
                 place = f"{name}[{offset}]"
                 if isinstance(feature, RealFeature):
                     for r in range(len(feature.mean)):
@@ -218,7 +218,7 @@ class Encoding:
                 elif isinstance(feature, CategoricalFeature):
                     out.append(f"{place}={feature.value(code)}")
                 else:
-                    out.append(f"{place}=#{code}")
+                    out.append(f"{place}={feature.value(code, w)}")
         return out
 
     # ------------------------------------------------------------------------- storage

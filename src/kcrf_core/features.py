@@ -222,6 +222,15 @@ class ConjunctionFeature:
             combined = found
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
 
+    def value(self, code: int, w: int) -> str:
+        """The values of the parts, as `the/DT`, of a code in the field of the w-th offset."""
+        reach, values = part_reach(self.config), []
+        for part, keys in zip(self.parts[:0:-1], self.keys[w][::-1], strict=True):
+            code, own = divmod(int(keys[code]), part_size(part, self.config))
+            values.append(boundary_or(own, part.vocabulary.values, reach))
+        values.append(boundary_or(code, self.parts[0].vocabulary.values, reach))
+        return "/".join(values[::-1])
+
 
 def _filled_slots(keys: np.ndarray) -> np.ndarray:
     slots = _slots_for(len(keys))

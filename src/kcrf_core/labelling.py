@@ -1,7 +1,7 @@
 """Gold and predicted labels of the same positions, and reading them out of a tagged file.
 
 A tagged file has the predicted label last. Before it there may be columns `LABEL:p`, either one for each label or one
-with the predicted label, and before these the gold label.
+with the predicted label, before these columns `novelty=R` and `probability=P` of `tag`, and before all the gold label.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from .errors import DataError
 
 # Printed probabilities are rounded: to this many times the number of labels they must add up to 1.
 _ROUNDING = 0.002
+
+# Columns that tell something else of positions.
+_REMARKS = ("novelty=", "probability=")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ def from_tagged(corpus: Corpus) -> Labelling:
     written: list[tuple[Sequence[str], np.ndarray]] = []
     while columns and (found := _label_probabilities(columns[-1], predicted)) is not None:
         written.append(found)
+        columns.pop()
+    while columns and any(all(value.startswith(remark) for value in columns[-1]) for remark in _REMARKS):
         columns.pop()
     if not columns:
         raise DataError(

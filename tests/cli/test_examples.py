@@ -56,6 +56,15 @@ def test_readme_comparison(shell, tmp_path):
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_readme_tagging(shell):
+    """More than labels, in the form that the README shows."""
+    session = next(s for s in readme_sessions() if any("--explain" in command for command, _ in s))
+    for command, output in session:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
+
+
 @pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])
 def test_readme_choices(shell, option):
     """The same terms are chosen for the same reasons, and a basis grows as it is shown."""
