@@ -20,11 +20,13 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from kcrf_cli import inspect_text
 from kcrf_core.archives import load_basis, load_dataset, save_basis, save_dataset
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus, concatenate
@@ -32,10 +34,13 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import KcrfError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import PARSERS, read_corpus
+from kcrf_core.inspection import dump
 from kcrf_core.lines import blocks
 from kcrf_core.model import Model
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
+from kcrf_core.storage import read_container
+from kcrf_core.summary import summarise, unpack
 from kcrf_core.templates import load_template
 from kcrf_core.training import train
 from kcrf_core.yaml_text import load_yaml
@@ -221,9 +226,19 @@ class Targets:
         self.corpus = _corpus(CONLL, "conll")
         self.config = parse_config(load_yaml(YAML, "yaml"))
         self.bag, self.bag_config = _corpus(ATTRIBUTES, "crfsuite"), parse_config({"training": {"sigma2": 1.0}})
+        self.observed = parse_config({"training": {"sigma2": 1.0, "observed_features": True}})
+        pairs = {"kernel": {"type": "poly", "degree": 2}, "features": ["c0", "c1"]}
+        terms = [pairs, {"type": "edge"}, {"type": "edge-x", "features": ["c1", "c2"]}]
+        self.observed_pairs = parse_config({"terms": terms, "training": {"sigma2": 1.0, "observed_features": True}})
         self.files: list[tuple[str, bytes, Callable[[], object]]] = []
         with Workers(1) as workers:
-            for corpus, config in ((self.corpus, self.config), (self.bag, self.bag_config)):
+            pairs = (
+                (self.corpus, self.config),
+                (self.bag, self.bag_config),
+                (self.bag, self.observed),
+                (self.corpus, self.observed_pairs),
+            )
+            for corpus, config in pairs:
                 encoding, dataset = fit_encoding(config, corpus)
                 model, _ = train(encoding, dataset, config, workers=workers)
                 model.save(self.path)
@@ -252,17 +267,26 @@ class Targets:
 
     def _use_model(self) -> None:
         model = Model.load(self.path)
+        self._inspect()
+        deque(dump(model), maxlen=0)
         for corpus in (self.corpus, self.bag):
             if (corpus.attributes is None) == (model.encoding.format == "conll"):
                 model.tag_corpus(corpus)
 
     def _use_dataset(self) -> None:
         stored = load_dataset(self.path)
+        self._inspect()
         self._train(stored.encoding, stored.dataset, stored.config)
 
     def _use_basis(self) -> None:
         basis = load_basis(self.path)
+        self._inspect()
         self._train(basis.encoding, basis.encoding.encode(self.corpus), basis.config, basis)
+
+    def _inspect(self) -> None:
+        contents = read_container(self.path, "model", "dataset", "basis")
+        found = summarise(contents, unpack(contents), 3)
+        inspect_text.text(json.loads(json.dumps(found, allow_nan=False)), "case", 3)
 
     def _use_corpus(self, format: str) -> None:
         fit_encoding(parse_config({}), read_corpus(self.path, format))

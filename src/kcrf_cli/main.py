@@ -23,6 +23,7 @@ from .crossval import crossval
 from .evaluate import evaluate
 from .featurize import featurize
 from .files import discard, say
+from .inspect import inspect
 from .select_basis import select_basis
 from .tag import tag
 from .train import train
@@ -112,7 +113,7 @@ def main() -> None:
     """
 
 
-for command in (featurize, select_basis, train, tag, evaluate, crossval):
+for command in (featurize, select_basis, train, tag, evaluate, crossval, inspect):
     main.add_command(command)
 
 

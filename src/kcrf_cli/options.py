@@ -24,7 +24,7 @@ KERNEL_OPTIONS = (
     *PIVOT_OPTIONS,
 )
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
-TRAINING_OPTIONS = ("sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
+TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
 
 def group(*decorators: Decorator) -> Decorator:
@@ -242,6 +242,13 @@ precision = click.option(
 )
 
 training = group(
+    click.option(
+        "--observed-features",
+        is_flag=True,
+        default=None,
+        help="Weights only for features with the labels that they stand with in DATA, as CRFsuite has them (explicit "
+        "maps): a far smaller model. Default: for all labels.",
+    ),
     click.option(
         "--sigma2",
         type=AutoNumber(),

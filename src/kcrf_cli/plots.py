@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,12 @@ from kcrf_core.storage import replacing
 if TYPE_CHECKING:
     import numpy as np
 
+    from kcrf_core.chain import Edges
+
 FORMATS = ("png", "svg", "pdf")
+
+# Labels up to which transitions have their numbers in them, and their names beside them.
+MOST_NUMBERS, MOST_TICKS = 12, 120
 
 
 def check_plot(path: str | None) -> None:
@@ -44,6 +50,57 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     if len(curves) > 1:
         axes.legend()
     _save(figure, path)
+
+
+def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
+    """Weights of pairs of labels as shades, with those of first and last labels; what is forbidden is hatched."""
+    import numpy as np
+
+    from .svg import shortened
+
+    Y = len(labels)
+    table = np.full((Y + 1, Y + 1), np.nan)  # rows: start, then the label before; columns: the label after, then end
+    table[0, :Y], table[1:, :Y], table[1:, Y] = edges.start, edges.transitions, edges.end
+    forbidden = np.isinf(table)
+    finite = np.where(np.isfinite(table), table, np.nan)
+    most = max(float(np.nanmax(np.abs(finite), initial=0.0)), 1e-12)
+    side = max(4.0, 1.6 + 0.32 * (Y + 1))
+    figure, axes = _figure(min(side + 1.0, 41.0), min(side, 40.0))
+    image = axes.imshow(finite, cmap="RdBu_r", vmin=-most, vmax=most)
+    for row, column in zip(*np.nonzero(forbidden), strict=True):
+        axes.add_patch(_patch(column, row))
+    if Y <= MOST_NUMBERS:
+        for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
+            value = table[row, column]
+            dark = abs(value) > 0.6 * most
+            colour = "white" if dark else "black"
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    if Y <= MOST_TICKS:
+        names = [_plain(shortened(label)) for label in labels]
+        upright = max(map(len, names)) > 4
+        axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
+        axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
+    axes.set_xlabel("label")
+    axes.set_ylabel("label before")
+    axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
+    axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
+    axes.grid(True, which="minor", color="0.85", lw=0.4)
+    axes.tick_params(which="minor", length=0)
+    figure.colorbar(image, label="weight", shrink=0.8)
+    _save(figure, path)
+
+
+def _patch(column: int, row: int) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="0.93", edgecolor="0.6", hatch="////", lw=0)
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib takes for nothing but text: no formulas, no characters that cannot be drawn."""
+    from .svg import replaced
+
+    return replaced(text).replace("$", "\\$")
 
 
 def settings(path: str, results: Mapping[str, Any]) -> None:
@@ -123,10 +180,10 @@ def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
     return places + shift * np.diff(places).min(initial=1.0 if len(places) < 2 else np.inf)
 
 
-def _figure() -> tuple[Any, Any]:
+def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 4), layout="constrained")  # no window, no global state
+    figure = Figure(figsize=(width, height), layout="constrained")  # no window, no global state
     return figure, figure.subplots()
 
 
@@ -136,5 +193,6 @@ def _save(figure: Any, path: str) -> None:
     suffix = os.path.splitext(path)[1].lstrip(".").lower()
     # Without the date that some formats carry, and with ids that are not drawn, the same data gives the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}):
+    with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for a character that no font has
         figure.savefig(stream, format=suffix, dpi=150, metadata=metadata)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.growth import Growth, GrowthRound
+    from kcrf_core.pruning import PruneReport
     from kcrf_core.structure import Structure
     from kcrf_core.training import Report
 
@@ -36,8 +37,8 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
 
 
-def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
-    """What training found, for stderr."""
+def report_lines(report: Report, tolerance: float, seconds: float, size: int) -> list[str]:
+    """What training found, for stderr; `size` is that of the model's file in bytes."""
     result = report.result
     reasons = {
         "certified": f"certified: within {result.gap:.2g} of the optimum (tolerance {tolerance:g})",
@@ -46,6 +47,7 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         "precision": "stopped: rounding hides any further progress",
         "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
         "best": f"kept what labels DEV best, not the optimum that was certified (tolerance {tolerance:g})",
+        "pruned": f"pruned: what is left is not within the tolerance {tolerance:g}, which was certified before",
     }
     sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
     lines = [
@@ -59,6 +61,8 @@ def report_lines(report: Report, tolerance: float, seconds: float) -> list[str]:
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     if report.growth is not None:
         lines.append("  " + _growth_end(report.growth))
+    if report.pruned is not None:
+        lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
     columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
@@ -122,6 +126,25 @@ def dev_text(dev: DevReport) -> str:
 def _dev_figures(score: DevScore) -> str:
     spans = "" if score.f1 is None else f", span F1 {percent(score.f1)}"
     return f"accuracy {percent(score.accuracy)} %, log p(label) {score.log_probability:.4f}{spans}"
+
+
+def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
+    """What was dropped, what that saves, and what it changes."""
+    gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
+    data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
+    return [
+        f"pruned by {pruned.prune:g}: {pruned.weights_left:,} of {pruned.weights:,} weights left, "
+        f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}",
+        f"before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {percent(pruned.accuracy_left)} %, "
+        f"{percent(pruned.accuracy)} % before",
+    ]
+
+
+def size_text(size: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
 
 
 def gap_text(gap: float) -> str:

@@ -25,7 +25,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 def safe(text: str) -> str:
     """Text for a page: markup is escaped, characters that cannot be shown are replaced."""
-    return escape(_CONTROL.sub("\ufffd", text), quote=True)
+    return escape(replaced(text), quote=True)
+
+
+def replaced(text: str) -> str:
+    """Text without characters that cannot be shown."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -73,6 +74,13 @@ if TYPE_CHECKING:
     help="Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
 )
 @click.option(
+    "--prune",
+    type=click.FloatRange(min=0),
+    metavar="EPS",
+    help="Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all "
+    "of them together. Default: keep all.",
+)
+@click.option(
     "--log",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
@@ -98,6 +106,7 @@ def train(
     init: str | None,
     dev: str | None,
     keep: str | None,
+    prune: float | None,
     log: str | None,
     strict: bool,
     threads: int | None,
@@ -120,6 +129,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
+      kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
     """
     from kcrf_core.model import Model
@@ -185,16 +195,22 @@ def train(
                     start=start,
                     dev=dev_set,
                     keep=keep or "last",
+                    prune=prune,
                 )
                 talk.close()
                 model.save(output)
         seconds = time.perf_counter() - began
-        figures = {**report.to_dict(), "seconds": seconds, "peak_memory": render.peak_memory()}
+        figures = {
+            **report.to_dict(),
+            "bytes": os.path.getsize(output),
+            "seconds": seconds,
+            "peak_memory": render.peak_memory(),
+        }
         run_log.end(figures)
     if as_json:
         write_out(render.as_json({"schema": 1, **figures}))
     if not quiet:
-        for line in render.report_lines(report, prepared.config.training.tolerance, seconds):
+        for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
             say(line)
     run_log.check()
     if report.result.reason == INTERRUPTED:

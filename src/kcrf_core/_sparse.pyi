@@ -4,6 +4,19 @@ def multiply(
     indptr: ndarray, indices: ndarray, values: ndarray, W: ndarray, first: int, last: int, out: ndarray
 ) -> None: ...
 def multiply_codes(codes: ndarray, first: ndarray, W: ndarray, out: ndarray) -> None: ...
+def multiply_few(
+    indptr: ndarray,
+    indices: ndarray,
+    values: ndarray,
+    first: int,
+    ends: ndarray,
+    columns: ndarray,
+    weights: ndarray,
+    out: ndarray,
+) -> None: ...
+def multiply_codes_few(
+    codes: ndarray, first: ndarray, ends: ndarray, columns: ndarray, weights: ndarray, out: ndarray
+) -> None: ...
 def gather(
     indptr: ndarray, indices: ndarray, values: ndarray, R: ndarray, first: int, last: int, out: ndarray
 ) -> None: ...

@@ -1,6 +1,7 @@
 """Products with a sparse matrix in compressed rows, against thin dense matrices.
 
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
+                                              W itself in compressed rows: `multiply_few`, `multiply_codes_few`
     gather:     out[rows] = A[rows] R         with A its transpose:        adjoint, in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of
@@ -69,6 +70,48 @@ def multiply_codes(
                     row = &W[first[f] + codes[t, f], 0]
                     for c in range(C):
                         target[c] += row[c]
+
+
+def multiply_few(
+    const int64[::1] indptr,           # [n+1]
+    const int[::1] indices,            # [nnz] rows of W, from `first` on
+    const double[::1] values,          # [nnz], or [0] for all ones
+    Py_ssize_t first,
+    const int64[::1] ends,             # [D+1] where the weights of each row of W begin and end
+    const int[::1] columns,            # [K]
+    const double[::1] weights,         # [K]
+    double[:, ::1] out,                # [n, C] added to
+):
+    """The product of `multiply` for all rows, with a W of which few values are not zero."""
+    cdef Py_ssize_t t, i, k, row
+    cdef bint ones = values.shape[0] == 0
+    cdef double value
+    with nogil:
+        for t in range(out.shape[0]):
+            for i in range(indptr[t], indptr[t + 1]):
+                row = first + indices[i]
+                value = 1.0 if ones else values[i]
+                for k in range(ends[row], ends[row + 1]):
+                    out[t, columns[k]] += value * weights[k]
+
+
+def multiply_codes_few(
+    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
+    const int64[::1] first,            # [F] the row of W of each field's code 0
+    const int64[::1] ends,             # [D+1]
+    const int[::1] columns,            # [K]
+    const double[::1] weights,         # [K]
+    double[:, ::1] out,                # [n, C] added to
+):
+    """The same for one-hot rows that are given by their codes."""
+    cdef Py_ssize_t t, f, k, row
+    with nogil:
+        for t in range(codes.shape[0]):
+            for f in range(codes.shape[1]):
+                if codes[t, f] >= 0:
+                    row = first[f] + codes[t, f]
+                    for k in range(ends[row], ends[row + 1]):
+                        out[t, columns[k]] += weights[k]
 
 
 def gather(

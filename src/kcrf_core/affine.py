@@ -34,3 +34,8 @@ class Affine:
     def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the inputs themselves and a bias, out of weights of the map's columns."""
         return self.slope * W[:-1], self.constant * W[-1]
+
+    def map_weights(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Inverse of `weights`; a column that is zero has no say, and no weight."""
+        last = bias / self.constant if self.constant else np.zeros_like(bias)
+        return np.concatenate([inner / self.slope, last[None]])

@@ -67,7 +67,10 @@ def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Data
 
 
 def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
-    contents = read_container(path, "dataset")
+    return unpack_dataset(read_container(path, "dataset"))
+
+
+def unpack_dataset(contents: Contents) -> StoredDataset:
     encoding = Encoding.unpack(contents)
     like = encoding.empty_dataset()
     lines = contents.array("lines", "int64", 1)
@@ -136,7 +139,10 @@ def save_basis(path: str | os.PathLike[str], basis: StoredBasis, data_digest: st
 
 
 def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
-    contents = read_container(path, "basis")
+    return unpack_basis(read_container(path, "basis"))
+
+
+def unpack_basis(contents: Contents) -> StoredBasis:
     encoding = Encoding.unpack(contents)
     terms = []
     for number, entry in enumerate(contents.get("terms", list)):

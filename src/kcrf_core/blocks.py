@@ -104,7 +104,7 @@ class Blocks:
         feature_map, chosen = self._parts[term]
         chosen = slice(None) if chosen is None else chosen
         width = posterior.columns_of(cliques)
-        ready = feature_map.prepare(vector.reshape(feature_map.size, width), dtype)
+        ready = feature_map.prepare(posterior.spread_block(vector, term), dtype)
         weights = self._weights[chosen].astype(dtype)
         marginals = self.marginals[cliques.kind][chosen]
         residuals = np.empty((len(weights), width), dtype=dtype)
@@ -121,7 +121,7 @@ class Blocks:
 
         parts = [part for part in posterior.workers.map(work, ranges(len(weights), ROWS_PER_TASK)) if part is not None]
         summed = sum(part.astype(np.float64) for part in parts) if parts else None
-        product = feature_map.adjoint(summed, residuals, posterior.workers).ravel()
+        product = posterior.block_of(feature_map.adjoint(summed, residuals, posterior.workers), term)
         return product + vector / cliques.sigma2
 
 

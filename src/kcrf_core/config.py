@@ -104,6 +104,9 @@ class TrainingConfig:
     precision: str = "single"
     scheme: str | None = None  # of labels: what it forbids has probability zero
     observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
+    observed_features: bool = (
+        False  # weights for pairs of features and labels that the training data has, and no others
+    )
 
 
 @dataclass(frozen=True)

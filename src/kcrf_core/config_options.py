@@ -59,6 +59,7 @@ OPTION_PATHS = {
     "precision": "training.precision",
     "scheme": "training.scheme",
     "observed_transitions": "training.observed_transitions",
+    "observed_features": "training.observed_features",
 }
 
 

@@ -300,6 +300,7 @@ def _parse_training(section: _Section) -> TrainingConfig:
         precision=section.get("precision", values.choice(*PRECISIONS), default.precision),
         scheme=section.get("scheme", values.choice(*SCHEMES)),
         observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
+        observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )
     section.finish()
     return training

@@ -24,6 +24,7 @@ from .dataset import Inputs
 from .errors import ConfigError
 from .kernel_values import PolynomialKernel
 from .sparse_rows import one_hot, sparse_block
+from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -116,8 +117,12 @@ class Conjunctions:
         """A ValueError where a table that came from a file cannot be one."""
         if len(self.columns) != len(self.keys):
             raise ValueError("columns do not fit the conjunctions")
-        if len(self.keys) and (self.keys.min() < 0 or self.columns.min() < 0 or self.columns.max() >= self.size):
+        if not len(self.keys):
+            return
+        if self.keys.min() < 0 or int(self.keys.max()) >= self.base**self.kernel.degree:
             raise ValueError("conjunctions out of range")
+        if self.columns.min() < 0 or self.columns.max() >= self.size:
+            raise ValueError("columns out of range")
         _ = self._slots
 
     def squares_of(self, numbers: np.ndarray) -> np.ndarray:
@@ -153,8 +158,13 @@ class Conjunctions:
             out.append(digit - 1)
         return out[::-1]
 
-    def add_scores(self, inputs: Inputs, weights: np.ndarray, out: np.ndarray) -> None:
+
+    def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
         """out += Phi W for weights W [D, C] divided by the columns' norms."""
+        if isinstance(weights, SparseWeights):
+            row_ends, numbers = self.known(inputs)
+            weights.add_rows(row_ends, self.columns[numbers], self.squares_of(numbers), 0, out)
+            return
         indptr, indices = _features(inputs)
         degree = self.kernel.degree
         squares = squared_weights(self.kernel).astype(out.dtype)

@@ -23,9 +23,9 @@ from .observer import Observer
 from .posterior import Chunk, Posterior
 from .problem import Problem
 from .schemes import detect_scheme
-from .solvers import BEST, CERTIFIED, STATIONARY, Progress, SolverResult
+from .solvers import BEST, Progress, SolverResult
 from .solvers.nested import widened
-from .solvers.run import relative_gap
+from .solvers.run import moved
 from .span_scores import span_scores
 
 # Work on held-out data is at most this part of all work, counted in positions.
@@ -190,21 +190,7 @@ class Watch:
         theta = self._best[1]
         if self._keep != "best" or theta is result.theta:
             return result
-        found = training.evaluate(theta, np.float64)
-        own = found.lower if training.convex else -np.inf
-        lower = min(max(result.lower, own), found.value)
-        certified = relative_gap(found.value, lower) <= tolerance
-        reason = BEST if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason
-        norm = float(np.linalg.norm(found.gradient))
-        return replace(
-            result,
-            theta=theta,
-            value=found.value,
-            lower=lower,
-            passes=result.passes + 1,
-            reason=reason,
-            gradient_norm=norm,
-        )
+        return moved(result, training, theta, tolerance, BEST)
 
     def report(self, model: Model) -> DevReport:
         """On the model that is made of the parameters kept."""

@@ -29,6 +29,7 @@ from .parallel import Workers
 from .posterior import Posterior
 from .repeated_maps import RepeatedMap
 from .sparse_rows import scaled_rows, sparse_block
+from .sparse_weights import SparseWeights, Weights, as_dense, matrix_of
 from .term_choices import (
     BYTES_PER_CONJUNCTION,
     BYTES_PER_PAIR,
@@ -55,6 +56,7 @@ class FittedTerm:
     affine: Affine | None = None  # of one of degree 1 on inputs that are not binary
     merged: MergedColumns | None = None  # of a linear kernel, where features share columns
     growing: GrowingBasis | None = None  # pivots that training adds to
+    kept: np.ndarray | None = None  # [K] places in W that have weights, see `observed_features`; None: all
 
     @property
     def name(self) -> str:
@@ -77,17 +79,32 @@ class FittedTerm:
     def to_model(self, weights: np.ndarray, precision: str) -> Term:
         """With its weights [D, columns] found in the given precision, as the model keeps it."""
         about = (self.config.name, self.config.type, self.features)
+
+        def stored(weights: np.ndarray) -> Weights:
+            return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
+
         if self.conjunctions is not None:
-            weights = weights / self.conjunctions.norms[:, None]
+            weights = stored(weights / self.conjunctions.norms[:, None])
             return ConjunctionTerm(*about, self.conjunctions, weights, self.config.kernel.cosine)
         if self.affine is not None:
-            inner, bias = map(np.ascontiguousarray, self.affine.weights(weights))
-            return AffineTerm(*about, inner, bias=bias)
+            inner, bias = self.affine.weights(weights)
+            return AffineTerm(*about, stored(inner), bias=np.ascontiguousarray(bias))
         if self.basis is None:
             weights = weights if self.merged is None else self.merged.spread(weights)
-            return ExplicitTerm(*about, np.ascontiguousarray(weights), self.config.kernel.cosine)
+            return ExplicitTerm(*about, stored(weights), self.config.kernel.cosine)
         alpha = np.ascontiguousarray(self.map.dual(weights))
         return KernelTerm(*about, self.basis.kernel, self.basis.pivots, self.basis.lines, alpha, precision)
+
+    def map_weights(self, term: Term) -> np.ndarray:
+        """Inverse of `to_model`: weights [D, columns] of the map that say what a term made of it says."""
+        if isinstance(term, KernelTerm):
+            return self.map.triangle.T @ term.alpha
+        weights = as_dense(matrix_of(term.weights))
+        if self.conjunctions is not None:
+            return weights * self.conjunctions.norms[:, None]
+        if self.affine is not None:
+            return self.affine.map_weights(weights, term.bias)
+        return weights if self.merged is None else self.merged.gathered(weights)
 
     def grown(
         self, dataset: Dataset, workers: Workers, dtype: np.dtype, observer: Observer | None = None

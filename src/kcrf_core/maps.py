@@ -148,6 +148,16 @@ class ExplicitMap:
     def subset(self, rows: np.ndarray) -> ExplicitMap:
         return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
 
+    def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+        """Places in W [D, width] of features that are not zero in a row [n] that goes with a column [n], ascending."""
+        sparse = self._matrix[rows]
+        pairs = sparse.indices.astype(np.int64) * width + np.repeat(columns, np.diff(sparse.indptr))
+        found = [np.unique(pairs[sparse.data != 0])]
+        for r in range(self.dense_size):
+            there = np.unique(columns[self._dense[rows, r] != 0])
+            found.append((self.sparse_size + r) * width + there)
+        return np.concatenate(found)
+
     def used_columns(self) -> np.ndarray:
         """Columns that are not zero throughout."""
         return np.flatnonzero(self.column_squares())

@@ -24,7 +24,8 @@ from .kernel_values import Kernel, PolynomialKernel, inverse_roots
 from .kernels import Pivots
 from .parallel import Workers, sequence_chunks
 from .problem import score_columns, spread
-from .storage import Contents, pack_sparse, read_container, write_container
+from .sparse_weights import SparseWeights, Weights
+from .storage import Contents, container_size, pack_sparse, read_container, write_container
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
 ROWS_AT_ONCE = 2048
@@ -37,7 +38,7 @@ class ExplicitTerm:
     name: str
     type: str  # node or edge-x
     features: tuple[str, ...]
-    weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2]; sparse features first, then real columns
+    weights: Weights  # [D, C] float64, for edge-x [D, Y^2]; sparse features first, then real columns
     cosine: bool = False  # whether inputs count by their direction alone
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
@@ -50,6 +51,9 @@ class ExplicitTerm:
 
     def _add(self, inputs: Inputs, out: np.ndarray) -> None:
         ends = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)
+        if isinstance(self.weights, SparseWeights):
+            self._add_few(inputs, self.weights, ends, out)
+            return
         _sparse.multiply_codes(np.ascontiguousarray(inputs.codes), ends[:-1], self.weights, out)
         D = int(ends[-1])
         if inputs.bag is not None:
@@ -66,6 +70,16 @@ class ExplicitTerm:
             D += A
         if inputs.real.shape[1]:
             out += inputs.real @ self.weights[D:]
+
+    @staticmethod
+    def _add_few(inputs: Inputs, weights: SparseWeights, ends: np.ndarray, out: np.ndarray) -> None:
+        weights.add_codes(np.ascontiguousarray(inputs.codes), ends[:-1], out)
+        D = int(ends[-1])
+        if inputs.bag is not None:
+            weights.add_rows(inputs.bag.indptr, inputs.bag.indices, inputs.bag.data, D, out)
+            D += inputs.bag.shape[1]
+        if inputs.real.shape[1]:
+            weights.add_dense(inputs.real, D, out)
 
 
 @dataclass(frozen=True)
@@ -110,7 +124,7 @@ class ConjunctionTerm:
     type: str  # node or edge-x
     features: tuple[str, ...]
     conjunctions: Conjunctions
-    weights: np.ndarray  # [D, C] float64, for edge-x [D, Y^2], divided by the columns' norms
+    weights: Weights  # [D, C] float64, for edge-x [D, Y^2], divided by the columns' norms
     cosine: bool = False
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
@@ -192,6 +206,14 @@ class Model:
     # ------------------------------------------------------------------------- storage
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        write_container(path, "model", *self._pack())
+
+    @property
+    def file_size(self) -> int:
+        """Bytes that `save` writes."""
+        return container_size("model", *self._pack())
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()
         header |= {"info": self.info, "terms": []}
         for number, term in enumerate(self.terms):
@@ -199,7 +221,6 @@ class Model:
             entry: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
             if isinstance(term, ExplicitTerm):
                 entry["map"] = "explicit"
-                arrays[f"{at}.weights"] = term.weights
                 if isinstance(term, AffineTerm):
                     entry["map"] = "affine"
                     arrays[f"{at}.bias"] = term.bias
@@ -207,13 +228,19 @@ class Model:
                 found = term.conjunctions
                 entry |= {"map": "conjunctions", "kernel": kernel_to_dict(found.kernel)}
                 arrays[f"{at}.keys"], arrays[f"{at}.columns"] = found.keys, found.columns
-                arrays[f"{at}.norms"], arrays[f"{at}.weights"] = found.norms, term.weights
+                arrays[f"{at}.norms"] = found.norms
             else:
                 entry |= {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
                 arrays[f"{at}.alpha"] = term.alpha
                 arrays |= pack_pivots(term.pivots, term.lines, at)
-            if not isinstance(term, KernelTerm) and term.cosine:
-                entry["cosine"] = True
+            if not isinstance(term, KernelTerm):
+                if term.cosine:
+                    entry["cosine"] = True
+                if isinstance(term.weights, SparseWeights):
+                    entry["weights"] = "sparse"
+                    arrays |= term.weights.pack(f"{at}.weights")
+                else:
+                    arrays[f"{at}.weights"] = term.weights
             header["terms"].append(entry)
         edges = {"transitions": self.edges.transitions, "start": self.edges.start, "end": self.edges.end}
         for name, values in edges.items():
@@ -223,11 +250,14 @@ class Model:
                 arrays[f"{name}.allowed"] = possible
         if self.edges.triples is not None:
             arrays["triples"] = self.edges.triples
-        write_container(path, "model", header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        contents = read_container(path, "model")
+        return cls.unpack(read_container(path, "model"))
+
+    @classmethod
+    def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)
         Y = len(encoding.labels)
         terms: list[Term] = []
@@ -243,7 +273,7 @@ class Model:
                 raise contents.error(f"'{at}' has a 'cosine' that is neither true nor false")
             C = score_columns(Y) if kind == "node" else Y * Y
             if entry.get("map") in ("explicit", "affine"):
-                weights = contents.array(f"{at}.weights", "float64", 2)
+                weights = _stored_weights(contents, entry, at, C)
                 if weights.shape != (explicit_size(inputs), C):
                     raise contents.error(f"'{at}.weights' does not fit its features")
                 if entry["map"] == "explicit":
@@ -263,7 +293,7 @@ class Model:
             elif entry.get("map") == "conjunctions":
                 kernel = unpack_kernel(contents, entry, inputs, at)
                 found = _stored_conjunctions(contents, kernel, inputs, at)
-                weights = contents.array(f"{at}.weights", "float64", 2)
+                weights = _stored_weights(contents, entry, at, C)
                 if weights.shape != (found.size, C):
                     raise contents.error(f"'{at}.weights' does not fit its conjunctions")
                 terms.append(ConjunctionTerm(name, kind, features, found, weights, cosine))
@@ -298,6 +328,15 @@ def _precision(contents: Contents) -> str:
     for key in ("config", "training", "precision"):
         info = info.get(key) if isinstance(info, dict) else None
     return "single" if info == "single" else "double"
+
+
+def _stored_weights(contents: Contents, entry: dict[str, Any], at: str, columns: int) -> Weights:
+    kind = entry.get("weights", "dense")
+    if kind == "sparse":
+        return SparseWeights.unpack(contents, f"{at}.weights", columns)
+    if kind != "dense":
+        raise contents.error(f"'{at}' has weights of an unknown kind")
+    return contents.array(f"{at}.weights", "float64", 2)
 
 
 def _stored_conjunctions(contents: Contents, kernel: Kernel, inputs: Inputs, at: str) -> Conjunctions:

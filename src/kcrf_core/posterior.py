@@ -6,6 +6,9 @@
 
 theta is one vector, a block for each term: the weights W [D, C] of a node term row by row, W [D, Y^2] of an edge-x
 term, T [Y, Y], s [Y] and e [Y] of the edge term, U [Y, Y, Y] of the edge2 term.
+
+A term may have parameters for some places of its W alone, all others being zero. P is then a function of those, as
+convex as before, and Lemma 9 holds with their part of the gradient: it bounds the minimum over what they can express.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class Cliques:
     kind: str  # one of the constants above
     sigma2: float
     map: FeatureMap | None = None  # of node and edge-x
+    kept: np.ndarray | None = None  # [K] int64 places in W, row by row, that have parameters; None: all of them
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Posterior:
         self.slices = Slices(self.blocks, workers)
         self.mapped = [j for j, term in enumerate(self.terms) if term.map is not None]
         # Weights that a pass multiplies with, D C of every map.
-        self.pass_size = max(sum(self._term_size(self.terms[j]) for j in self.mapped), 1)
+        self.pass_size = max(sum(self.product_size(j) for j in self.mapped), 1)
         self._edge, self._edge2 = (self._only(kind) for kind in (EDGE, EDGE2))
         self._per_position = any(term.kind == EDGE_X for term in self.terms)
         widest = max((self.terms[j].map.dense_size for j in self.mapped), default=0)
@@ -95,6 +99,8 @@ class Posterior:
 
     def _term_size(self, term: Cliques) -> int:
         Y = self.problem.label_count
+        if term.kept is not None:
+            return len(term.kept)
         if term.map is not None:
             return term.map.size * self.columns_of(term)
         return {EDGE: Y * Y + 2 * Y, EDGE2: Y**3}[term.kind]
@@ -103,9 +109,27 @@ class Posterior:
         """Columns of weights of a term with a map."""
         return self.columns if term.kind == NODE else self.problem.label_count**2
 
+    def product_size(self, term: int) -> int:
+        """Weights that a product with the map of a term goes through, D C."""
+        return self.terms[term].map.size * self.columns_of(self.terms[term])
+
     def weights_of(self, theta: np.ndarray, term: int) -> np.ndarray:
-        """W [D, columns] of a term with a map."""
-        return theta[self.blocks[term]].reshape(self.terms[term].map.size, -1)
+        """W [D, columns] of a term with a map: a view of its block, but where only some places have parameters."""
+        return self.spread_block(theta[self.blocks[term]], term)
+
+    def spread_block(self, block: np.ndarray, term: int) -> np.ndarray:
+        """W [D, columns] out of a term's own block of a vector like theta."""
+        cliques = self.terms[term]
+        if cliques.kept is None:
+            return block.reshape(cliques.map.size, -1)
+        weights = np.zeros((cliques.map.size, self.columns_of(cliques)), dtype=block.dtype)
+        weights.ravel()[cliques.kept] = block
+        return weights
+
+    def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
+        """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""
+        kept = self.terms[term].kept
+        return weights.ravel() if kept is None else weights.ravel()[kept]
 
     def edges_of(self, theta: np.ndarray) -> chain.Edges:
         """T, s, e and U, those that are there; what is forbidden is not told."""
@@ -188,7 +212,10 @@ class Posterior:
         N, counts = counts.sum(), None if (counts == 1).all() else counts
         guess = np.empty(self.size)
         for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
-            squares = N if term.map is None else np.repeat(term.map.column_squares(counts), self.columns_of(term))
+            squares = N
+            if term.map is not None:
+                squares = np.repeat(term.map.column_squares(counts), self.columns_of(term))
+                squares = squares if term.kept is None else squares[term.kept]
             guess[block] = self.curvature_at_zero(j, squares)
         return guess
 
@@ -408,9 +435,14 @@ class _Sums:
         out = posterior.slices.empty()
         for block, (j, term) in zip(posterior.blocks, enumerate(posterior.terms), strict=True):
             if term.map is not None:
-                place = posterior.weights_of(out, j)
+                if term.kept is None:
+                    place = posterior.weights_of(out, j)
+                else:
+                    place = posterior.slices.buffers.empty((term.map.size, posterior.columns_of(term)))
                 found = term.map.adjoint(self._summed.get(j), self._residuals[j], posterior.workers, place)
-                if found is not place:
+                if term.kept is not None:
+                    out[block] = posterior.block_of(found, j)
+                elif found is not place:
                     place[...] = found
             elif term.kind == EDGE:
                 out[block] = np.concatenate([self.edge.ravel(), self.start, self.end])

@@ -47,7 +47,7 @@ def choose_prior(
     problem: Problem,
     maps: Sequence[FeatureMap],
     scales: dict[str, float],  # mean k(x, x) of each term whose sigma2 is to be chosen
-    posterior: Callable[[dict[str, float], Problem, Sequence[FeatureMap]], Posterior],
+    posterior: Callable[..., Posterior],  # of variances, a problem, its maps, and their columns where these are some
     solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
     seed: int,
     observer: Observer,
@@ -70,8 +70,8 @@ def choose_prior(
     fit_problem, held_problem = problem.subset(fit_part), problem.subset(held_part)
     search = _Search(
         scales,
-        lambda values: posterior(values, fit_problem, narrowed),
-        lambda values: posterior(values, held_problem, held),
+        lambda values: posterior(values, fit_problem, narrowed, used),
+        lambda values: posterior(values, held_problem, held, used),
         solve,
         observer,
         interrupted,
@@ -93,7 +93,9 @@ def _widened(full: Posterior, narrow: Posterior, used: Sequence[np.ndarray], the
         if term.map is None:
             out[full.blocks[j]] = theta[narrow.blocks[j]]
         else:
-            full.weights_of(out, j)[next(columns)] = narrow.weights_of(theta, j)
+            weights = np.zeros((term.map.size, full.columns_of(term)))
+            weights[next(columns)] = narrow.weights_of(theta, j)
+            out[full.blocks[j]] = full.block_of(weights, j)
     return out
 
 

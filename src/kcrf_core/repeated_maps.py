@@ -93,6 +93,10 @@ class RepeatedMap:
             return inner  # nothing comes again, and rows are in order
         return RepeatedMap(inner, group.ravel(), self._workers)
 
+    def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+        pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
+        return self.distinct.seen_with(pairs // width, pairs % width, width)
+
     def used_columns(self) -> np.ndarray:
         return self.distinct.used_columns()
 

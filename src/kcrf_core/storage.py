@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import secrets
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
-FORMAT = 2
+FORMAT = 3
 Made = TypeVar("Made")
 
-READABLE = (1, 2)  # 2: models may have triples, terms over edges and forbidden transitions
+# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse.
+READABLE = (1, 2, 3)
 
 
 @contextlib.contextmanager
@@ -139,14 +141,50 @@ def write_container(
     path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
     """Write a container atomically."""
+    with replacing(path) as stream:
+        _save(stream, kind, header, arrays)
+
+
+def container_size(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
+    """Bytes that `write_container` writes."""
+    count = _Count()
+    _save(count, kind, header, arrays)
+    return count.size
+
+
+class _Count(io.RawIOBase):
+    """A file that keeps nothing but its size."""
+
+    def __init__(self) -> None:
+        self._at = self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._at += memoryview(data).nbytes
+        self.size = max(self.size, self._at)
+        return memoryview(data).nbytes
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         for name, array in arrays.items()
     }
-    with replacing(path) as stream:
-        np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
+    np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
 
 
 def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:

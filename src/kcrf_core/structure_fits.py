@@ -69,7 +69,7 @@ class Fits:
         return self.given[name] or JUDGED_VARIANCE / self.term(name).score_scale()
 
     def posterior(self, sigma2: dict[str, float], problem: Problem | None = None) -> Posterior:
-        terms = [Cliques(term.config.type, sigma2[term.name], term.map) for term in self._present(sigma2)]
+        terms = [Cliques(term.config.type, sigma2[term.name], term.map, term.kept) for term in self._present(sigma2)]
         return Posterior(problem or self.problem, terms, self.workers, self.dtype, self._forbidden)
 
     def carried(self, theta: np.ndarray, before: dict[str, float], after: dict[str, float]) -> np.ndarray:

@@ -26,14 +26,17 @@ from .growth import Growth, grow
 from .maps import FeatureMap
 from .memory import hand_back
 from .model import Model
+from .observed_features import kept_in, observed_only
 from .observer import Observer, Trial
 from .parallel import Workers
 from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
+from .pruning import PruneReport, compact, numbers, pruned_term
 from .repeated_sequences import collapse
 from .schemes import Transitions, allowed_transitions
-from .solvers import SOLVERS, Run, SolverResult
+from .solvers import PRUNED, SOLVERS, Run, SolverResult
+from .solvers.run import moved
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
 
@@ -58,6 +61,7 @@ class Report:
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
     growth: Growth | None = None  # how pivots were added, where they were
+    pruned: PruneReport | None = None  # what was dropped, where something was to be
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -77,7 +81,7 @@ class Report:
             "score_columns": self.score_columns,
             "parameters": self.parameters,
         }
-        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth}
+        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -96,13 +100,15 @@ def train(
     start: WarmStart | None = None,
     dev: Dataset | None = None,
     keep: str = "last",
+    prune: float | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
-    "best" the parameters that label it best come back instead of the last ones, with their own P and gap.
+    "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
+    weights and pivots are dropped that change no score of a training position by more than that.
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
@@ -122,6 +128,8 @@ def train(
     rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
     hand_back()  # what reading and encoding took
     fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
+    if training.observed_features:
+        fitted = observed_only(fitted, problem, observer)
     hand_back()
     solve = SOLVERS[training.solver]
     structure = None
@@ -139,12 +147,20 @@ def train(
     elif problem.label_count == 2:
         observer.note("two labels: one score column")
 
-    def posterior(sigma2: dict[str, float], rows: Problem = problem, on: Sequence[FeatureMap] = maps) -> Posterior:
-        """P of some rows with their maps."""
-        values, each = given | sigma2, iter(on)
-        terms = [
-            Cliques(term.config.type, values[term.name], None if term.map is None else next(each)) for term in fitted
-        ]
+    def posterior(
+        sigma2: dict[str, float],
+        rows: Problem = problem,
+        on: Sequence[FeatureMap] = maps,
+        used: Sequence[np.ndarray] | None = None,
+    ) -> Posterior:
+        """P of some rows with their maps, which may have been narrowed to the columns `used`."""
+        values, each, columns, terms = given | sigma2, iter(on), iter(used or ()), []
+        for term in fitted:
+            own = kept = None
+            if term.map is not None:
+                own = next(each)
+                kept = term.kept if used is None else kept_in(term, next(columns), problem.label_count)
+            terms.append(Cliques(term.config.type, values[term.name], own, kept))
         return Posterior(rows, terms, workers, dtype, forbidden)
 
     # A term's own sigma2, else the one of the training section; None is to be chosen.
@@ -199,6 +215,11 @@ def train(
         result = watch.kept(result, final, training.tolerance)
     terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)
     model = Model(encoding, terms, final.potentials_of(result.theta))
+    pruned = None
+    if prune is not None:
+        observer.stage("pruning")
+        judge = ("training", dataset) if dev is None else ("dev", dev)
+        model, result, pruned = _pruned(model, fitted, final, result, distinct, judge, prune, training.tolerance)
     outside = growth.proven(fitted) if growth is not None and result is grown.result else None
     if outside is not None:
         certify = "exact"
@@ -217,6 +238,7 @@ def train(
         structure=structure,
         dev=None if watch is None else watch.report(model),
         growth=growth,
+        pruned=pruned,
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
     return replace(model, info=info), report
@@ -252,6 +274,42 @@ def _complete_optimum(
     observer.note(f"training begins at the optimum of {len(which):,} sequences with all labels, {result.passes} passes")
     run.go_on(len(rows) / max(problem.positions, 1))
     return result.theta
+
+
+def _pruned(
+    model: Model,
+    fitted: Sequence[FittedTerm],
+    posterior: Posterior,
+    result: SolverResult,
+    dataset: Dataset,
+    judge: tuple[str, Dataset],
+    prune: float,
+    tolerance: float,
+) -> tuple[Model, SolverResult, PruneReport]:
+    """The model without what changes no score by more than `prune`, and the fit at what is left."""
+
+    def accuracy(model: Model) -> float:
+        return float((model.tag(judge[1], posterior.workers) == judge[1].labels).mean())
+
+    theta, terms = result.theta.copy(), []
+    for j, term in zip(posterior.mapped, model.terms, strict=True):
+        inputs = model.encoding.inputs(dataset, term.features).seen()
+        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.workers)
+        theta[posterior.blocks[j]] = posterior.block_of(fitted[j].map_weights(thinned), j)
+        terms.append(compact(thinned))
+    smaller = replace(model, terms=tuple(terms))
+    report = PruneReport(
+        prune=prune,
+        weights=numbers(model.terms),
+        weights_left=numbers(terms),
+        bytes_saved=model.file_size - smaller.file_size,
+        objective=result.value,
+        certified_gap=result.gap if np.isfinite(result.gap) else None,
+        accuracy_on=judge[0],
+        accuracy=accuracy(model),
+        accuracy_left=accuracy(smaller),
+    )
+    return smaller, moved(result, posterior, theta, tolerance, PRUNED), report
 
 
 def _problem(encoding: Encoding, dataset: Dataset) -> Problem:

@@ -31,6 +31,7 @@ from .observer import Observer
 from .posterior import EDGE2, NODE, Posterior
 from .problem import gathered, score_columns, spread
 from .repeated_maps import has_nested_columns
+from .sparse_weights import as_dense, matrix_of
 from .translation import shared_conjunctions, translation
 
 
@@ -114,15 +115,15 @@ class WarmStart:
                 out[posterior.blocks[j]] = self._edge_block(term, labels, posterior)
                 told.append(f"term {term.name}")
             elif old is not None and has_nested_columns(term.map):
-                posterior.weights_of(out, j)[:] = self._projected(encoding, term, old, labels)
+                out[posterior.blocks[j]] = posterior.block_of(self._projected(encoding, term, old, labels), j)
                 told.append(f"term {term.name} at its {term.map.size:,} pivots")
             elif isinstance(old, ConjunctionTerm) and term.conjunctions is not None:
                 weights, taken = self._conjunctions(encoding, term, old, labels)
-                posterior.weights_of(out, j)[:] = weights
+                out[posterior.blocks[j]] = posterior.block_of(weights, j)
                 told.append(f"term {term.name} with {taken:,} of {len(term.conjunctions.keys):,} conjunctions")
             elif isinstance(old, ExplicitTerm) and term.conjunctions is None and term.affine is None:
                 weights, taken = self._explicit(encoding, term, old, labels)
-                posterior.weights_of(out, j)[:] = weights
+                out[posterior.blocks[j]] = posterior.block_of(weights, j)
                 features = len(weights) if term.merged is None else term.merged.spread(weights[:, :0]).shape[0]
                 told.append(f"term {term.name} with {taken:,} of {features:,} features")
             else:
@@ -161,7 +162,8 @@ class WarmStart:
         """W [D, columns], and how many conjunctions the model knew."""
         between = translation(encoding, term.features, self.model.encoding, old.features)
         shares, taken = shared_conjunctions(term.conjunctions, old.conjunctions, between.explicit_columns()[0])
-        return labels.weights(shares @ old.weights, old.type), taken
+        weights = shares @ matrix_of(old.weights)
+        return labels.weights(as_dense(weights), old.type, term.kept is None), taken
 
     def _explicit(
         self, encoding: Encoding, term: FittedTerm, old: ExplicitTerm, labels: _Labels
@@ -171,8 +173,8 @@ class WarmStart:
         columns, units = between.explicit_columns()
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
-        weights[known] = old.weights[columns[known]] * units[known, None]
-        weights = labels.weights(weights, old.type)
+        weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
+        weights = labels.weights(weights, old.type, term.kept is None)
         return weights if term.merged is None else term.merged.gathered(weights), int(known.sum())
 
 
@@ -219,14 +221,15 @@ class _Labels:
         out[(..., *np.ix_(*[to] * axes))] = values[(..., *np.ix_(*[at] * axes))]
         return out
 
-    def weights(self, weights: np.ndarray, kind: str) -> np.ndarray:
+    def weights(self, weights: np.ndarray, kind: str, centred: bool = True) -> np.ndarray:
         """Weights [D, columns] of the old model in the columns of the new one."""
         if kind != NODE:
             pairs = weights.reshape(len(weights), len(self.old), len(self.old))
             return self.chosen(pairs, 2).reshape(len(weights), -1)
         by_label = self.chosen(spread(weights, len(self.old)), 1)
-        # What all labels share changes no probability and only costs in the prior (Lemma 12).
-        by_label -= by_label.mean(axis=1, keepdims=True)
+        # What all labels share changes no probability and only costs in the prior (Lemma 12): where all have weights.
+        if centred:
+            by_label -= by_label.mean(axis=1, keepdims=True)
         return gathered(by_label, len(self.new))
 
 

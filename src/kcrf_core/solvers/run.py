@@ -12,7 +12,7 @@ operations that a pass takes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -29,6 +29,8 @@ CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted"
 STATIONARY = "stationary"
 # Certified, but earlier parameters were kept, which are not.
 BEST = "best"
+# Certified before small weights were dropped, and no longer.
+PRUNED = "pruned"
 
 # Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
@@ -75,6 +77,26 @@ def relative_gap(value: float, lower: float) -> float:
     if value <= lower:
         return 0.0
     return (value - lower) / lower if lower > 0 else np.inf
+
+
+def moved(result: SolverResult, posterior: Posterior, theta: np.ndarray, tolerance: float, reason: str) -> SolverResult:
+    """The same at other parameters: with their own P, against the best lower bound of all.
+
+    They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
+    """
+    found = posterior.evaluate(theta, np.float64)
+    own = found.lower if posterior.convex else -np.inf
+    lower = min(max(result.lower, own), found.value)
+    certified = relative_gap(found.value, lower) <= tolerance
+    return replace(
+        result,
+        theta=theta,
+        value=found.value,
+        lower=lower,
+        passes=result.passes + 1,
+        reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
+        gradient_norm=float(np.linalg.norm(found.gradient)),
+    )
 
 
 class Stop(Exception):
@@ -187,8 +209,7 @@ class Run:
         posterior = blocks.posterior
         self._check_budget(posterior)
         self.products += 1
-        size = posterior.blocks[term].stop - posterior.blocks[term].start
-        self.work += blocks.share(term) * size / posterior.pass_size
+        self.work += blocks.share(term) * posterior.product_size(term) / posterior.pass_size
         return blocks.product(term, vector)
 
     def add_operations(self, posterior: Posterior, operations: float) -> None:

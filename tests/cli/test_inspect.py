@@ -1,0 +1,188 @@
+"""`kcrf inspect` and what makes models small, as a shell sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kcrf_core.model import Model
+from kcrf_core.storage import read_container, write_container
+
+DATA = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\nran\tV\noff\tP\n\nthe\tD\ndog\tN\n"
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "words.conll"
+    path.write_text(DATA * 3)
+    return path
+
+
+@pytest.fixture
+def model(kcrf, data, tmp_path):
+    path = tmp_path / "model.npz"
+    assert kcrf("train", data, "--sigma2", "1", "-q", "-o", path).code == 0
+    return path
+
+
+def test_text_tells_what_the_model_is(kcrf, model):
+    done = kcrf("inspect", model, "--top", "2")
+    assert done.code == 0 and done.err == ""
+    stored = Model.load(model)
+    training = stored.info["training"]
+    assert f"P {training['objective']:.6f}, at least {training['lower_bound']:.6f}" in done.text
+    assert "4 labels: D, N, P, V" in done.text and f"SHA-256 {stored.info['digest']}" in done.text
+    assert "term node: linear kernel on c0" in done.text and "sigma2: edge 1, node 1" in done.text
+    table = [line.split() for line in done.text.split("\n") if line.startswith(("(start)", "D ", "N ", "P ", "V "))]
+    assert [line[0] for line in table] == ["(start)", "D", "N", "P", "V"]
+    np.testing.assert_allclose(np.array([line[1:5] for line in table[1:]], float), stored.edges.transitions, atol=6e-4)
+    block = done.text.split("node, D\n")[1].split("\n\n")[0]
+    assert len(block.strip().split("\n")) == 2 and "c0[0]=the" in block
+
+
+def test_json_has_it_all(kcrf, model):
+    found = json.loads(kcrf("inspect", model, "--json", "--top", "1").text)
+    stored = Model.load(model)
+    assert found["schema"] == 1 and found["kind"] == "model" and found["bytes"] == os.path.getsize(model)
+    assert found["labels"] == list(stored.labels) and found["training"] == stored.info["training"]
+    assert found["config"] == stored.info["config"] and found["digest"] == stored.info["digest"]
+    np.testing.assert_array_equal(found["transitions"], stored.edges.transitions)
+    (term,) = found["terms"]
+    assert term["weights"] == stored.terms[0].weights.size
+    assert [entry["labels"] for entry in term["top"]] == [[label] for label in stored.labels]
+    assert "top" not in json.loads(kcrf("inspect", model, "--json", "--top", "0").text)["terms"][0]
+
+
+def test_dump_greps(kcrf, model):
+    lines = [line.split("\t") for line in kcrf("inspect", model, "--dump").text.splitlines()]
+    stored = Model.load(model)
+    weights = {tuple(line[:-1]): float(line[-1]) for line in lines}
+    assert len(weights) == len(lines)
+    assert weights["node", "c0[0]=the", "D"] > 0 > weights["node", "c0[0]=the", "N"]
+    assert weights["transition", "D", "N"] == pytest.approx(stored.edges.transitions[0, 1], rel=1e-5)
+    count = sum(np.count_nonzero(part) for part in (stored.terms[0].weights, stored.edges.transitions))
+    assert len(lines) == count + np.count_nonzero(stored.edges.start) + np.count_nonzero(stored.edges.end)
+
+
+def test_forbidden_transitions(kcrf, data, tmp_path):
+    path = tmp_path / "m.npz"
+    assert kcrf("train", data, "--sigma2", "1", "--observed-transitions", "-q", "-o", path).code == 0
+    assert "forbidden" in kcrf("inspect", path).text
+    assert "transition\tD\tD\t-inf\n" in kcrf("inspect", path, "--dump").text
+    assert json.loads(kcrf("inspect", path, "--json").text)["transitions"][0][0] is None
+
+
+def test_many_labels_are_listed(kcrf, sample_data, tmp_path):
+    text = "".join(f"w{i}\tL{i % 15}\n" for i in range(60))
+    (tmp_path / "many.conll").write_text(text)
+    assert kcrf("train", tmp_path / "many.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    done = kcrf("inspect", tmp_path / "m.npz", "--top", "4")
+    listed = done.text.split("strongest transitions")[1].split("\n\n")[0].strip().split("\n")[1:]
+    assert len(listed) == 4 and " -> " in listed[0]
+
+
+def test_a_closed_pipe_is_fine(model):
+    line = f"{sys.executable} -m kcrf_cli inspect {model} --dump | head -n 2"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert len(done.stdout.splitlines()) == 2 and done.stderr == ""
+
+
+def test_pictures(kcrf, model, tmp_path):
+    pytest.importorskip("matplotlib")
+    for suffix, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        for name in ("one", "two"):
+            done = kcrf("inspect", model, "--plot", tmp_path / f"{name}.{suffix}")
+            assert done.code == 0 and done.err == "" and "4 labels" in done.text
+        written = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two")]
+        assert written[0].startswith(magic) and written[0] == written[1]
+
+
+def test_pictures_of_strange_labels(kcrf, tmp_path):
+    """Names are text to matplotlib, not formulas."""
+    pytest.importorskip("matplotlib")
+    (tmp_path / "odd.conll").write_text("a\t$x_{$\nb\t$$\\frac\nc\t日本\n" * 3)
+    assert kcrf("train", tmp_path / "odd.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    assert kcrf("inspect", tmp_path / "m.npz", "--plot", tmp_path / "p.svg").code == 0
+
+
+def test_bases_and_datasets(kcrf, data, tmp_path):
+    dataset, basis = tmp_path / "d.npz", tmp_path / "b.npz"
+    assert kcrf("featurize", data, "-o", dataset).code == 0
+    assert kcrf("select-basis", dataset, "--kernel", "rbf", "--size", "4", "-q", "-o", basis).code == 0
+    found = json.loads(kcrf("inspect", dataset, "--json").text)
+    assert found["sequences"] == 7 and found["gold"] == {"D": 9, "N": 9, "P": 3, "V": 6}
+    assert "positions" in kcrf("inspect", dataset).text
+    found = json.loads(kcrf("inspect", basis, "--json", "--top", "2").text)
+    assert found["terms"][0]["pivots"] == 4 and len(found["terms"][0]["first_pivots"]) == 2
+    assert "first pivots" in kcrf("inspect", basis).text
+    for path, option in ((dataset, "--dump"), (basis, "--dump"), (dataset, "--plot=p.png")):
+        done = kcrf("inspect", path, option)
+        assert done.code == 2 and "Traceback" not in done.err
+
+
+def test_mistakes(kcrf, model, data, tmp_path):
+    assert kcrf("inspect", model, "--dump", "--json").code == 2
+    assert kcrf("inspect", data).code == 4
+    assert kcrf("inspect", tmp_path / "none.npz").code == 1
+    done = kcrf("inspect", model, "--plot", tmp_path / "p.jpeg")
+    assert done.code == 2 and ".png" in done.err
+    assert kcrf("inspect", model, "--plot", model.with_suffix(".png").parent / "no" / "p.png").code == 1
+
+
+def test_names_cannot_write_to_the_terminal(kcrf, model):
+    contents = read_container(model, "model")
+    text = contents.arrays["labels.text"].tobytes().replace(b"D", b"\x1b")
+    contents.arrays["labels.text"] = np.frombuffer(text, np.uint8)
+    contents.header["version"] = "\x1b]0;"
+    write_container(model, "model", contents.header, contents.arrays)
+    for options in ((), ("--dump",)):
+        done = kcrf("inspect", model, *options)
+        assert done.code == 0 and b"\x1b" not in done.out and b"\\x1b" in done.out
+
+
+def test_info_that_is_not_what_it_should_be(kcrf, model):
+    contents = read_container(model, "model")
+    for info in (
+        {},
+        {"training": 3, "config": []},
+        {"training": {"objective": "x", "sigma2": {"a": None}}, "digest": 5},
+    ):
+        contents.header["info"] = info
+        write_container(model, "model", contents.header, contents.arrays)
+        for options in ((), ("--json",)):
+            assert kcrf("inspect", model, *options).code == 0
+
+
+# ----------------------------------------------------------------------------- small models
+
+
+def test_observed_features(kcrf, data, model, tmp_path):
+    small = tmp_path / "small.npz"
+    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", small, "--json")
+    found = json.loads(done.text)
+    assert "those of pairs seen" in done.err and found["stop"] == "certified" and found["bytes"] == small.stat().st_size
+    dumped = [line.split("\t") for line in kcrf("inspect", small, "--dump").text.splitlines()]
+    assert {line[2] for line in dumped if line[:2] == ["node", "c0[0]=the"]} == {"D"}
+    assert kcrf("tag", "-m", small, data).text == kcrf("tag", "-m", model, data).text
+    done = kcrf("train", data, "--kernel", "rbf", "--observed-features", "-o", small)
+    assert done.code == 2 and "explicit maps" in done.err
+
+
+def test_pruning_is_told(kcrf, data, tmp_path):
+    small = tmp_path / "small.npz"
+    done = kcrf("train", data, "--sigma2", "1", "--prune", "0.5", "-o", small, "--json")
+    found = json.loads(done.text)
+    pruned = found["pruned"]
+    assert f"pruned by 0.5: {pruned['weights_left']:,} of {pruned['weights']:,} weights left" in done.err
+    assert "accuracy on the training data" in done.err and pruned["accuracy_on"] == "training"
+    assert pruned["objective"] < found["objective"] and found["stop"] == "pruned"
+    assert f"before pruning P {pruned['objective']:.6f}" in done.err
+    assert json.loads(kcrf("inspect", small, "--json").text)["training"]["pruned"] == pruned
+    done = kcrf("train", data, "--sigma2", "1", "--prune", "0.5", "--dev", data, "--strict", "-o", small)
+    assert done.code == 5 and "accuracy on DEV" in done.err and small.exists()
+    assert kcrf("train", data, "--prune", "-1", "-o", small).code == 2
