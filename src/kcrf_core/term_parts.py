@@ -17,6 +17,7 @@ from .features import AttributeFeature, RealFeature
 from .kernel_values import inverse_roots
 from .kernels import Pivots
 from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term, empty_inputs
+from .sparse_weights import as_dense, matrix_of
 
 # What a part is called, and its line of training data if it is a pivot, by its number.
 Namer = Callable[[int], tuple[str, int | None]]
@@ -111,9 +112,9 @@ class _ExplicitParts:
     """Features of a linear kernel, and the constant that a polynomial kernel of degree 1 has."""
 
     def __init__(self, term: ExplicitTerm, names: _Names):
-        self.term, self._names, self.weights = term, names, term.weights
+        self.term, self._names, self.weights = term, names, as_dense(matrix_of(term.weights))
         if isinstance(term, AffineTerm):
-            self.weights = np.vstack([term.weights, term.bias])
+            self.weights = np.vstack([self.weights, term.bias])
 
     def of(self, inputs: Inputs) -> Iterator[PartsOfRow]:
         starts = np.cumsum(inputs.sizes) - inputs.sizes
@@ -141,7 +142,7 @@ class _ConjunctionParts:
     """Conjunctions of binary features."""
 
     def __init__(self, term: ConjunctionTerm, names: _Names):
-        self.term, self._names, self.weights = term, names, term.weights
+        self.term, self._names, self.weights = term, names, as_dense(matrix_of(term.weights))
 
     def of(self, inputs: Inputs) -> Iterator[PartsOfRow]:
         found = self.term.conjunctions
