@@ -84,6 +84,11 @@ class Corpus:
 
     CoNLL files fill `columns` (all of them, the label's included when there is one); attribute files
     fill `attributes` and have the labels as their only column.
+
+    >>> from kcrf_core import read_corpus
+    >>> first = read_corpus("sample_data/pitch_accent.conll").subset([0])
+    >>> list(first.columns[0])[:3], list(first.columns[-1])[:3]
+    (['but', 'it', 'like'], ['0', '1', '0'])
     """
 
     source: str  # the name to show in messages

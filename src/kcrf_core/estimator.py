@@ -46,7 +46,7 @@ class Certificate(NamedTuple):
 
     objective: float  # P
     lower_bound: float  # no parameters have a smaller P
-    gap: float  # (P - lower bound) / lower bound; nan where there is none
+    gap: float  # (P - lower bound) / lower bound; infinite where there is none yet
     reason: str  # why training stopped: "certified", "passes" or "precision"
 
 
@@ -183,7 +183,7 @@ class KernelCRF:
         threads = threads_of(self.n_jobs)
         corpus = corpus_of(X, form, y, weights)
         if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
-            raise TypeError("X: the argument must be arrays of numbers, or lists of dictionaries of strings and numbers")
+            raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
         names = LabelNames.of(y)
         config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None)
         encoding, dataset = fit_encoding(config, corpus)
@@ -267,7 +267,7 @@ class KernelCRF:
         """The objective P, a lower bound of it, the relative gap between them and why training stopped."""
         found = self.report_
         figures = [found.get(key) for key in ("objective", "lower_bound", "certified_gap")]
-        return Certificate(*(float("nan") if x is None else float(x) for x in figures), found.get("stop", ""))
+        return Certificate(*(float("inf") if x is None else float(x) for x in figures), found.get("stop", ""))
 
     @property
     def report_(self) -> dict[str, Any]:

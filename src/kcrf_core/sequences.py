@@ -121,7 +121,11 @@ def check_sequences(X: Any) -> list[Any]:
         if hasattr(sequence, "toarray"):
             raise TypeError(f"X[{number}] is a sparse matrix; give a dense array, or dictionaries of attributes")
         if not isinstance(sequence, (list, tuple)):
-            if isinstance(sequence, (str, Mapping)) or not hasattr(sequence, "__array__") or np.asarray(sequence).ndim == 0:
+            if (
+                isinstance(sequence, (str, Mapping))
+                or not hasattr(sequence, "__array__")
+                or np.asarray(sequence).ndim == 0
+            ):
                 raise ValueError(
                     f"X[{number}] must be a sequence of positions, not {_kind(sequence)}. Reshape your data: one "
                     "sequence alone is [X]"
@@ -179,7 +183,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
         width = block.shape[1] if width is None else width
         if block.shape[1] != width:
             raise ValueError(
-                f"X has {block.shape[1]} features, but KernelCRF is expecting {width} features as input (see X[{number}])"
+                f"X has {block.shape[1]} features, but KernelCRF is expecting {width} features as input: X[{number}]"
             )
         if not width:
             raise ValueError(f"0 feature(s) (shape={block.shape}) while a minimum of 1 is required.")
