@@ -11,13 +11,15 @@ import os
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
+from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .config import suggestion
 from .corpus import NumberColumn
-from .encoding import fit_encoding
+from .dataset import Dataset
+from .encoding import Encoding, fit_encoding
 from .estimator_config import config_of, params_of, threads_of
 from .estimator_talk import talking
 from .features import RealFeature
@@ -228,9 +230,8 @@ class KernelCRF:
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
         """The same as a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
         labels = self.classes_
-        return [
-            [dict(zip(labels, row, strict=True)) for row in sequence.tolist()] for sequence in self.predict_proba(X)
-        ]
+        found = self.predict_proba(X)
+        return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in found]
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
         """Probabilities of the labels of one sequence."""
@@ -241,11 +242,11 @@ class KernelCRF:
         X = check_sequences(X)
         y = check_labels(y, X)
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
-        right = [sum(map(_same, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
+        right = [sum(map(eq, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
         total = float(weights @ [len(sequence) for sequence in X])
         return float(weights @ right) / total if total else float("nan")
 
-    def _encoded(self, X: Any) -> tuple[list[Any], Any]:
+    def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
         form = ITEMS if encoding.format == "crfsuite" else COLUMNS
@@ -272,12 +273,13 @@ class KernelCRF:
     @property
     def report_(self) -> dict[str, Any]:
         """What training found, as `kcrf train --json` tells it."""
-        return self._model().info.get("training", {})
+        found = self._model().info.get("training")
+        return found if isinstance(found, dict) else {}
 
     @property
     def n_iter_(self) -> int:
         """Passes over the data."""
-        return self.report_["passes"]
+        return self.report_.get("passes", 0)
 
     @property
     def n_features_in_(self) -> int:
@@ -322,7 +324,7 @@ class KernelCRF:
     def _label_values(self) -> list[Any]:
         """Labels in the order of the model."""
         stored = self._model().info.get("estimator", {})
-        kind = stored.get("labels") if isinstance(stored, dict) else None
+        kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
         return LabelNames(kind if kind in LABEL_TYPES else "text").values(self.model_.labels)
 
     def _order(self) -> list[int]:
@@ -352,13 +354,9 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(inspect.signature(kind.__init__).parameters)[1:]
 
 
-def _numeric(encoding: Any) -> bool:
+def _numeric(encoding: Encoding) -> bool:
     return all(isinstance(feature, RealFeature) for feature in encoding.features)
 
 
-def _width(encoding: Any, form: str) -> int | None:
+def _width(encoding: Encoding, form: str) -> int | None:
     return encoding.width - 1 if form == COLUMNS else None
-
-
-def _same(gold: Any, found: Any) -> bool:
-    return bool(gold == found)

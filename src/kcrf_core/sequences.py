@@ -25,7 +25,7 @@ COLUMNS, ITEMS = "columns", "items"
 
 
 class LabelLists(list):
-    """Labels of sequences, a list for each. NumPy takes it for one object per sequence, not for a ragged table."""
+    """Labels of sequences, a list for each. NumPy takes it for a row of lists, where it would try to make a table."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         out = np.empty(len(self), dtype=object)

@@ -14,7 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from kcrf_cli.main import main
-from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, read_corpus
+from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, parse_config, read_corpus
+from kcrf_core.corpus import concatenate
+from kcrf_core.sequences import corpus_of
 
 
 def number_data(rng, count=40, columns=2):
@@ -172,6 +174,27 @@ def test_threads_change_nothing(rng):
     one, two = (KernelCRF(kernel="rbf", sigma2=1, n_jobs=jobs).fit(X, y) for jobs in (1, -1))
     np.testing.assert_array_equal(np.concatenate(one.predict_proba(X)), np.concatenate(two.predict_proba(X)))
     assert one.predict(X) == two.predict(X)
+
+
+def test_an_attribute_that_comes_twice_counts_with_the_sum(rng):
+    crf = KernelCRF(c2=1.0).fit(*word_data(rng))
+    once, twice = crf.predict_proba([[{"size": 1.0, "word:cat": 3.0}], [{"word": "cat", "word:cat": 2.0, "size": 1.0}]])
+    np.testing.assert_allclose(once, twice, rtol=1e-12)
+
+
+def test_positions_without_an_attribute(rng):
+    crf = KernelCRF(c2=1.0).fit([[{}, {"a": 1.0}], [[], []]], [["x", "y"], ["x", "x"]])
+    assert crf.predict([[{}], [{"unheard": "of"}]]) == [["x"], ["x"]]
+
+
+def test_columns_of_numbers_can_be_cut_and_joined_like_those_of_a_file(rng):
+    X, y = number_data(rng, 12)
+    whole = corpus_of(X, "columns", y)
+    config = parse_config({})
+    encoding, dataset = fit_encoding(config, whole)
+    again = concatenate([whole.subset(range(5)), whole.subset(range(5, 12))])
+    np.testing.assert_array_equal(encoding.encode(again).real, dataset.real)
+    assert [float(value) for value in whole.columns[0][:3]] == whole.columns[0].numbers[:3].tolist()
 
 
 # ----------------------------------------------------------------------------- weights of sequences

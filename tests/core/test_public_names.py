@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import json
 import subprocess
 import sys
 import types
@@ -80,3 +81,17 @@ def test_names_are_listed_and_others_are_errors():
 def test_importing_the_package_costs_nothing():
     code = "import sys, kcrf_core; sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'kcrf_core.model')))"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_script_of_the_experiment(folder):
+    """As it was written for sklearn-crfsuite, but for its import lines."""
+    script = ROOT / "experiments" / "sklearn" / "tutorial.py"
+    if not script.exists():
+        pytest.skip("no experiments here")
+    blocks = (folder / "sample_data" / "pitch_accent.conll").read_text().strip().split("\n\n")
+    for name, part in (("train", blocks[:100]), ("test", blocks[100:130])):
+        (folder / f"{name}.conll").write_text("\n\n".join(part) + "\n")
+    done = subprocess.run([sys.executable, script, "train.conll", "test.conll"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 0.5 < json.loads(done.stdout)["flat_f1"] < 1
+    assert "weighted mean" in done.stderr

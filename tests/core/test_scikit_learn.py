@@ -78,6 +78,14 @@ def test_cross_validation_of_sequences(rng):
     assert scores.shape == (3,) and (scores > 0.9).all()
 
 
+def test_sequences_of_one_length_may_be_arrays(rng):
+    X = rng.normal(size=(60, 5, 2))
+    y = (X[:, :, 0] * X[:, :, 1] > 0).astype(int)
+    search = GridSearchCV(kcrf_core.KernelCRF(sigma2=3.0), {"kernel": ["linear", "rbf"]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"kernel": "rbf"} and search.best_score_ > 0.8
+    assert np.array(search.predict(X).__array__().tolist()).shape == y.shape
+
+
 def test_its_warning_where_a_search_ends_early(rng):
     with pytest.warns(ConvergenceWarning, match="passes"):
         kcrf_core.KernelCRF(c2=1, max_iterations=2).fit(*word_data(rng))
