@@ -25,7 +25,7 @@ from .estimator_talk import talking
 from .features import RealFeature
 from .model import ROWS_AT_ONCE, Model
 from .parallel import Workers, sequence_chunks
-from .scikit_learn import not_fitted, tags, warn_uncertified
+from .scikit_learn import Protocol, not_fitted, warn_uncertified
 from .sequences import (
     COLUMNS,
     ITEMS,
@@ -52,7 +52,7 @@ class Certificate(NamedTuple):
     reason: str  # why training stopped: "certified", "passes" or "precision"
 
 
-class KernelCRF:
+class KernelCRF(Protocol):
     """A conditional random field with a kernel, for sequences.
 
     X is a list of sequences, each an array [T, D] of numbers or a list of T dictionaries of attributes as
@@ -156,9 +156,6 @@ class KernelCRF:
         default = inspect.signature(type(self).__init__).parameters
         changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(default[k].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __sklearn_tags__(self) -> Any:
-        return tags()
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)

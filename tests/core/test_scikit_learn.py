@@ -14,11 +14,12 @@ utils = pytest.importorskip("sklearn.utils")
 if not hasattr(utils, "Tags"):
     pytest.skip("needs scikit-learn 1.6 or later", allow_module_level=True)
 
+from sklearn import config_context  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
 from sklearn.metrics import make_scorer  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score  # noqa: E402
-from sklearn.pipeline import Pipeline  # noqa: E402
+from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 from sklearn.utils import ClassifierTags  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
@@ -84,6 +85,27 @@ def test_sequences_of_one_length_may_be_arrays(rng):
     search = GridSearchCV(kcrf_core.KernelCRF(sigma2=3.0), {"kernel": ["linear", "rbf"]}, cv=3).fit(X, y)
     assert search.best_params_ == {"kernel": "rbf"} and search.best_score_ > 0.8
     assert np.array(search.predict(X).__array__().tolist()).shape == y.shape
+
+
+def test_metadata_routing(rng):
+    """Weights reach the `fit` of an estimator that asks for them, and of its clones, but not of others."""
+    X, y = word_data(rng)
+    weights = np.arange(len(X)) < 40
+    grid = {"kernelcrf__c2": [0.1, 1.0]}
+    with config_context(enable_metadata_routing=True):
+        asking = kcrf_core.KernelCRF().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = GridSearchCV(make_pipeline(FunctionTransformer(), asking), grid, cv=[(np.arange(60), np.arange(60))])
+        search.fit(X, y, sample_weight=weights)
+        plain = GridSearchCV(kcrf_core.KernelCRF(), {"c2": [0.1, 1.0]}, cv=3)
+        assert plain.fit(X, y).best_score_ > 0.9
+        with pytest.raises(ValueError, match="sample_weight"):
+            plain.fit(X, y, sample_weight=weights)
+        with pytest.raises(TypeError, match="takes no 'weights'"):
+            asking.set_fit_request(weights=True)
+    c2 = search.best_params_["kernelcrf__c2"]
+    found = search.best_estimator_[-1].certificate_
+    assert found == kcrf_core.KernelCRF(c2=c2).fit(X, y, sample_weight=weights).certificate_
+    assert found != kcrf_core.KernelCRF(c2=c2).fit(X, y).certificate_
 
 
 def test_its_warning_where_a_search_ends_early(rng):
