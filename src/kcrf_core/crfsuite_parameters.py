@@ -18,6 +18,8 @@ from .errors import ConfigError
 ALWAYS = ("all_possible_states", "all_possible_transitions")
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
+TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameters checked
+
 
 def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
     """Refuse what cannot be had, warn of what has no effect."""
@@ -33,13 +35,13 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
     for name in ALWAYS:
         if params[name] is not None and not params[name]:
-            warnings.warn(f"{name}=False has no effect: all of them have weights", UserWarning, stacklevel=3)
+            warnings.warn(f"{name}=False has no effect: all of them have weights", UserWarning, stacklevel=TO_CALLER)
     idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
     if idle:
         warnings.warn(
             f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'",
             UserWarning,
-            stacklevel=3,
+            stacklevel=TO_CALLER,
         )
 
 

@@ -284,9 +284,10 @@ def test_certificate(rng):
     found = crf.certificate_
     assert found.reason == "certified" and 0 <= found.gap <= 1e-4
     assert found.gap == pytest.approx((found.objective - found.lower_bound) / found.lower_bound, rel=1e-6)
-    with pytest.warns(UserWarning, match="stopped"):
+    with pytest.warns(UserWarning, match="stopped") as told:
         early = KernelCRF(c2=1, max_iterations=2).fit(*word_data(rng))
     assert early.certificate_.gap > 1e-3 and early.n_iter_ <= 3  # the last in double precision
+    assert told[0].filename == __file__
 
 
 def test_dev_data_is_scored(rng):
@@ -373,8 +374,9 @@ def test_bad_parameters_are_told_when_fitting(parameters, message):
     [{"all_possible_transitions": False}, {"all_possible_states": False}, {"epsilon": 1e-5, "period": 10}],
 )
 def test_what_has_no_effect_is_told(parameters):
-    with pytest.warns(UserWarning, match="no effect"):
+    with pytest.warns(UserWarning, match="no effect") as told:
         KernelCRF(c2=1, **parameters).fit([[["a"], ["b"]]], [["x", "y"]])
+    assert told[0].filename == __file__
 
 
 def test_what_is_so_anyway_is_not_told():
