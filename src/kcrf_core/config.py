@@ -111,6 +111,13 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class Config:
+    """Columns, features, terms and training: all that a YAML file may say.
+
+    >>> from kcrf_core import Config
+    >>> [term.name for term in Config().terms]
+    ['node', 'edge']
+    """
+
     columns: tuple[str, ...] | None = None
     window: tuple[int, ...] | None = None
     min_count: int = 1

@@ -99,7 +99,16 @@ class _Section:
 
 
 def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
-    """Check a raw configuration and return it as values."""
+    """Check a raw configuration and return it as values. The layout is that of the YAML file.
+
+    >>> from kcrf_core import parse_config
+    >>> config = parse_config({"terms": [{"kernel": {"type": "poly", "degree": 3}}, {"type": "edge"}]})
+    >>> config.terms[0].kernel.degree
+    3
+    >>> parse_config({"trainign": {}})
+    Traceback (most recent call last):
+    kcrf_core.errors.ConfigError: configuration: the configuration: unknown key 'trainign' (did you mean 'training'?)
+    """
     section = _Section(raw, "the configuration", source)
     columns = section.get("columns", values.names)
     if columns is not None and len(set(columns)) < len(columns):

@@ -50,6 +50,25 @@ class CodedColumn(Sequence[str]):
         return cls(list(numbers), np.concatenate(codes))
 
 
+class NumberColumn(Sequence[str]):
+    """A column of numbers that never were text; as text they are written so that they can be read back exactly."""
+
+    def __init__(self, numbers: np.ndarray):
+        self.numbers = numbers  # [N] float64, finite
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return list(map(repr, self.numbers[place].tolist()))
+        return repr(float(self.numbers[place]))
+
+    def take(self, rows: np.ndarray) -> NumberColumn:
+        """The values of some positions."""
+        return NumberColumn(self.numbers[rows])
+
+
 @dataclass(frozen=True)
 class AttributeRows:
     """Attributes of N positions, in compressed rows: those of position t are `names[indptr[t]:indptr[t+1]]`."""
@@ -65,6 +84,11 @@ class Corpus:
 
     CoNLL files fill `columns` (all of them, the label's included when there is one); attribute files
     fill `attributes` and have the labels as their only column.
+
+    >>> from kcrf_core import read_corpus
+    >>> first = read_corpus("sample_data/pitch_accent.conll").subset([0])
+    >>> list(first.columns[0])[:3], list(first.columns[-1])[:3]
+    (['but', 'it', 'like'], ['0', '1', '0'])
     """
 
     source: str  # the name to show in messages
@@ -145,7 +169,7 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
 
 
 def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
-    return column.take(rows) if isinstance(column, CodedColumn) else [column[t] for t in rows.tolist()]
+    return column.take(rows) if isinstance(column, CodedColumn | NumberColumn) else [column[t] for t in rows.tolist()]
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -43,7 +43,16 @@ MOST_LABELS = 5_000
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything needed to turn a corpus into the numbers that a model was trained on."""
+    """Everything needed to turn a corpus into the numbers that a model was trained on.
+
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> corpus = read_corpus("sample_data/pitch_accent.conll")
+    >>> encoding, dataset = fit_encoding(parse_config({}), corpus)
+    >>> encoding.labels, encoding.names
+    (('0', '1'), ['c0', 'c1', 'c2', 'c3', 'c4'])
+    >>> encoding.encode(corpus.subset([0, 1])).sequences
+    2
+    """
 
     format: str  # conll or crfsuite
     columns: tuple[str, ...]  # names, the label's last
@@ -278,7 +287,14 @@ class Encoding:
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
-    """Vocabularies and scaling from training data, and that data encoded."""
+    """Vocabularies and scaling from training data, and that data encoded.
+
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll"))
+    >>> encoding.describe(dataset, 0)[2:4]
+    ['word[0]=but', 'word[1]=it']
+    """
     columns = Columns(corpus)
     names = column_names(config, corpus)
     labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))

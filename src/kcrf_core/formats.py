@@ -34,7 +34,13 @@ def stream_corpus(path: str | os.PathLike[str], format: str | None = None) -> It
 
 
 def read_corpus(path: str | os.PathLike[str], format: str | None = None) -> Corpus:
-    """The sequences of a whole file; there is at least one."""
+    """The sequences of a whole file; there is at least one. The format is told by the name: `.crfsuite`, else CoNLL.
+
+    >>> from kcrf_core import read_corpus
+    >>> corpus = read_corpus("sample_data/pitch_accent.conll")
+    >>> corpus.sequences, corpus.positions, corpus.width
+    (500, 5652, 6)
+    """
     parts = []
     lines = 0
     for parsed in stream_corpus(path, format):

@@ -49,7 +49,15 @@ SINGLE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Report:
-    """What a training run found, for people and for the model file."""
+    """What a training run found, for people and for the model file.
+
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+    >>> config = parse_config({"training": {"sigma2": 1.0}})
+    >>> with Workers() as workers:
+    ...     _, report = train(*fit_encoding(config, read_corpus("sample_data/digits.conll")), config, workers=workers)
+    >>> bool(report.result.gap <= config.training.tolerance), report.sigma2
+    (True, {'node': 1.0, 'edge': 1.0})
+    """
 
     result: SolverResult
     sigma2: dict[str, float]  # of each term, chosen or given
@@ -109,6 +117,15 @@ def train(
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
     "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
     weights and pivots are dropped that change no score of a training position by more than that.
+
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+    >>> kernel = {"type": "poly", "degree": 2}
+    >>> config = parse_config({"terms": [{"kernel": kernel}, {"type": "edge"}], "training": {"sigma2": 3.0}})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(100)))
+    >>> with Workers() as workers:
+    ...     model, report = train(encoding, dataset, config, workers=workers)
+    >>> model.labels, report.result.reason
+    (('0', '1'), 'certified')
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
