@@ -198,14 +198,12 @@ def test_select_basis_json(kcrf, sample_data, tmp_path):
 
 
 def test_pictures_by_options(kcrf, sample_data, tmp_path):
-    """Fewer errors than by pixels, with as many pivots; what does not go together is refused in one line."""
+    """Nearly all digits right with few pivots; what does not go together is refused in one line."""
     data, model = sample_data / "digits.conll", tmp_path / "m.npz"
-    rates = []
-    for kernel in (["--kernel", "rbf"], ["--kernel", "image", "--shape", "8x8", "--reach", "1", "--blur", "1"]):
-        done = kcrf("train", data, *kernel, "--size", "100", "--sigma2", "1", "-q", "-o", model)
-        assert done.code == 0, done.err
-        rates.append(json.loads(kcrf("evaluate", "-m", model, data, "--json").out)["accuracy"])
-    assert rates[1] > rates[0]
+    options = ("--kernel", "image", "--shape", "8x8", "--reach", "1", "--blur", "1", "--size", "100", "--sigma2", "1")
+    done = kcrf("train", data, *options, "-q", "-o", model)
+    assert done.code == 0, done.err
+    assert json.loads(kcrf("evaluate", "-m", model, data, "--json").out)["accuracy"] > 0.95
     for wrong, message in (
         (["--kernel", "image"], "needs the 'shape'"),
         (["--kernel", "image", "--shape", "8"], "must be rows and columns"),
