@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gzip
 import io
 import os
 import sys
@@ -182,7 +181,8 @@ def write_out(text: str) -> None:
 
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
-    """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""
+    """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
+    from kcrf_core.compression import compression_of, packing
     from kcrf_core.storage import replacing
 
     if path is None or path == "-":
@@ -202,8 +202,8 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
                     whole.detach()
         return
     with replacing(path) as stream:
-        if path.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+        if (kind := compression_of(path)) is not None:
+            with packing(stream, kind) as packed:
                 yield packed
         else:
             yield stream

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
+from .config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
 from .corpus import AttributeRows, Corpus
 from .dataset import NOTHING, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
@@ -32,6 +32,7 @@ from .features import (
     fit_real,
 )
 from .storage import Contents, pack_strings
+from .template_feature import TemplateFeature, expanded, template_width
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
@@ -254,8 +255,9 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
-        kinds = {isinstance(feature, AttributeFeature) for feature in features}
-        if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
+        bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
+        alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
+        if len(bags) > 1 or ("attributes" in bags) != alone or alone != (encoding.format == "crfsuite"):
             raise contents.error("the encoding has features that do not go with its format")
         return encoding
 
@@ -328,10 +330,14 @@ class _Fitter:
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
         min_count = feature.min_count or self.config.min_count
-        if feature.type == "attributes":
-            rows = corpus.attributes
-            counts = np.ones(len(rows.names), dtype=np.int64)
-            fitted: Feature = AttributeFeature(feature, Vocabulary.fit(rows.names, counts, min_count))
+        if feature.type in BAGS:
+            if feature.type == "templates":
+                for number in range(template_width(feature.templates)):
+                    self._column(feature, f"c{number}")
+            rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
+            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
+            fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
             feature = replace(feature, window=feature.window or (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
@@ -371,6 +377,9 @@ class _Fitter:
         inputs = list(self.names[:-1])
         if name in inputs:
             return inputs.index(name)
+        # Templates count columns, whatever they are called.
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+            return int(name[1:])
         if name == self.names[-1]:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(

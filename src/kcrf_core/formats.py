@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from . import conll, crfsuite
+from .compression import without_suffix
 from .corpus import Corpus, concatenate
 from .errors import ConfigError, DataError
 from .lines import ParsedBlock, blocks, display_name, open_input
@@ -18,7 +19,7 @@ FORMATS = tuple(PARSERS)
 
 def guess_format(path: str | os.PathLike[str]) -> str:
     """The format that the name of a file suggests."""
-    name = os.fspath(path).removesuffix(".gz")
+    name = without_suffix(os.fspath(path))
     return "crfsuite" if name.endswith(".crfsuite") else "conll"
 
 
