@@ -60,17 +60,19 @@ def featurize(
         raise click.UsageError("nothing to do: give -o FILE, --show N, or both")
     chosen = options.given(values, options.ENCODING_OPTIONS)
     if like is not None and (config is not None or chosen):
-        raise click.UsageError("--like brings its own configuration: it goes without -c, --window and --min-count")
+        raise click.UsageError(
+            "--like brings its own configuration: it goes without -c, --columns, --window and --min-count"
+        )
     if output is not None:
         check_writable(output, data, config, like)
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_corpus(data, format_)
+        corpus = read_corpus(data, format_, encoding.columns)
         dataset = encoding.encode(corpus)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
-        corpus = read_corpus(data, format_)
+        corpus = read_corpus(data, format_, settings.columns)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

@@ -76,7 +76,7 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_corpus(data, format_))
+        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
@@ -92,7 +92,7 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_))
+        dataset = encoding.encode(read_corpus(data, format_, encoding.columns))
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -118,7 +118,7 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        dataset = encoding.encode(read_corpus(path, format_ or encoding.format))
+        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
     if dataset.labels is None:
         raise DataError("no labels to score by (--dev)", path)
     return dataset

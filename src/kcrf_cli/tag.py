@@ -33,8 +33,9 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 
     Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they
-    arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. Attribute files give
-    two columns, the label they had and the predicted one.
+    arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. CoNLL-U files get the
+    label in its own column, in place of what stood there; attribute files give two columns, the label they had and
+    the predicted one.
 
     \b
     Example:
@@ -42,6 +43,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
     """
     from kcrf_core.conll import append_labels
+    from kcrf_core.conllu import put_labels
     from kcrf_core.formats import stream_corpus
     from kcrf_core.model import Model
     from kcrf_core.parallel import Workers
@@ -52,13 +54,13 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
         check_writable(output, data, model)
     fitted = Model.load(model)
     format_ = format_ or fitted.encoding.format
-    attributes = format_ == "crfsuite"
+    write = {"crfsuite": _gold_and_predicted, "conllu": put_labels}.get(format_, append_labels)
     with Workers(threads) as workers, output_stream(output) as stream:
-        for parsed in stream_corpus(data, format_):
+        for parsed in stream_corpus(data, format_, fitted.encoding.columns):
             tagged = parsed.block.data
             if parsed.corpus.positions:
                 best = fitted.tag(fitted.encoding.encode(parsed.corpus), workers)
-                tagged = (_gold_and_predicted if attributes else append_labels)(parsed, fitted.labels, best)
+                tagged = write(parsed, fitted.labels, best)
             stream.write(tagged)
             stream.flush()
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .columns import Columns
 from .config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
+from .conllu import NO_VALUE, column_places
 from .corpus import AttributeRows, Corpus
 from .dataset import NOTHING, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
@@ -46,7 +47,7 @@ MOST_LABELS = 5_000
 class Encoding:
     """Everything needed to turn a corpus into the numbers that a model was trained on."""
 
-    format: str  # conll or crfsuite
+    format: str  # conll, conllu or crfsuite
     columns: tuple[str, ...]  # names, the label's last
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
@@ -237,6 +238,8 @@ class Encoding:
         header = contents.get("encoding", dict)
         try:
             columns = tuple(header["columns"])
+            if header["format"] == "conllu":
+                column_places(columns)
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
             features = tuple(
@@ -246,7 +249,7 @@ class Encoding:
             encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
-        if encoding.format not in ("conll", "crfsuite"):
+        if encoding.format not in ("conll", "conllu", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
@@ -273,6 +276,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+    if corpus.names is not None and labels == (NO_VALUE,):
+        raise DataError(f"no labels to train on: column '{names[-1]}' is {NO_VALUE} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
         raise DataError(
             f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
@@ -284,14 +289,16 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, names)
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding("conll" if corpus.attributes is None else "crfsuite", names, labels, features)
+    encoding = Encoding(corpus.format, names, labels, features)
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
     return encoding, encoding.encode(corpus, columns)
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns, the label's last: those of the configuration, or c0, c1, ..., label."""
+    """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
+    if corpus.names is not None:
+        return corpus.names
     if corpus.attributes is None and corpus.width < 2:
         raise DataError(
             "only one column; training data needs at least one of input and the label last",
@@ -347,7 +354,9 @@ class _Fitter:
         else:
             where = tuple(self._column(feature, name) for name in feature.columns)
             kind = feature.type
-            if kind == AUTO:
+            if kind == AUTO and corpus.names is not None:
+                kind = "categorical"
+            elif kind == AUTO:
                 kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
