@@ -189,19 +189,13 @@ class Encoding:
                 for code, value in pairs:
                     out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
                 continue
-            for offset in feature.config.window:
+            if isinstance(feature, RealFeature):
+                for label in self._real_names(feature):
+                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
+                    next_real += 1
+                continue
+            for w, offset in enumerate(feature.config.window):
                 place = f"{name}[{offset}]"
-                if isinstance(feature, RealFeature):
-                    for r in range(len(feature.mean)):
-                        if len(feature.mean) == 1:
-                            label = place
-                        elif feature.ratios is not None:
-                            label = f"{place}/{self.labels[r]}"
-                        else:
-                            label = f"{feature.config.columns[r]}[{offset}]"
-                        out.append(f"{label}={dataset.real[t, next_real]:.4g}")
-                        next_real += 1
-                    continue
                 code = int(dataset.codes[t, next_code])
                 next_code += 1
                 if code == UNSEEN:
@@ -211,8 +205,18 @@ class Encoding:
                 elif isinstance(feature, CategoricalFeature):
                     out.append(f"{place}={feature.value(code)}")
                 else:
-                    out.append(f"{place}=#{code}")
+                    out.append(f"{place}={feature.value(w, code)}")
         return out
+
+    def real_names(self) -> list[str]:
+        """What the real columns are called, [R]."""
+        return [name for f in self.features if isinstance(f, RealFeature) for name in self._real_names(f)]
+
+    def _real_names(self, feature: RealFeature) -> list[str]:
+        config, several = feature.config, len(feature.mean) > 1
+        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
+        columns = config.columns if several and feature.ratios is None else (config.name,)
+        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
 
     # ------------------------------------------------------------------------- storage
 

@@ -223,6 +223,20 @@ class ConjunctionFeature:
             combined = found
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
 
+    def part_codes(self, w: int, code: int) -> list[int]:
+        """The codes of the parts of a tuple, by its code in the field of the w-th offset."""
+        codes: list[int] = []
+        for part, keys in zip(reversed(self.parts[1:]), reversed(self.keys[w]), strict=True):
+            code, last = divmod(int(keys[code]), part_size(part, self.config))
+            codes.append(last)
+        return [code, *reversed(codes)]
+
+    def value(self, w: int, code: int) -> str:
+        """The values of the parts of a tuple, between slashes."""
+        reach, codes = part_reach(self.config), self.part_codes(w, code)
+        pairs = zip(self.parts, codes, strict=True)
+        return "/".join(boundary_or(one, part.vocabulary.values, reach) for part, one in pairs)
+
 
 def _filled_slots(keys: np.ndarray) -> np.ndarray:
     slots = _slots_for(len(keys))
