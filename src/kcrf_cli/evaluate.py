@@ -208,6 +208,7 @@ def _labellings(
     data: str, model: str | None, compare: str | None, format_: str | None
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
+    from kcrf_core.errors import DataError
     from kcrf_core.formats import guess_format, read_corpus
     from kcrf_core.labelling import from_tagged
 
@@ -220,7 +221,12 @@ def _labellings(
             )
         if (format_ or guess_format(data)) == "conllu":
             raise click.UsageError("CoNLL-U has one column for gold and predicted labels: give --gold or -m")
-        first = from_tagged(read_corpus(data, format_ or "conll"))
+        try:
+            first = from_tagged(read_corpus(data, format_ or "conll"))
+        except DataError:
+            if (format_ or guess_format(data)) != "crfsuite":
+                raise
+            raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
 
     corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
