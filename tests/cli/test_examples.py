@@ -52,9 +52,9 @@ def test_help_examples(shell, name):
         assert done.returncode == 0, (line, done.stderr)
 
 
-def readme_sessions() -> list[list[tuple[str, str]]]:
-    """Console blocks of the README as lists of (command, output)."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+def readme_sessions(page: str = "README.md") -> list[list[tuple[str, str]]]:
+    """Console blocks of the README, or another page, as lists of (command, output)."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     sessions = []
     for block in blocks:
         parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
@@ -113,6 +113,21 @@ def test_readme_configuration_and_templates(shell, tmp_path):
     for command, _ in session:
         done = shell(command)
         assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_sessions_about_formats(shell, number):
+    for command, output in readme_sessions("docs/formats.md")[number]:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
+
+
+def test_template_about_formats(shell, tmp_path):
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    (tmp_path / "template").write_text(re.search(r"```\n(# word and class.*?)```", text, re.DOTALL)[1])
+    done = shell("kcrf train sample_data/pitch_accent.conll -c template --sigma2 1 -q -o model.npz")
+    assert done.returncode == 0, done.stderr
 
 
 def test_help_is_quick_to_import():
