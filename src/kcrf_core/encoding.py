@@ -157,6 +157,9 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        annotated = [name for name in self.columns[:-1] if name.lower() not in ("id", "form")]
+        if self.format == "conllu" and annotated:
+            out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         out += [
             f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
             for feature in self.features

@@ -13,6 +13,7 @@ Without a `B` line that has no macro there is no edge term, as in CRF++.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ Macro = tuple[int, int]  # row relative to the position, column
 
 # No key of a YAML configuration begins with U, B or *.
 _TEMPLATE_LINE = re.compile(r"[UB]|[ub*][^\s:]*:.*%[xmtXMT]\[")
-_MACRO = re.compile(r"%x\[\s*(-?\d{1,9})\s*,\s*(\d{1,9})\s*\]")
+_MACRO = re.compile(r"%x\[\s*(-?[0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]")
 _NAME = re.compile(r"[^:%\s]*")
 _WAPITI = re.compile(r"%([mtXMT])\[")
 
@@ -42,10 +43,10 @@ class _Line:
     def macros(self) -> list[Macro]:
         return [piece for piece in pieces(self.text) if not isinstance(piece, str)]
 
-    def may_meet(self, other: _Line) -> bool:
-        """Whether both might become the same string, or would have the same name here."""
-        begin, begins = (_MACRO.split(line.text, maxsplit=1)[0] for line in (self, other))
-        return begin.startswith(begins) or begins.startswith(begin) or self.name == other.name
+    @property
+    def beginning(self) -> str:
+        """The text before the first macro."""
+        return _MACRO.split(self.text, maxsplit=1)[0]
 
 
 def looks_like_template(text: str) -> bool:
@@ -100,12 +101,13 @@ def load_template(text: str, source: str) -> dict[str, Any]:
             edge = True  # several such lines say the same
     if not any(line.macros for line in unigrams + bigrams):
         raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so nothing would look at the input")
-    for n, line in enumerate(bigrams):
-        if earlier := next((one for one in bigrams[:n] if line.may_meet(one)), None):
-            raise ConfigError(
-                f"{source}:{line.number}: '{earlier.text}' of line {earlier.number} may become the same string; B "
-                "lines that share weights are not supported: give it a name of its own"
-            )
+    meeting = _meeting(bigrams)
+    if meeting:
+        numbers = ", ".join(str(line.number) for line in meeting)
+        raise ConfigError(
+            f"{source}:{meeting[-1].number}: B lines that may become the same string ({numbers}) would share weights, "
+            "which is not supported: give each a name of its own"
+        )
     nodes, edges = _unigram_features(unigrams), [_feature(line) for line in bigrams]
     terms: list[dict[str, Any]] = []
     for kind, features in (("node", nodes), ("edge-x", edges)):
@@ -124,11 +126,23 @@ def _check_kind(text: str) -> None:
         raise ConfigError(f"a template line starts with U or B, not '{text[0]}'")
 
 
+def _meeting(lines: Sequence[_Line]) -> list[_Line]:
+    """Those that might become the same string as another one, or would have the same name here."""
+    names = Counter(line.name for line in lines)
+    found = {line.number for line in lines if names[line.name] > 1}
+    first: _Line | None = None
+    for line in sorted(lines, key=lambda line: line.beginning):  # what begins with a text comes right after it
+        if first is not None and line.beginning.startswith(first.beginning):
+            found |= {first.number, line.number}
+        else:
+            first = line
+    return [line for line in lines if line.number in found]
+
+
 def _unigram_features(lines: Sequence[_Line]) -> list[dict[str, Any]]:
-    shared = [
-        line for line in lines if not line.macros or any(line.may_meet(other) for other in lines if other is not line)
-    ]
-    features = [_feature(line) for line in lines if line not in shared]
+    meeting = {line.number for line in _meeting(lines)}
+    shared = [line for line in lines if line.number in meeting or not line.macros]
+    features = [_feature(line) for line in lines if line.number not in meeting and line.macros]
     if shared:
         names = {feature["name"] for feature in features}
         name = next(name for n in range(len(names) + 1) if (name := f"U{'+' * (n + 1)}") not in names)
