@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import click
 
 from . import options
+
+LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 
 
 @click.command(short_help="Encode data into an .npz file.")
@@ -104,8 +107,9 @@ def featurize(
     if export_ is not None:
         gold = None if dataset.labels is None else corpus.columns[-1]
         with output_stream(output) as stream:
-            for line in export(encoding, dataset, export_, gold):
-                stream.write(line.encode())
+            lines = export(encoding, dataset, export_, gold)
+            while part := "".join(islice(lines, LINES_AT_ONCE)):
+                stream.write(part.encode())
     elif output is not None:
         save_dataset(output, encoding, dataset, settings)
     figures = {

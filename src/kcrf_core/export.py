@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -98,14 +99,16 @@ def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
         part = inputs.take(slice(start, start + ROWS_AT_ONCE))
         block = sparse_block(part)
         block.sort_indices()
-        for t, real in enumerate(part.real):
-            entries = slice(block.indptr[t], block.indptr[t + 1])
-            columns, values = block.indices[entries].tolist(), block.data[entries].tolist()
-            present = np.flatnonzero(real)
-            yield columns + (present + block.shape[1]).tolist(), [_number(v) for v in values + real[present].tolist()]
+        columns, values = block.indices.tolist(), [_number(value) for value in block.data.tolist()]
+        for t, (begin, end) in enumerate(pairwise(block.indptr.tolist())):
+            present = np.flatnonzero(part.real[t]).tolist() if part.real.shape[1] else []
+            numbers = [_number(float(part.real[t, r])) for r in present]
+            yield columns[begin:end] + [block.shape[1] + r for r in present], values[begin:end] + numbers
 
 
 def _number(value: float) -> str:
+    if value == 1:
+        return "1"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
