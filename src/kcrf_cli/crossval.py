@@ -181,10 +181,11 @@ def crossval(
     settings = make_settings(points, chosen)
     raw = load_config(config)
     source = config or "options"
-    for setting in settings:  # mistakes there come before any reading
-        if parse_config(with_options(raw, setting.options), source).unobserved is not None:
-            raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_corpus(data, format_)
+    # Mistakes there come before any reading.
+    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    if any(each.unobserved is not None for each in configs):
+        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
+    corpus = read_corpus(data, format_, configs[0].columns)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)

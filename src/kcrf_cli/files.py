@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gzip
 import io
 import os
 import sys
@@ -78,7 +77,7 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_corpus(data, format_))
+        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
@@ -94,7 +93,7 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_))
+        dataset = encoding.encode(read_corpus(data, format_, encoding.columns))
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -120,7 +119,7 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        dataset = encoding.encode(read_corpus(path, format_ or encoding.format))
+        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
     if dataset.labels is None:
         raise DataError("no labels to score by (--dev)", path)
     return dataset
@@ -193,7 +192,8 @@ def show_config(config: Config) -> None:
 
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
-    """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""
+    """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
+    from kcrf_core.compression import compression_of, packing
     from kcrf_core.storage import replacing
 
     if path is None or path == "-":
@@ -213,8 +213,8 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
                     whole.detach()
         return
     with replacing(path) as stream:
-        if path.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+        if (kind := compression_of(path)) is not None:
+            with packing(stream, kind) as packed:
                 yield packed
         else:
             yield stream

@@ -104,7 +104,7 @@ def main() -> None:
     """Label sequences with kernelised conditional random fields.
 
     Data is CoNLL-style text: one position per line, columns separated by TAB or spaces, the label last, a
-    blank line between sequences. CRFsuite attribute files work too.
+    blank line between sequences. CoNLL-U and CRFsuite attribute files work too, plain or compressed.
 
     \b
     Example:

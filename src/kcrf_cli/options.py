@@ -17,7 +17,7 @@ from kcrf_core.errors import ConfigError
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
-ENCODING_OPTIONS = ("window", "min_count", "unobserved")
+ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 KERNEL_OPTIONS = (
     *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
@@ -89,6 +89,18 @@ class Window(click.ParamType):
             self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
 
 
+class Names(click.ParamType):
+    """Names of columns, separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
+        if not all(names):
+            self.fail(f"'{value}' has an empty name", param, ctx)
+        return names
+
+
 class Shape(click.ParamType):
     """Rows and columns of a picture, such as 16x8."""
 
@@ -129,12 +141,19 @@ config = click.option(
 format = click.option(
     "--format",
     "format_",
-    type=click.Choice(["conll", "crfsuite"]),
+    type=click.Choice(["conll", "conllu", "crfsuite"]),
     help="Format of text data. Default: the model's if there is one, else crfsuite for names ending in .crfsuite, "
-    "else conll.",
+    "conllu for .conllu, else conll.",
 )
 
 encoding = group(
+    click.option(
+        "--columns",
+        type=Names(),
+        metavar="NAMES",
+        help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
+        "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
+    ),
     click.option(
         "--window",
         type=Window(),

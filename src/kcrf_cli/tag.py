@@ -41,9 +41,10 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 
     Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they
-    arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. Attribute files give
-    two columns, the label they had and the predicted one. Probabilities, where they are asked for, stand between the
-    two labels, so that the predicted one is always last and `kcrf evaluate` reads them all.
+    arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. CoNLL-U files get the
+    label in its own column, in place of what stood there; attribute files give two columns, the label they had and
+    the predicted one. Probabilities, where they are asked for, stand between the two labels, so that the predicted one
+    is always last and `kcrf evaluate` reads them all.
 
     \b
     Example:
@@ -67,7 +68,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, format_, workers)
         with output_stream(output) as stream:
-            for parsed in stream_corpus(data, format_):
+            for parsed in stream_corpus(data, format_, fitted.encoding.columns):
                 if parsed.corpus.positions:
                     for written in tagger(parsed):
                         stream.write(written)
@@ -79,6 +80,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
 def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers) -> Tagger:
     """The shortest way to what was asked for."""
     from kcrf_core.conll import append_labels
+    from kcrf_core.conllu import put_labels
     from kcrf_core.crfsuite import label_column
 
     def lines(parsed: ParsedBlock) -> ParsedBlock:
@@ -86,7 +88,7 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
 
     def labels_only(parsed: ParsedBlock) -> Iterator[bytes]:
         best = model.tag(model.encoding.encode(parsed.corpus), workers)
-        yield append_labels(lines(parsed), model.labels, best)
+        yield (put_labels if format_ == "conllu" else append_labels)(lines(parsed), model.labels, best)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["decode"] == "viterbi" and not any(values[name] for name in asked):
@@ -94,8 +96,10 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
 
     from kcrf_core.decoding import Decoder, Wishes, given_labels
 
-    from .tag_text import ColumnWriter, JsonWriter, NBestWriter
+    from .tag_text import ColumnWriter, ConlluWriter, JsonWriter, NBestWriter
 
+    if format_ == "conllu" and not values["json_lines"]:
+        tag_options.check_conllu(values)
     marginals, force = values["marginals"], values["force"]
     free = (values["free"] or tag_options.FREE) if force else None
     if free in model.labels:
@@ -118,6 +122,8 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
         if values["json_lines"]:
             with_labels = model.encoding.with_labels(parsed.corpus)
             return JsonWriter(parsed.corpus, model.labels, marginals, with_labels, free)
+        if format_ == "conllu":
+            return ConlluWriter(parsed, model.labels)
         kind = ColumnWriter if values["nbest"] is None else NBestWriter
         return kind(lines(parsed), model.labels, marginals)
 

@@ -80,3 +80,11 @@ def check(values: dict[str, Any]) -> None:
         raise click.UsageError(
             "--nbest gives the probability of each labelling already: leave --sequence-probability out"
         )
+
+
+def check_conllu(values: dict[str, Any]) -> None:
+    """A usage error for what has no column in CoNLL-U."""
+    for name in ("marginals", "sequence_probability", "nbest", "novelty", "explain"):
+        if values[name]:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"CoNLL-U has no column for what {option} tells: give --json-lines, too")

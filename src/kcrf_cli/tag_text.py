@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from kcrf_core.conllu import put_labels
 from kcrf_core.lines import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
@@ -89,6 +90,21 @@ class NBestWriter:
 
     def rest(self) -> bytes:
         return b""
+
+
+class ConlluWriter:
+    """Repeats the lines of a block with the labels in their own column."""
+
+    def __init__(self, parsed: ParsedBlock, labels: Sequence[str]):
+        self._parsed, self._labels = parsed, labels
+        self._found: list[np.ndarray] = []
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        self._found.append(decoded.labels)
+        return b""
+
+    def rest(self) -> bytes:
+        return put_labels(self._parsed, self._labels, np.concatenate(self._found))
 
 
 class JsonWriter:

@@ -16,6 +16,8 @@ from .errors import ConfigError
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
+FEATURES = ("auto", "categorical", "real", "conjunction", "templates", "attributes")
+BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
 PLAIN_KERNELS = ("linear", "poly", "rbf", "image")
 COMPOSITE_KERNELS = ("sum", "product")
 KERNELS = PLAIN_KERNELS + COMPOSITE_KERNELS
@@ -44,13 +46,14 @@ class FeatureConfig:
 
     name: str
     columns: tuple[str, ...] = ()
-    type: str = AUTO  # categorical, real, attributes, conjunction; auto until the data is known
+    type: str = AUTO  # one of FEATURES; auto until the data is known
     transform: str = "identity"
     length: int | None = None  # of a prefix or suffix
     window: tuple[int, ...] | None = None  # None: the default of its type
     scale: str = AUTO
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
+    templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
 
 
 @dataclass(frozen=True)

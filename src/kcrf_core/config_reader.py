@@ -14,9 +14,11 @@ from typing import Any
 from . import config_values as values
 from .config import (
     AUTO,
+    BAGS,
     COMPOSITE_KERNELS,
     DEEPEST_KERNEL,
     EXPLICIT_KERNELS,
+    FEATURES,
     GRADIENT,
     KERNEL_KEYS,
     KERNELS,
@@ -42,6 +44,7 @@ from .config import (
     suggestion,
 )
 from .errors import ConfigError
+from .templates import pieces
 
 # ----------------------------------------------------------------------------- checking
 
@@ -128,8 +131,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         if not features:
             raise section.error("features", "'features' is empty; leave it out for one feature per column")
         _refuse_twins(section, "features", [feature.name for feature in features])
-        if sum(feature.type == "attributes" for feature in features) > 1:
-            raise section.error("features", "'features' has more than one of the type attributes")
+        if sum(feature.type in BAGS for feature in features) > 1:
+            raise section.error("features", "'features' has more than one of the type attributes or templates")
     terms = Config.terms
     if raw_terms is not None:
         terms = tuple(_parse_term(entry) for entry in raw_terms)
@@ -149,7 +152,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
     columns = section.get("columns", values.names)
     conjunction = section.get("conjunction", values.names)
-    kind = section.get("type", values.choice("auto", "categorical", "real", "attributes", "conjunction"), AUTO)
+    templates = section.get("templates", values.names)
+    kind = section.get("type", values.choice(*FEATURES), AUTO)
     transform = section.get("transform", values.choice(*TRANSFORMS), "identity")
     length = section.get("length", values.integer(1))
     window = section.get("window", values.window)
@@ -158,7 +162,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     name = section.get("name", values.text)
     section.finish()
 
-    given = [key for key in ("column", "columns", "conjunction") if section.raw.get(key) is not None]
+    given = [key for key in ("column", "columns", "conjunction", "templates") if section.raw.get(key) is not None]
     if kind == "attributes":
         if given:
             raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
@@ -167,7 +171,23 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "attributes", "transform", "length", "scale")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     if len(given) != 1:
-        raise section.error("name", "give one of 'column', 'columns' and 'conjunction'")
+        raise section.error("name", "give one of 'column', 'columns', 'conjunction' and 'templates'")
+    if templates is not None:
+        if kind not in (AUTO, "templates"):
+            raise section.error("templates", "'templates' goes with the type templates")
+        if window not in (None, (0,)):
+            raise section.error("window", "templates have no 'window': their macros say where they look")
+        _refuse_keys(section, "templates", "transform", "length", "scale")
+        for line in templates:
+            try:
+                pieces(line)
+            except ConfigError as error:
+                raise section.error("templates", str(error)) from None
+        return FeatureConfig(
+            name or "templates", (), "templates", min_count=min_count, window=(0,), templates=templates
+        )
+    if kind == "templates":
+        raise section.error("type", "the type templates goes with the key 'templates', which lists lines")
     if conjunction is not None:
         if kind not in (AUTO, "conjunction") or transform != "identity":
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")

@@ -158,7 +158,6 @@ class Conjunctions:
             out.append(digit - 1)
         return out[::-1]
 
-
     def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
         """out += Phi W for weights W [D, C] divided by the columns' norms."""
         if isinstance(weights, SparseWeights):

@@ -1,6 +1,6 @@
 """A corpus: labelled or unlabelled sequences as they stand in a file, before any encoding.
 
-Readers (`conll`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
+Readers (`conll`, `conllu`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
 everything downstream works on whole columns.
 """
 
@@ -82,8 +82,8 @@ class AttributeRows:
 class Corpus:
     """S sequences with N positions in all, read from one file.
 
-    CoNLL files fill `columns` (all of them, the label's included when there is one); attribute files
-    fill `attributes` and have the labels as their only column.
+    CoNLL files fill `columns` (all of them, the label's included when there is one), CoNLL-U files those that are
+    asked for; attribute files fill `attributes` and have the labels as their only column.
 
     >>> from kcrf_core import read_corpus
     >>> first = read_corpus("sample_data/pitch_accent.conll").subset([0])
@@ -97,6 +97,13 @@ class Corpus:
     lines: np.ndarray  # [N] int64, line number of each position in the source, from 1
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
+    names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
+
+    @property
+    def format(self) -> str:
+        if self.attributes is not None:
+            return "crfsuite"
+        return "conll" if self.names is None else "conllu"
 
     @property
     def positions(self) -> int:
@@ -123,6 +130,7 @@ class Corpus:
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+            names=self.names,
         )
 
 
@@ -165,6 +173,7 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,
         attributes=attributes,
+        names=parts[0].names,
     )
 
 

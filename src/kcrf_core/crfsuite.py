@@ -31,6 +31,11 @@ NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
 NOT_A_NUMBER = r"is not a finite number (a colon inside a name is written \:)"
 
 
+def escaped(name: str) -> str:
+    """The name of an attribute as it is written."""
+    return name.replace("\\", "\\\\").replace(":", "\\:")
+
+
 def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
     """Parse the consecutive blocks of one file, each as it comes."""
     for block in blocks:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
+from .config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
+from .conllu import NO_VALUE, column_places
 from .corpus import AttributeRows, Corpus, complete_sequences
 from .dataset import NOTHING, UNKNOWN, UNOBSERVED, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
@@ -32,6 +33,7 @@ from .features import (
     fit_real,
 )
 from .storage import Contents, pack_strings
+from .template_feature import TemplateFeature, expanded, template_width
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
@@ -54,7 +56,7 @@ class Encoding:
     2
     """
 
-    format: str  # conll or crfsuite
+    format: str  # conll, conllu or crfsuite
     columns: tuple[str, ...]  # names, the label's last
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
@@ -173,6 +175,9 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        annotated = [name for name in self.columns[:-1] if name.lower() not in ("id", "form")]
+        if self.format == "conllu" and annotated:
+            out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         out += [
             f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
             for feature in self.features
@@ -205,19 +210,13 @@ class Encoding:
                 for code, value in pairs:
                     out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
                 continue
+            if isinstance(feature, RealFeature):
+                for label in self._real_names(feature):
+                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
+                    next_real += 1
+                continue
             for w, offset in enumerate(feature.config.window):
                 place = f"{name}[{offset}]"
-                if isinstance(feature, RealFeature):
-                    for r in range(len(feature.mean)):
-                        if len(feature.mean) == 1:
-                            label = place
-                        elif feature.ratios is not None:
-                            label = f"{place}/{self.labels[r]}"
-                        else:
-                            label = f"{feature.config.columns[r]}[{offset}]"
-                        out.append(f"{label}={dataset.real[t, next_real]:.4g}")
-                        next_real += 1
-                    continue
                 code = int(dataset.codes[t, next_code])
                 next_code += 1
                 if code == UNSEEN:
@@ -227,8 +226,18 @@ class Encoding:
                 elif isinstance(feature, CategoricalFeature):
                     out.append(f"{place}={feature.value(code)}")
                 else:
-                    out.append(f"{place}={feature.value(code, w)}")
+                    out.append(f"{place}={feature.value(w, code)}")
         return out
+
+    def real_names(self) -> list[str]:
+        """What the real columns are called, [R]."""
+        return [name for f in self.features if isinstance(f, RealFeature) for name in self._real_names(f)]
+
+    def _real_names(self, feature: RealFeature) -> list[str]:
+        config, several = feature.config, len(feature.mean) > 1
+        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
+        columns = config.columns if several and feature.ratios is None else (config.name,)
+        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
 
     # ------------------------------------------------------------------------- storage
 
@@ -256,6 +265,8 @@ class Encoding:
         header = contents.get("encoding", dict)
         try:
             columns = tuple(header["columns"])
+            if header["format"] == "conllu":
+                column_places(columns)
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
             features = tuple(
@@ -268,7 +279,7 @@ class Encoding:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
         if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
             raise contents.error("'unobserved' is no name, or that of a label")
-        if encoding.format not in ("conll", "crfsuite"):
+        if encoding.format not in ("conll", "conllu", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
@@ -277,8 +288,9 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
-        kinds = {isinstance(feature, AttributeFeature) for feature in features}
-        if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
+        bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
+        alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
+        if len(bags) > 1 or ("attributes" in bags) != alone or alone != (encoding.format == "crfsuite"):
             raise contents.error("the encoding has features that do not go with its format")
         return encoding
 
@@ -303,6 +315,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+    if corpus.names is not None and labels == (NO_VALUE,):
+        raise DataError(f"no labels to train on: column '{names[-1]}' is {NO_VALUE} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
         raise DataError(
             f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
@@ -314,8 +328,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, names)
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    format = "conll" if corpus.attributes is None else "crfsuite"
-    encoding = Encoding(format, names, labels, features, config.unobserved)
+    encoding = Encoding(corpus.format, names, labels, features, config.unobserved)
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -324,7 +337,9 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns, the label's last: those of the configuration, or c0, c1, ..., label."""
+    """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
+    if corpus.names is not None:
+        return corpus.names
     if corpus.attributes is None and corpus.width < 2:
         raise DataError(
             "only one column; training data needs at least one of input and the label last",
@@ -363,10 +378,14 @@ class _Fitter:
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
         min_count = feature.min_count or self.config.min_count
-        if feature.type == "attributes":
-            rows = corpus.attributes
-            counts = np.ones(len(rows.names), dtype=np.int64)
-            fitted: Feature = AttributeFeature(feature, Vocabulary.fit(rows.names, counts, min_count))
+        if feature.type in BAGS:
+            if feature.type == "templates":
+                for number in range(template_width(feature.templates)):
+                    self._column(feature, f"c{number}")
+            rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
+            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
+            fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
             feature = replace(feature, window=feature.window or (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
@@ -376,7 +395,9 @@ class _Fitter:
         else:
             where = tuple(self._column(feature, name) for name in feature.columns)
             kind = feature.type
-            if kind == AUTO:
+            if kind == AUTO and corpus.names is not None:
+                kind = "categorical"
+            elif kind == AUTO:
                 kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
@@ -406,6 +427,9 @@ class _Fitter:
         inputs = list(self.names[:-1])
         if name in inputs:
             return inputs.index(name)
+        # Templates count columns, whatever they are called.
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+            return int(name[1:])
         if name == self.names[-1]:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Gold and predicted labels of the same positions, and reading them out of a tagged file.
+"""Gold and predicted labels of the same positions, and reading them out of a tagged file, or of two files.
 
 A tagged file has the predicted label last. Before it there may be columns `LABEL:p`, either one for each label or one
 with the predicted label, before these columns `novelty=R` and `probability=P` of `tag`, and before all the gold label.
@@ -72,6 +72,33 @@ def from_tagged(corpus: Corpus) -> Labelling:
         lines=corpus.lines,
         words=readable_column(columns),
         probabilities=_collect(written, gold, predicted),
+    )
+
+
+def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
+    """Gold and predicted labels from the label columns of two files with the same positions."""
+    if not np.array_equal(gold.offsets, predicted.offsets):
+        shorter = min(gold.sequences, predicted.sequences)
+        unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])
+        if not len(unequal):
+            counts = f"{predicted.sequences:,} sequences, {gold.source} has {gold.sequences:,}"
+            raise DataError(f"not the same data: {counts}", predicted.source)
+        lengths = [int(np.diff(corpus.offsets)[unequal[0]]) for corpus in (predicted, gold)]
+        line = int(predicted.lines[predicted.offsets[unequal[0]]])
+        message = f"a sequence of {lengths[0]:,} positions where {gold.source} has one of {lengths[1]:,}"
+        raise DataError(message, predicted.source, line)
+    if min(gold.width, predicted.width) > 1:
+        for t, words in enumerate(zip(predicted.columns[0], gold.columns[0], strict=True)):
+            if words[0] != words[1]:
+                message = f"'{words[0]}' where {gold.source} has '{words[1]}': not the same data"
+                raise DataError(message, predicted.source, int(predicted.lines[t]))
+    return Labelling(
+        source=predicted.source,
+        gold=gold.columns[-1],
+        predicted=predicted.columns[-1],
+        offsets=gold.offsets,
+        lines=predicted.lines,
+        words=readable_column(gold.columns[:-1]),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import chain
 from .calibration import Probabilities, from_marginals
+from .conllu import NO_VALUE
 from .corpus import Corpus
 from .dataset import UNKNOWN, Dataset
 from .errors import DataError
@@ -21,6 +22,8 @@ def from_model(model: Model, corpus: Corpus) -> Labelling:
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = corpus.columns[-1]
+    if corpus.names is not None and set(gold) == {NO_VALUE}:
+        raise DataError(f"no gold labels: column '{corpus.names[-1]}' is {NO_VALUE} throughout", corpus.source)
     predicted, probabilities = _apply(model, model.encoding.encode(corpus), gold)
     return Labelling(
         source=corpus.source,

@@ -32,8 +32,8 @@ def test_help_examples(shell, name):
         assert done.returncode == 0, (line, done.stderr)
 
 
-def readme_sessions() -> list[list[tuple[str, str]]]:
-    return sessions(ROOT / "README.md")
+def readme_sessions(page: str = "README.md") -> list[list[tuple[str, str]]]:
+    return sessions(ROOT / page)
 
 
 def test_readme_session(shell):
@@ -88,6 +88,21 @@ def test_readme_configuration_and_templates(shell, tmp_path):
     for command, _ in session:
         done = shell(command)
         assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_sessions_about_formats(shell, number):
+    for command, output in readme_sessions("docs/formats.md")[number]:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
+
+
+def test_template_about_formats(shell, tmp_path):
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    (tmp_path / "template").write_text(re.search(r"```\n(# word and class.*?)```", text, re.DOTALL)[1])
+    done = shell("kcrf train sample_data/pitch_accent.conll -c template --sigma2 1 -q -o model.npz")
+    assert done.returncode == 0, done.stderr
 
 
 def test_help_is_quick_to_import():
