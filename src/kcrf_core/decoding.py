@@ -78,7 +78,9 @@ class Decoder:
         def task(sequences: tuple[int, int]) -> Decoded:
             return self._decode(dataset.span(*sequences), source)
 
-        return workers.map(task, sequence_chunks(dataset.offsets, ROWS_AT_ONCE))
+        # Where each position comes out many times, fewer at once take the same memory.
+        size = min(ROWS_AT_ONCE, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
+        return workers.map(task, sequence_chunks(dataset.offsets, size))
 
     def _decode(self, part: Dataset, source: str) -> Decoded:
         wishes, offsets = self.wishes, part.offsets

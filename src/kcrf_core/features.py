@@ -145,7 +145,7 @@ class CategoricalFeature:
     column: int
     vocabulary: Vocabulary
 
-    @property
+    @cached_property
     def reach(self) -> int:
         return max(abs(offset) for offset in self.config.window)
 
