@@ -7,6 +7,7 @@
 #   make fuzz        ten minutes of damaged and hostile input for every reader
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
 #   make coverage    the lines and branches that the tests reach
+#   make wheel       a wheel in dist/, tried in an environment without a compiler
 #   make lint        style of Python and Cython
 #   make clean       remove what these made
 
@@ -15,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/kcrf_core/*.pyx src/kcrf_core/*.pxd) setup.py pyproject.toml
 
-.PHONY: demo test test-debug sanitize fuzz soak coverage lint clean
+.PHONY: demo test test-debug sanitize fuzz soak coverage wheel lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -86,6 +87,14 @@ coverage: $(VENV)/coverage
 	$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+# The trial has nothing but the wheel and what it depends on, and no compiler by that name.
+wheel: | $(BIN)/python
+	rm -rf dist build/wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv build/wheel
+	CC=false build/wheel/bin/python -m pip install --quiet --only-binary :all: dist/kcrf-*.whl
+	cd build/wheel && PATH="$$PWD/bin:$$PATH" sh ../../tests/smoke.sh ../../sample_data
 
 lint: $(VENV)/linters
 	$(BIN)/ruff check .

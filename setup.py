@@ -35,6 +35,7 @@ MODULES = (
     "_chain",
     "_conjunctions",
     "_kernels",
+    "_nbest",
     "_pictures",
     "_second_order",
     "_second_order_tangent",

@@ -28,12 +28,17 @@ import numpy as np
 
 from kcrf_cli import inspect_text
 from kcrf_core.archives import load_basis, load_dataset, save_basis, save_dataset
+from kcrf_core.compression import SUFFIXES, packing, unpacked
+from kcrf_core.config import Config
 from kcrf_core.config_reader import parse_config
+from kcrf_core.conllu import put_labels
 from kcrf_core.corpus import Corpus, concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import KcrfError
+from kcrf_core.export import FORMATS as EXPORTS
+from kcrf_core.export import export
 from kcrf_core.fitted_terms import select_bases
-from kcrf_core.formats import PARSERS, read_corpus
+from kcrf_core.formats import PARSERS, read_corpus, stream_corpus
 from kcrf_core.inspection import dump
 from kcrf_core.lines import blocks
 from kcrf_core.model import Model
@@ -62,7 +67,19 @@ terms:
   - {type: edge, sigma2: 10}
 training: {tolerance: 0.01, max_passes: 3, seed: 1, solver: auto}
 """
-TEMPLATE = "# comment\nU00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,1]\nB\n"
+TEMPLATE = (
+    "# comment\nU00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,1]\n"
+    "U:%x[1,0]\nU:%x[-2,0]\nU9\nB\nB1:%x[0,1]\nB2:%x[-1,0]%x[0,0]\n"
+)
+SENTENCES = """# text = vámonos ya
+1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tv\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tp\t_\t1\tobj\t_\t_
+2.1\tes\tser\tAUX\tv\t_\t_\t_\t_\t_
+3\tya\tya\tADV\tr\t_\t1\tadvmod\t_\tSpaceAfter=No
+
+1\t!\t!\tPUNCT\tf\t_\t0\troot\t_\t_
+"""
 TOKENS = (
     *("0", "-1", "1e999", "nan", "inf", "null", "true", "''", "%x[0,0]", "U", "B", "&a", "*a", "!!int", "<<", "{", "}"),
     *(
@@ -85,6 +102,7 @@ TOKENS = (
         "é",
         "\ud83d",
     ),
+    *("1-2", "1.1", "#", "_", "%m[0,0]", "B1:%x[0,0]", "U:%x[0,0]"),
     *("9" * 30, "a" * 3000, "[" * 200, "kernel", "type", "size", "window", "transform", "column", "2..1", "edge"),
 )
 JUNK = (None, True, -1, 0, 2**40, 1e308, -0.5, "", "node", "poly", [], {}, [[]], {"type": "rbf"}, "x" * 5000)
@@ -230,47 +248,64 @@ class Targets:
         pairs = {"kernel": {"type": "poly", "degree": 2}, "features": ["c0", "c1"]}
         terms = [pairs, {"type": "edge"}, {"type": "edge-x", "features": ["c1", "c2"]}]
         self.observed_pairs = parse_config({"terms": terms, "training": {"sigma2": 1.0, "observed_features": True}})
+        self.words = _corpus(SENTENCES, "conllu")
+        self.kind = "gzip"  # of the compressed case at hand
         self.files: list[tuple[str, bytes, Callable[[], object]]] = []
+        template = parse_config(load_template(TEMPLATE, "template") | {"training": {"sigma2": 1.0}})
         with Workers(1) as workers:
-            pairs = (
-                (self.corpus, self.config),
-                (self.bag, self.bag_config),
-                (self.bag, self.observed),
-                (self.corpus, self.observed_pairs),
-            )
-            for corpus, config in pairs:
-                encoding, dataset = fit_encoding(config, corpus)
-                model, _ = train(encoding, dataset, config, workers=workers)
-                model.save(self.path)
-                self.files.append(("model", self.path.read_bytes(), self._use_model))
-                save_dataset(self.path, encoding, dataset, config)
-                self.files.append(("dataset", self.path.read_bytes(), self._use_dataset))
+            self._add_files(self.corpus, self.config, workers)
+            self._add_files(self.bag, self.bag_config, workers)
+            self._add_files(self.bag, self.observed, workers)
+            self._add_files(self.corpus, self.observed_pairs, workers)
             encoding, dataset = fit_encoding(self.config, self.corpus)
             basis = select_bases(encoding, dataset, self.config, workers, Observer())
             save_basis(self.path, basis, "digest")
             self.files.append(("basis", self.path.read_bytes(), self._use_basis))
+            self._add_files(self.corpus, template, workers)
+            self._add_files(self.words, self.bag_config, workers)
+
+    def _add_files(self, corpus: Corpus, config: Config, workers: Workers) -> None:
+        """A model of the corpus, and the corpus encoded."""
+        encoding, dataset = fit_encoding(config, corpus)
+        model, _ = train(encoding, dataset, config, workers=workers)
+        model.save(self.path)
+        self.files.append(("model", self.path.read_bytes(), self._use_model))
+        save_dataset(self.path, encoding, dataset, config)
+        self.files.append(("dataset", self.path.read_bytes(), self._use_dataset))
 
     def case(self, seed: int) -> tuple[str, bytes, Callable[[], object]]:
         """What a seed stands for: the reader's name, its input, and what reads it from the path of the case."""
         rng = random.Random(seed)
-        number = rng.randrange(len(self.files) + 4)
-        if number < len(self.files):
-            name, data, use = self.files[number]
-            return name, mutated_container(data, rng), use
-        name, text, use = (
+        texts = (
             ("conll", CONLL, lambda: self._use_corpus("conll")),
             ("crfsuite", ATTRIBUTES, lambda: self._use_corpus("crfsuite")),
             ("yaml", YAML, lambda: self._use_config(load_yaml)),
             ("template", TEMPLATE, lambda: self._use_config(load_template)),
-        )[number - len(self.files)]
+            ("conllu", SENTENCES, lambda: self._use_corpus("conllu")),
+            ("compressed", CONLL, self._use_compressed),
+        )
+        # What came later has seeds of its own, so that those of earlier findings keep their meaning.
+        later = seed % 3 == 0
+        files, texts = (self.files[5:], texts[3:]) if later else (self.files[:5], texts[:4])
+        number = rng.randrange(len(files) + len(texts))
+        if number < len(files):
+            name, data, use = files[number]
+            return name, mutated_container(data, rng), use
+        name, text, use = texts[number - len(files)]
+        if name == "compressed":
+            self.kind = rng.choice(tuple(SUFFIXES.values()))
+            out = io.BytesIO()
+            with packing(out, self.kind) as stream:
+                stream.write(text.encode())
+            return name, mutated_bytes(out.getvalue(), rng), use
         return name, mutated_text(text, rng), use
 
     def _use_model(self) -> None:
         model = Model.load(self.path)
         self._inspect()
         deque(dump(model), maxlen=0)
-        for corpus in (self.corpus, self.bag):
-            if (corpus.attributes is None) == (model.encoding.format == "conll"):
+        for corpus in (self.corpus, self.bag, self.words):
+            if corpus.format == model.encoding.format:
                 model.tag_corpus(corpus)
 
     def _use_dataset(self) -> None:
@@ -289,7 +324,19 @@ class Targets:
         inspect_text.text(json.loads(json.dumps(found, allow_nan=False)), "case", 3)
 
     def _use_corpus(self, format: str) -> None:
-        fit_encoding(parse_config({}), read_corpus(self.path, format))
+        corpus = read_corpus(self.path, format)
+        encoding, dataset = fit_encoding(parse_config({}), corpus)
+        for kind in EXPORTS:
+            for _ in export(encoding, dataset, kind, corpus.columns[-1]):
+                pass
+        if format == "conllu":
+            for parsed in stream_corpus(self.path, format):
+                put_labels(parsed, ["X"], np.zeros(parsed.corpus.positions, np.int32))
+
+    def _use_compressed(self) -> None:
+        with self.path.open("rb") as stream, unpacked(stream, self.kind, "data") as text:
+            for _ in PARSERS["conll"](blocks(text, "data"), "data"):
+                pass
 
     def _use_config(self, load: Callable[[str, str], dict]) -> None:
         try:

@@ -150,6 +150,7 @@ def crossval(
     from kcrf_core.config_reader import parse_config
     from kcrf_core.crossval import Division, base_seed, make_plan, run_plan
     from kcrf_core.crossval_results import summarise
+    from kcrf_core.errors import ConfigError
     from kcrf_core.formats import read_corpus
     from kcrf_core.grid import make_settings, parse_grid
 
@@ -180,9 +181,11 @@ def crossval(
     settings = make_settings(points, chosen)
     raw = load_config(config)
     source = config or "options"
-    for setting in settings:  # mistakes there come before any reading
-        parse_config(with_options(raw, setting.options), source)
-    corpus = read_corpus(data, format_)
+    # Mistakes there come before any reading.
+    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    if any(each.unobserved is not None for each in configs):
+        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
+    corpus = read_corpus(data, format_, configs[0].columns)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)

@@ -25,6 +25,19 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
 )
 @click.option(
+    "--gold",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
+    "that --label names. Default: DATA has both.",
+)
+@click.option(
+    "--label",
+    type=click.Choice(["lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"], case_sensitive=False),
+    metavar="NAME",
+    help="Column of CoNLL-U files to compare with --gold. Default: upos.",
+)
+@click.option(
     "--compare",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="OTHER",
@@ -94,6 +107,8 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 def evaluate(
     data: str,
     model: str | None,
+    gold: str | None,
+    label: str | None,
     compare: str | None,
     scheme: str | None,
     strict: bool,
@@ -120,6 +135,8 @@ def evaluate(
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
+      kcrf train sample_data/sentences.conllu -o words.npz
+      kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.judgement import JudgementOptions, judge
 
@@ -130,12 +147,19 @@ def evaluate(
         raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
     if strict and scheme == "none":
         raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
-    if data == compare == "-":
-        raise click.UsageError("standard input can be read once: give DATA or OTHER as a file")
+    if [data, gold, compare].count("-") > 1:
+        raise click.UsageError("standard input can be read once: give the other as a file")
+    if gold is not None and model is not None:
+        raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
+    if label is not None and gold is None:
+        raise click.UsageError("--label says what to compare with --gold: give that, too")
     if html is not None:
-        check_writable(html, data, model, compare)
+        check_writable(html, data, model, gold, compare)
 
-    first, second = _labellings(data, model, compare, format_)
+    if gold is not None:
+        first, second = _against(gold, data, compare, format_, label)
+    else:
+        first, second = _labellings(data, model, compare, format_)
     found = judge(
         first,
         second,
@@ -164,11 +188,28 @@ def evaluate(
         write_out(evaluation_text.text(found, details))
 
 
+def _against(
+    gold: str, data: str, compare: str | None, format_: str | None, label: str | None
+) -> tuple[Labelling, Labelling | None]:
+    """What one or two files say beside the gold labels of another one."""
+    from kcrf_core.formats import guess_format, read_corpus
+    from kcrf_core.labelling import from_two_files
+
+    format_ = format_ or guess_format(data if gold == "-" else gold)
+    if label is not None and format_ != "conllu":
+        raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
+    columns = ("form", label or "upos")
+    right = read_corpus(gold, format_, columns)
+    first = from_two_files(right, read_corpus(data, format_, columns))
+    return first, None if compare is None else from_two_files(right, read_corpus(compare, format_, columns))
+
+
 def _labellings(
     data: str, model: str | None, compare: str | None, format_: str | None
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
-    from kcrf_core.formats import read_corpus
+    from kcrf_core.errors import DataError
+    from kcrf_core.formats import guess_format, read_corpus
     from kcrf_core.labelling import from_tagged
 
     from .files import is_archive
@@ -178,10 +219,17 @@ def _labellings(
             raise click.UsageError(
                 f"{compare} is no tagged text: a model can be compared with another one, given with -m"
             )
-        first = from_tagged(read_corpus(data, format_ or "conll"))
+        if (format_ or guess_format(data)) == "conllu":
+            raise click.UsageError("CoNLL-U has one column for gold and predicted labels: give --gold or -m")
+        try:
+            first = from_tagged(read_corpus(data, format_ or "conll"))
+        except DataError:
+            if (format_ or guess_format(data)) != "crfsuite":
+                raise
+            raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
 
-    corpora: dict[str, Corpus] = {}
+    corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
     first = _with_model(data, model, format_, corpora)
     if compare is None:
         return first, None
@@ -190,8 +238,10 @@ def _labellings(
     return first, from_tagged(read_corpus(compare, "conll"))
 
 
-def _with_model(data: str, model: str, format_: str | None, corpora: dict[str, Corpus]) -> Labelling:
-    """Label the data; `corpora` keeps text by its format, for standard input cannot be read again."""
+def _with_model(
+    data: str, model: str, format_: str | None, corpora: dict[tuple[str, tuple[str, ...]], Corpus]
+) -> Labelling:
+    """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.archives import load_dataset
     from kcrf_core.errors import FileFormatError
     from kcrf_core.formats import read_corpus
@@ -208,7 +258,8 @@ def _with_model(data: str, model: str, format_: str | None, corpora: dict[str, C
             if not stored.encoding.same_as(fitted.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
             return from_model_and_dataset(fitted, stored.dataset, data)
-        format_ = format_ or fitted.encoding.format
-        if format_ not in corpora:
-            corpora[format_] = read_corpus(data, format_)
-        return from_model(fitted, corpora[format_])
+        format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
+        key = (format_, columns if format_ == "conllu" else ())
+        if key not in corpora:
+            corpora[key] = read_corpus(data, format_, columns)
+        return from_model(fitted, corpora[key])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gzip
 import io
 import os
 import sys
@@ -70,6 +69,7 @@ def prepare(
     from kcrf_core.archives import load_basis, load_dataset
     from kcrf_core.config_options import with_options
     from kcrf_core.config_reader import parse_config
+    from kcrf_core.dataset import UNKNOWN
     from kcrf_core.encoding import fit_encoding
     from kcrf_core.formats import read_corpus
 
@@ -77,7 +77,7 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_corpus(data, format_))
+        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
@@ -93,12 +93,12 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_))
+        dataset = encoding.encode(read_corpus(data, format_, encoding.columns))
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
-    if (dataset.labels < 0).any():
-        line = int(dataset.lines[(dataset.labels < 0).argmax()])
+    if (dataset.labels == UNKNOWN).any():
+        line = int(dataset.lines[(dataset.labels == UNKNOWN).argmax()])
         raise DataError(f"a label that {origin} does not know", data, line)
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
@@ -119,13 +119,13 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        dataset = encoding.encode(read_corpus(path, format_ or encoding.format))
+        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
     if dataset.labels is None:
         raise DataError("no labels to score by (--dev)", path)
     return dataset
 
 
-ENCODING_PARTS = ("columns", "window", "min_count", "features")
+ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "features")
 
 
 def _merge(
@@ -180,9 +180,20 @@ def write_out(text: str) -> None:
         stream.write((text + "\n").encode())
 
 
+def show_config(config: Config) -> None:
+    """A configuration as YAML on stdout; read again, it is the same."""
+    import yaml
+
+    from kcrf_core._version import __version__
+
+    text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+    write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
+
+
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
-    """A binary stream: stdout for None and `-`, else a file that appears when all went well; `.gz` packs."""
+    """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
+    from kcrf_core.compression import compression_of, packing
     from kcrf_core.storage import replacing
 
     if path is None or path == "-":
@@ -202,8 +213,8 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
                     whole.detach()
         return
     with replacing(path) as stream:
-        if path.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+        if (kind := compression_of(path)) is not None:
+            with packing(stream, kind) as packed:
                 yield packed
         else:
             yield stream

@@ -18,6 +18,7 @@ import click
 from kcrf_core import errors
 from kcrf_core._version import __version__
 
+from . import about
 from .crossval import crossval
 from .evaluate import evaluate
 from .featurize import featurize
@@ -97,11 +98,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 @click.group(cls=_Group, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="kcrf")
+@about.show_versions
+@about.show_completion
 def main() -> None:
     """Label sequences with kernelised conditional random fields.
 
     Data is CoNLL-style text: one position per line, columns separated by TAB or spaces, the label last, a
-    blank line between sequences. CRFsuite attribute files work too.
+    blank line between sequences. CoNLL-U and CRFsuite attribute files work too, plain or compressed.
 
     \b
     Example:

@@ -17,7 +17,7 @@ from kcrf_core.errors import ConfigError
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
-ENCODING_OPTIONS = ("window", "min_count")
+ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 KERNEL_OPTIONS = (
     *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
@@ -89,6 +89,18 @@ class Window(click.ParamType):
             self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
 
 
+class Names(click.ParamType):
+    """Names of columns, separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
+        if not all(names):
+            self.fail(f"'{value}' has an empty name", param, ctx)
+        return names
+
+
 class Shape(click.ParamType):
     """Rows and columns of a picture, such as 16x8."""
 
@@ -110,7 +122,11 @@ output = click.option(
 )
 
 output_unless_dry = click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="File to write. Needed, but for --dry-run."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="File to write. Needed, but for what only prints.",
 )
 
 config = click.option(
@@ -125,12 +141,19 @@ config = click.option(
 format = click.option(
     "--format",
     "format_",
-    type=click.Choice(["conll", "crfsuite"]),
+    type=click.Choice(["conll", "conllu", "crfsuite"]),
     help="Format of text data. Default: the model's if there is one, else crfsuite for names ending in .crfsuite, "
-    "else conll.",
+    "conllu for .conllu, else conll.",
 )
 
 encoding = group(
+    click.option(
+        "--columns",
+        type=Names(),
+        metavar="NAMES",
+        help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
+        "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
+    ),
     click.option(
         "--window",
         type=Window(),
@@ -143,6 +166,13 @@ encoding = group(
         metavar="N",
         help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
     ),
+)
+
+unobserved = click.option(
+    "--unobserved",
+    metavar="LABEL",
+    help="This label, ? for one, stands for labels that are not observed: training sums over what they may be. "
+    "Default: all labels are observed.",
 )
 
 kernel = group(
@@ -308,6 +338,12 @@ memory = click.option(
 
 dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
 
+dump_config = click.option(
+    "--dump-config",
+    is_flag=True,
+    help="Print the configuration in force as YAML, and do nothing: with -c, it gives the same run.",
+)
+
 quiet = click.option("-q", "--quiet", is_flag=True, is_eager=True, help="Say nothing on stderr but errors.")
 
 
@@ -326,8 +362,11 @@ def verbose(what: str) -> Decorator:
 json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
 
 
-def check_output(output: str | None, dry_run: bool) -> None:
-    if output is None and not dry_run:
+def check_output(output: str | None, *instead: bool) -> None:
+    """An output is needed, unless something else is asked for."""
+    if sum(instead) > 1:
+        raise click.UsageError("--dry-run and --dump-config print different things: give one of them")
+    if output is None and not any(instead):
         raise click.UsageError("Missing option '-o' / '--output'.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,13 +47,16 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
+        "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
         "best": f"kept what labels DEV best, not the optimum that was certified (tolerance {tolerance:g})",
         "pruned": f"pruned: what is left is not within the tolerance {tolerance:g}, which was certified before",
     }
     sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
     lines = [
         reasons[result.reason],
-        f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}",
+        f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}"
+        if result.lower > -math.inf
+        else f"  P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}",
     ]
     if report.outside > 0:
         kind = "at most" if report.certify == "exact" else "estimate"

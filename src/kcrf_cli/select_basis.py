@@ -16,6 +16,7 @@ from . import options
 @options.format
 @options.kernel
 @options.encoding
+@options.unobserved
 @options.precision
 @options.seed
 @click.option(
@@ -27,6 +28,7 @@ from . import options
 @options.threads
 @options.memory
 @options.dry_run
+@options.dump_config
 @options.json
 @options.quiet
 def select_basis(
@@ -38,6 +40,7 @@ def select_basis(
     threads: int | None,
     memory: int | None,
     dry_run: bool,
+    dump_config: bool,
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -58,12 +61,12 @@ def select_basis(
     from kcrf_core.parallel import Workers
 
     from . import render
-    from .files import check_writable, prepare, write_out
+    from .files import check_writable, prepare, show_config, write_out
     from .footprints import memory_line, show_footprint
     from .plots import check_plot, residual_curves
     from .progress import Talk
 
-    options.check_output(output, dry_run)
+    options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, data, config)
     check_plot(plot)
@@ -73,6 +76,9 @@ def select_basis(
     prepared = prepare(data, format_, config, chosen)
     if dry_run:
         show_footprint(prepared, memory, as_json)
+        return
+    if dump_config:
+        show_config(prepared.config)
         return
     with Workers(threads, memory) as workers, Talk(quiet) as talk:
         for remark in [*prepared.encoding.remarks(prepared.dataset), memory_line(prepared, workers.memory)]:

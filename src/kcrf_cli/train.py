@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
 )
 @options.encoding
+@options.unobserved
 @options.chain
 @options.training
 @click.option(
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
 @options.threads
 @options.memory
 @options.dry_run
+@options.dump_config
 @options.json
 @options.quiet
 @options.verbose("pass over the data")
@@ -110,6 +112,7 @@ def train(
     threads: int | None,
     memory: int | None,
     dry_run: bool,
+    dump_config: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -137,7 +140,7 @@ def train(
     from kcrf_core.warm_start import WarmStart
 
     from . import render
-    from .files import check_writable, load_dev, prepare, say, write_out
+    from .files import check_writable, load_dev, prepare, say, show_config, write_out
     from .footprints import memory_line, show_footprint
     from .progress import Talk
     from .run_log import Both, RunLog, check_log
@@ -147,10 +150,10 @@ def train(
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
     inputs = (data, config, basis, dev)
-    options.check_output(output, dry_run)
+    options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
-    check_log(None if dry_run else log, output, as_json, init, *inputs)
+    check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
     if keep is not None and dev is None:
         raise click.UsageError("--keep needs --dev, the data to judge by")
     if data == dev == "-":
@@ -160,6 +163,9 @@ def train(
     )
     if dry_run:
         show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)
+        return
+    if dump_config:
+        show_config(prepare(data, format_, config, chosen, basis).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)

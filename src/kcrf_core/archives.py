@@ -14,7 +14,7 @@ import numpy as np
 
 from .config import Config
 from .config_reader import parse_config
-from .dataset import Dataset, Inputs
+from .dataset import UNKNOWN, UNOBSERVED, Dataset, Inputs
 from .encoding import Encoding
 from .errors import ConfigError
 from .kernel_storage import kernel_to_dict
@@ -87,7 +87,8 @@ def unpack_dataset(contents: Contents) -> StoredDataset:
     labels = None
     if "gold" in contents.arrays:
         labels = contents.array("gold", "int32", 1)
-        if len(labels) != N or not -1 <= labels.min() <= labels.max() < len(encoding.labels):
+        least = UNKNOWN if encoding.unobserved is None else UNOBSERVED
+        if len(labels) != N or not least <= labels.min() <= labels.max() < len(encoding.labels):
             raise contents.error("'gold' does not fit its labels")
     weights = None
     if "weights" in contents.arrays:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from .corpus import CodedColumn, Corpus
+from .corpus import CodedColumn, Corpus, NumberColumn
 from .errors import DataError
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
@@ -43,6 +43,9 @@ class Columns:
 
     def numbers(self, column: int) -> np.ndarray | None:
         """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
+        values = self.corpus.columns[column]
+        if isinstance(values, NumberColumn):
+            return values.numbers
         if column not in self._numbers:
             distinct, inverse = self.distinct(column)
             missing = np.array([value in MISSING for value in distinct], dtype=bool)

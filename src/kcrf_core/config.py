@@ -16,6 +16,8 @@ from .errors import ConfigError
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
+FEATURES = ("auto", "categorical", "real", "conjunction", "templates", "attributes")
+BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
 PLAIN_KERNELS = ("linear", "poly", "rbf", "image")
 COMPOSITE_KERNELS = ("sum", "product")
 KERNELS = PLAIN_KERNELS + COMPOSITE_KERNELS
@@ -44,13 +46,14 @@ class FeatureConfig:
 
     name: str
     columns: tuple[str, ...] = ()
-    type: str = AUTO  # categorical, real, attributes, conjunction; auto until the data is known
+    type: str = AUTO  # one of FEATURES; auto until the data is known
     transform: str = "identity"
     length: int | None = None  # of a prefix or suffix
     window: tuple[int, ...] | None = None  # None: the default of its type
     scale: str = AUTO
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
+    templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,20 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class Config:
+    """Columns, features, terms and training: all that a YAML file may say.
+
+    >>> from kcrf_core import Config
+    >>> [term.name for term in Config().terms]
+    ['node', 'edge']
+    """
+
     columns: tuple[str, ...] | None = None
     window: tuple[int, ...] | None = None
     min_count: int = 1
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
     terms: tuple[TermConfig, ...] = (TermConfig("node"), TermConfig("edge", "edge", ()))
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    unobserved: str | None = None  # what stands in the place of labels that are not observed
 
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
@@ -139,6 +150,8 @@ class Config:
         if self.window is not None:
             out["window"] = list(self.window)
         out["min_count"] = self.min_count
+        if self.unobserved is not None:
+            out["unobserved"] = self.unobserved
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

@@ -14,9 +14,11 @@ from typing import Any
 from . import config_values as values
 from .config import (
     AUTO,
+    BAGS,
     COMPOSITE_KERNELS,
     DEEPEST_KERNEL,
     EXPLICIT_KERNELS,
+    FEATURES,
     GRADIENT,
     KERNEL_KEYS,
     KERNELS,
@@ -42,6 +44,7 @@ from .config import (
     suggestion,
 )
 from .errors import ConfigError
+from .templates import pieces
 
 # ----------------------------------------------------------------------------- checking
 
@@ -99,7 +102,16 @@ class _Section:
 
 
 def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
-    """Check a raw configuration and return it as values."""
+    """Check a raw configuration and return it as values. The layout is that of the YAML file.
+
+    >>> from kcrf_core import parse_config
+    >>> config = parse_config({"terms": [{"kernel": {"type": "poly", "degree": 3}}, {"type": "edge"}]})
+    >>> config.terms[0].kernel.degree
+    3
+    >>> parse_config({"trainign": {}})
+    Traceback (most recent call last):
+    kcrf_core.errors.ConfigError: configuration: the configuration: unknown key 'trainign' (did you mean 'training'?)
+    """
     section = _Section(raw, "the configuration", source)
     columns = section.get("columns", values.names)
     if columns is not None and len(set(columns)) < len(columns):
@@ -107,6 +119,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         raise section.error("columns", f"'columns' has '{twice}' twice")
     window = section.get("window", values.window)
     min_count = section.get("min_count", values.integer(1), 1)
+    unobserved = section.get("unobserved", values.text)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -118,8 +131,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         if not features:
             raise section.error("features", "'features' is empty; leave it out for one feature per column")
         _refuse_twins(section, "features", [feature.name for feature in features])
-        if sum(feature.type == "attributes" for feature in features) > 1:
-            raise section.error("features", "'features' has more than one of the type attributes")
+        if sum(feature.type in BAGS for feature in features) > 1:
+            raise section.error("features", "'features' has more than one of the type attributes or templates")
     terms = Config.terms
     if raw_terms is not None:
         terms = tuple(_parse_term(entry) for entry in raw_terms)
@@ -132,14 +145,15 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(columns, window, min_count, features, terms, training)
+    return Config(columns, window, min_count, features, terms, training, unobserved)
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
     columns = section.get("columns", values.names)
     conjunction = section.get("conjunction", values.names)
-    kind = section.get("type", values.choice("auto", "categorical", "real", "attributes", "conjunction"), AUTO)
+    templates = section.get("templates", values.names)
+    kind = section.get("type", values.choice(*FEATURES), AUTO)
     transform = section.get("transform", values.choice(*TRANSFORMS), "identity")
     length = section.get("length", values.integer(1))
     window = section.get("window", values.window)
@@ -148,7 +162,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     name = section.get("name", values.text)
     section.finish()
 
-    given = [key for key in ("column", "columns", "conjunction") if section.raw.get(key) is not None]
+    given = [key for key in ("column", "columns", "conjunction", "templates") if section.raw.get(key) is not None]
     if kind == "attributes":
         if given:
             raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
@@ -157,7 +171,23 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "attributes", "transform", "length", "scale")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     if len(given) != 1:
-        raise section.error("name", "give one of 'column', 'columns' and 'conjunction'")
+        raise section.error("name", "give one of 'column', 'columns', 'conjunction' and 'templates'")
+    if templates is not None:
+        if kind not in (AUTO, "templates"):
+            raise section.error("templates", "'templates' goes with the type templates")
+        if window not in (None, (0,)):
+            raise section.error("window", "templates have no 'window': their macros say where they look")
+        _refuse_keys(section, "templates", "transform", "length", "scale")
+        for line in templates:
+            try:
+                pieces(line)
+            except ConfigError as error:
+                raise section.error("templates", str(error)) from None
+        return FeatureConfig(
+            name or "templates", (), "templates", min_count=min_count, window=(0,), templates=templates
+        )
+    if kind == "templates":
+        raise section.error("type", "the type templates goes with the key 'templates', which lists lines")
     if conjunction is not None:
         if kind not in (AUTO, "conjunction") or transform != "identity":
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")

@@ -125,40 +125,47 @@ class Conjunctions:
             raise ValueError("columns out of range")
         _ = self._slots
 
-    def squares(self) -> np.ndarray:
-        """Squared weight of each conjunction, [Q]."""
-        return _squares(self.keys, self.base, self.kernel)
-
-    def _known(self, indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the conjunctions that rows of features have, one row after the other, and where rows end."""
-        ends = _row_ends(indptr, self.kernel.degree)
-        numbers = np.empty(ends[-1], dtype=np.int32)
-        degree, base = self.kernel.degree, self.base
-        _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
-        known = numbers >= 0
-        return numbers[known], np.concatenate([[0], np.cumsum(known)])[ends]
+    def squares_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Squared weights of the numbered conjunctions, [E]."""
+        return _squares(self.keys[numbers], self.base, self.kernel)
 
     def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
         """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
         import scipy.sparse
 
-        indptr, indices = _features(inputs)
-        numbers, row_ends = self._known(indptr, indices)
+        ends, numbers = self.known(inputs)
         columns = self.columns[numbers]
-        values = self.squares()[numbers] / self.norms[columns]
-        phi = scipy.sparse.csr_array((values, columns, row_ends), shape=(len(indptr) - 1, self.size))
+        values = self.squares_of(numbers) / self.norms[columns]
+        phi = scipy.sparse.csr_array((values, columns, ends), shape=(len(ends) - 1, self.size))
         phi.sum_duplicates()
         return phi
 
+    def known(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers [E] of the conjunctions of each row that training had, and where those of each row end, [n+1]."""
+        indptr, indices = _features(inputs)
+        ends = _row_ends(indptr, self.kernel.degree)
+        numbers = np.empty(ends[-1], dtype=np.int32)
+        degree, base = self.kernel.degree, self.base
+        _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
+        known = numbers >= 0
+        return np.concatenate([[0], np.cumsum(known)])[ends], numbers[known]
+
+    def features(self, number: int) -> list[int]:
+        """The features that a conjunction is made of, in ascending order."""
+        key, out = int(self.keys[number]), []
+        while key:
+            key, digit = divmod(key, self.base)
+            out.append(digit - 1)
+        return out[::-1]
+
     def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
         """out += Phi W for weights W [D, C] divided by the columns' norms."""
+        if isinstance(weights, SparseWeights):
+            row_ends, numbers = self.known(inputs)
+            weights.add_rows(row_ends, self.columns[numbers], self.squares_of(numbers), 0, out)
+            return
         indptr, indices = _features(inputs)
         degree = self.kernel.degree
-        if isinstance(weights, SparseWeights):
-            numbers, row_ends = self._known(indptr, indices)
-            values = _squares(self.keys[numbers], self.base, self.kernel)
-            weights.add_rows(row_ends, self.columns[numbers], values, 0, out)
-            return
         squares = squared_weights(self.kernel).astype(out.dtype)
         _conjunctions.add_scores(
             indptr, indices, degree, self.base, self.keys, self._slots, self.columns, squares, weights, out

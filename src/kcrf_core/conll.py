@@ -2,6 +2,7 @@
 
 The first data line decides for the whole file: columns are separated by TABs if it has one, else by runs
 of ASCII spaces; and every row has as many columns as it has. No other white space separates anything.
+A line `# weight=2.5` at the head of a sequence is no position: it says what the sequence weighs in training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from . import _text
 from .corpus import CodedColumn, Corpus
 from .errors import DataError
 from .lines import Block, ParsedBlock
+from .weight_lines import sequence_weights, take_comments
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated"}
 
@@ -34,7 +36,9 @@ def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
 
 def parse_block(block: Block, name: str, separator: str | None = None, width: int | None = None) -> ParsedBlock:
     """Parse one block; `separator` and `width` are what earlier blocks had, None if they had no data."""
-    data = block.data
+    data, weights = block.data, {}
+    if b"weight=" in data:
+        data, weights = take_comments(data, name, block.first_line)
     begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
     if separator is None or width is None:
         first, last = _text.first_row(data, begin)
@@ -43,6 +47,7 @@ def parse_block(block: Block, name: str, separator: str | None = None, width: in
             width = _text.columns_of(data, first, last, separator == "\t")
     if width is None:
         nothing = np.zeros(0, np.int64)
+        sequence_weights(weights, nothing, np.zeros(1, np.int64), "# weight=", name)  # there is nothing below them
         return ParsedBlock(block, Corpus(name, (), np.zeros(1, np.int64), nothing), separator, nothing)
 
     lines = block.line_count
@@ -61,7 +66,9 @@ def parse_block(block: Block, name: str, separator: str | None = None, width: in
         raise DataError(message, name, block.first_line + line)
     columns = tuple(_coded(data, starts[c, :count], lengths[c, :count]) for c in range(width))
     numbers = numbers[:count] + np.int64(block.first_line)
-    return ParsedBlock(block, Corpus(name, columns, _offsets(numbers), numbers), separator, ends[:count])
+    offsets = _offsets(numbers)
+    weighed = sequence_weights(weights, numbers, offsets, "# weight=", name)
+    return ParsedBlock(block, Corpus(name, columns, offsets, numbers, weighed), separator, ends[:count])
 
 
 def _coded(data: bytes, starts: np.ndarray, lengths: np.ndarray) -> CodedColumn:

@@ -1,6 +1,6 @@
 """A corpus: labelled or unlabelled sequences as they stand in a file, before any encoding.
 
-Readers (`conll`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
+Readers (`conll`, `conllu`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
 everything downstream works on whole columns.
 """
 
@@ -50,6 +50,25 @@ class CodedColumn(Sequence[str]):
         return cls(list(numbers), np.concatenate(codes))
 
 
+class NumberColumn(Sequence[str]):
+    """A column of numbers that never were text; as text they are written so that they can be read back exactly."""
+
+    def __init__(self, numbers: np.ndarray):
+        self.numbers = numbers  # [N] float64, finite
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return list(map(repr, self.numbers[place].tolist()))
+        return repr(float(self.numbers[place]))
+
+    def take(self, rows: np.ndarray) -> NumberColumn:
+        """The values of some positions."""
+        return NumberColumn(self.numbers[rows])
+
+
 @dataclass(frozen=True)
 class AttributeRows:
     """Attributes of N positions, in compressed rows: those of position t are `names[indptr[t]:indptr[t+1]]`."""
@@ -63,8 +82,13 @@ class AttributeRows:
 class Corpus:
     """S sequences with N positions in all, read from one file.
 
-    CoNLL files fill `columns` (all of them, the label's included when there is one); attribute files
-    fill `attributes` and have the labels as their only column.
+    CoNLL files fill `columns` (all of them, the label's included when there is one), CoNLL-U files those that are
+    asked for; attribute files fill `attributes` and have the labels as their only column.
+
+    >>> from kcrf_core import read_corpus
+    >>> first = read_corpus("sample_data/pitch_accent.conll").subset([0])
+    >>> list(first.columns[0])[:3], list(first.columns[-1])[:3]
+    (['but', 'it', 'like'], ['0', '1', '0'])
     """
 
     source: str  # the name to show in messages
@@ -73,6 +97,13 @@ class Corpus:
     lines: np.ndarray  # [N] int64, line number of each position in the source, from 1
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
+    names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
+
+    @property
+    def format(self) -> str:
+        if self.attributes is not None:
+            return "crfsuite"
+        return "conll" if self.names is None else "conllu"
 
     @property
     def positions(self) -> int:
@@ -99,7 +130,14 @@ class Corpus:
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+            names=self.names,
         )
+
+
+def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Which sequences have all their labels, [S] bool."""
+    hidden = np.concatenate([[0], np.cumsum(labels < 0)])
+    return hidden[offsets[1:]] == hidden[offsets[:-1]]
 
 
 def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -135,11 +173,12 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,
         attributes=attributes,
+        names=parts[0].names,
     )
 
 
 def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
-    return column.take(rows) if isinstance(column, CodedColumn) else [column[t] for t in rows.tolist()]
+    return column.take(rows) if isinstance(column, CodedColumn | NumberColumn) else [column[t] for t in rows.tolist()]
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -16,7 +16,8 @@ import numpy as np
 from .conll import number_positions
 from .corpus import AttributeRows, Corpus
 from .errors import DataError
-from .lines import Block, ParsedBlock
+from .lines import Block, ParsedBlock, encode_lines
+from .weight_lines import parse_weight, sequence_weights
 
 WEIGHT = "@weight"
 
@@ -28,6 +29,11 @@ ESCAPES = (("\\\\", "\ud800", "\\"), ("\\:", "\ud801", ":"))
 NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
 
 NOT_A_NUMBER = r"is not a finite number (a colon inside a name is written \:)"
+
+
+def escaped(name: str) -> str:
+    """The name of an attribute as it is written."""
+    return name.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
@@ -49,10 +55,28 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         columns=(labels,),
         offsets=offsets,
         lines=numbers,
-        weights=_sequence_weights(weight_lines, numbers, offsets, name),
+        weights=sequence_weights(weight_lines, numbers, offsets, WEIGHT, name),
         attributes=_attribute_rows(rows, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t")
+
+
+def label_column(parsed: ParsedBlock) -> ParsedBlock:
+    """The same sequences as lines with nothing but their labels, for output; as many lines as there were."""
+    corpus, lines = parsed.corpus, list(parsed.block.lines)
+    places = (corpus.lines - parsed.block.first_line).tolist()
+    endings = ["\r" if line.endswith("\r") else "" for line in lines]
+    # A weight is no position: an empty line in its place keeps the number of lines.
+    for place, line in enumerate(parsed.block.content()):
+        if line.startswith(f"{WEIGHT}:"):
+            lines[place] = endings[place]
+    for place, label in zip(places, corpus.columns[0], strict=True):
+        lines[place] = f"{label}{endings[place]}"
+    data = encode_lines(lines, parsed.block.ends_with_newline)
+    stops = np.cumsum([len(line.encode()) + 1 for line in lines]) - 1  # where each line feed stands
+    returns = np.array([len(ending) for ending in endings])
+    ends = (stops - returns)[places].astype(np.int64)
+    return ParsedBlock(Block(parsed.block.first_line, data), corpus, parsed.separator, ends)
 
 
 def _take_weight_lines(lines: list[str], name: str, first_line: int) -> dict[int, float]:
@@ -70,26 +94,9 @@ def _take_weight_lines(lines: list[str], name: str, first_line: int) -> dict[int
             raise DataError(f"{WEIGHT} stands only at the head of a sequence, and once", name, number)
         if any(others):
             raise DataError(f"{WEIGHT} stands on a line of its own", name, number)
-        weight = _parse_number(text)
-        if not 0 <= weight < np.inf:
-            message = f"{WEIGHT} {text!r} is not a finite number >= 0 (write it like {WEIGHT}:2.5)"
-            raise DataError(message, name, number)
+        weight = parse_weight(text, WEIGHT, f"{WEIGHT}:2.5", name, number)
         weights[number] = weight
         lines[index] = ""
-    return weights
-
-
-def _sequence_weights(
-    weight_lines: dict[int, float], numbers: np.ndarray, offsets: np.ndarray, name: str
-) -> np.ndarray | None:
-    if not weight_lines:
-        return None
-    weights = np.ones(len(offsets) - 1)  # [S]
-    sequence_at = {line: s for s, line in enumerate(numbers[offsets[:-1]].tolist())}
-    for line, weight in weight_lines.items():
-        if line + 1 not in sequence_at:
-            raise DataError(f"{WEIGHT} with no sequence below it (remove the line)", name, line)
-        weights[sequence_at[line + 1]] = weight
     return weights
 
 

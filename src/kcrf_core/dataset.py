@@ -18,6 +18,8 @@ from .corpus import sequence_rows
 if TYPE_CHECKING:
     import scipy.sparse
 
+UNKNOWN = -1  # a label that the encoding does not know
+UNOBSERVED = -2  # a label that was not observed
 NOTHING = -1  # a code that equals no other: a value too rare to be kept
 UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
 
@@ -143,7 +145,7 @@ class Dataset:
 
     offsets: np.ndarray  # [S+1] int64
     lines: np.ndarray  # [N] int64, where each position stands in its source
-    labels: np.ndarray | None  # [N] int32 numbers of gold labels, -1 for one the encoding does not know
+    labels: np.ndarray | None  # [N] int32 numbers of gold labels, else UNKNOWN or UNOBSERVED
     weights: np.ndarray | None  # [S] float64
     codes: np.ndarray  # [N, C] int32
     real: np.ndarray  # [N, R] float64

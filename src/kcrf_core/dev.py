@@ -15,7 +15,7 @@ import numpy as np
 
 from . import chain
 from .calibration import SMALLEST_PROBABILITY
-from .dataset import Dataset
+from .dataset import UNKNOWN, Dataset
 from .encoding import Encoding
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
@@ -91,7 +91,7 @@ class DevData:
     @property
     def unknown(self) -> int:
         """Positions whose label the model does not know."""
-        return int(np.count_nonzero(~self.known))
+        return int(np.count_nonzero(self.dataset.labels == UNKNOWN))
 
     def problem(self, label_count: int) -> Problem:
         return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)

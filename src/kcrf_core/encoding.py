@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .config import AUTO, Config, FeatureConfig, TermConfig, matching_features
-from .corpus import AttributeRows, Corpus
-from .dataset import NOTHING, UNSEEN, Dataset, Group, Inputs
+from .config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
+from .conllu import NO_VALUE, column_places
+from .corpus import AttributeRows, Corpus, complete_sequences
+from .dataset import NOTHING, UNKNOWN, UNOBSERVED, UNSEEN, Dataset, Group, Inputs
 from .errors import ConfigError, DataError
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
@@ -32,6 +33,7 @@ from .features import (
     fit_real,
 )
 from .storage import Contents, pack_strings
+from .template_feature import TemplateFeature, expanded, template_width
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
@@ -43,12 +45,22 @@ MOST_LABELS = 5_000
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything needed to turn a corpus into the numbers that a model was trained on."""
+    """Everything needed to turn a corpus into the numbers that a model was trained on.
 
-    format: str  # conll or crfsuite
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> corpus = read_corpus("sample_data/pitch_accent.conll")
+    >>> encoding, dataset = fit_encoding(parse_config({}), corpus)
+    >>> encoding.labels, encoding.names
+    (('0', '1'), ['c0', 'c1', 'c2', 'c3', 'c4'])
+    >>> encoding.encode(corpus.subset([0, 1])).sequences
+    2
+    """
+
+    format: str  # conll, conllu or crfsuite
     columns: tuple[str, ...]  # names, the label's last
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
+    unobserved: str | None = None  # what stands for labels that are not observed
 
     @property
     def width(self) -> int:
@@ -85,7 +97,9 @@ class Encoding:
         if self.with_labels(corpus):
             values, inverse = columns.distinct(self.width - 1)
             numbers = {label: number for number, label in enumerate(self.labels)}
-            labels = np.array([numbers.get(value, -1) for value in values], np.int32)[inverse]
+            if self.unobserved is not None:
+                numbers[self.unobserved] = UNOBSERVED
+            labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
         N = corpus.positions
         codes: list[np.ndarray] = []
         real: list[np.ndarray] = []
@@ -147,6 +161,12 @@ class Encoding:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
         few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
         out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
+        if dataset.labels is not None and (hidden := int(np.count_nonzero(dataset.labels == UNOBSERVED))):
+            whole = complete_sequences(dataset.labels, dataset.offsets)
+            out.append(
+                f"{hidden:,} labels are not observed ('{self.unobserved}'); "
+                f"{int(whole.sum()):,} sequences have all of theirs"
+            )
         if dataset.sequences == 1 and dataset.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
         if len(self.labels) > MANY_LABELS:
@@ -155,6 +175,9 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        annotated = [name for name in self.columns[:-1] if name.lower() not in ("id", "form")]
+        if self.format == "conllu" and annotated:
+            out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         out += [
             f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
             for feature in self.features
@@ -187,19 +210,13 @@ class Encoding:
                 for code, value in pairs:
                     out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
                 continue
-            for offset in feature.config.window:
+            if isinstance(feature, RealFeature):
+                for label in self._real_names(feature):
+                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
+                    next_real += 1
+                continue
+            for w, offset in enumerate(feature.config.window):
                 place = f"{name}[{offset}]"
-                if isinstance(feature, RealFeature):
-                    for r in range(len(feature.mean)):
-                        if len(feature.mean) == 1:
-                            label = place
-                        elif feature.ratios is not None:
-                            label = f"{place}/{self.labels[r]}"
-                        else:
-                            label = f"{feature.config.columns[r]}[{offset}]"
-                        out.append(f"{label}={dataset.real[t, next_real]:.4g}")
-                        next_real += 1
-                    continue
                 code = int(dataset.codes[t, next_code])
                 next_code += 1
                 if code == UNSEEN:
@@ -209,8 +226,18 @@ class Encoding:
                 elif isinstance(feature, CategoricalFeature):
                     out.append(f"{place}={feature.value(code)}")
                 else:
-                    out.append(f"{place}=#{code}")
+                    out.append(f"{place}={feature.value(w, code)}")
         return out
+
+    def real_names(self) -> list[str]:
+        """What the real columns are called, [R]."""
+        return [name for f in self.features if isinstance(f, RealFeature) for name in self._real_names(f)]
+
+    def _real_names(self, feature: RealFeature) -> list[str]:
+        config, several = feature.config, len(feature.mean) > 1
+        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
+        columns = config.columns if several and feature.ratios is None else (config.name,)
+        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
 
     # ------------------------------------------------------------------------- storage
 
@@ -226,6 +253,8 @@ class Encoding:
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Header entries and arrays; `unpack` makes an equal encoding of them."""
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
+        if self.unobserved is not None:
+            header["unobserved"] = self.unobserved
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -236,16 +265,21 @@ class Encoding:
         header = contents.get("encoding", dict)
         try:
             columns = tuple(header["columns"])
+            if header["format"] == "conllu":
+                column_places(columns)
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
             features = tuple(
                 unpack_feature(contents, entry, f"feature{number}", len(columns))
                 for number, entry in enumerate(header["features"])
             )
-            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features)
+            unobserved = header.get("unobserved")
+            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
-        if encoding.format not in ("conll", "crfsuite"):
+        if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
+            raise contents.error("'unobserved' is no name, or that of a label")
+        if encoding.format not in ("conll", "conllu", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
@@ -254,8 +288,9 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
-        kinds = {isinstance(feature, AttributeFeature) for feature in features}
-        if kinds != {encoding.format == "crfsuite"} or (True in kinds and (len(features), len(columns)) != (1, 1)):
+        bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
+        alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
+        if len(bags) > 1 or ("attributes" in bags) != alone or alone != (encoding.format == "crfsuite"):
             raise contents.error("the encoding has features that do not go with its format")
         return encoding
 
@@ -264,13 +299,24 @@ class Encoding:
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
-    """Vocabularies and scaling from training data, and that data encoded."""
+    """Vocabularies and scaling from training data, and that data encoded.
+
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll"))
+    >>> encoding.describe(dataset, 0)[2:4]
+    ['word[0]=but', 'word[1]=it']
+    """
     columns = Columns(corpus)
     names = column_names(config, corpus)
-    labels = tuple(sorted(columns.distinct(corpus.width - 1)[0]))
+    labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
+    if not labels:
+        raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+    if corpus.names is not None and labels == (NO_VALUE,):
+        raise DataError(f"no labels to train on: column '{names[-1]}' is {NO_VALUE} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
         raise DataError(
             f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
@@ -282,14 +328,18 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, names)
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding("conll" if corpus.attributes is None else "crfsuite", names, labels, features)
+    encoding = Encoding(corpus.format, names, labels, features, config.unobserved)
+    if config.unobserved is not None and encoding.features_of_labels:
+        raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
     return encoding, encoding.encode(corpus, columns)
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
-    """Names of the columns, the label's last: those of the configuration, or c0, c1, ..., label."""
+    """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
+    if corpus.names is not None:
+        return corpus.names
     if corpus.attributes is None and corpus.width < 2:
         raise DataError(
             "only one column; training data needs at least one of input and the label last",
@@ -328,10 +378,14 @@ class _Fitter:
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
         min_count = feature.min_count or self.config.min_count
-        if feature.type == "attributes":
-            rows = corpus.attributes
-            counts = np.ones(len(rows.names), dtype=np.int64)
-            fitted: Feature = AttributeFeature(feature, Vocabulary.fit(rows.names, counts, min_count))
+        if feature.type in BAGS:
+            if feature.type == "templates":
+                for number in range(template_width(feature.templates)):
+                    self._column(feature, f"c{number}")
+            rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
+            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
+            fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
             feature = replace(feature, window=feature.window or (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
@@ -341,7 +395,9 @@ class _Fitter:
         else:
             where = tuple(self._column(feature, name) for name in feature.columns)
             kind = feature.type
-            if kind == AUTO:
+            if kind == AUTO and corpus.names is not None:
+                kind = "categorical"
+            elif kind == AUTO:
                 kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
@@ -371,6 +427,9 @@ class _Fitter:
         inputs = list(self.names[:-1])
         if name in inputs:
             return inputs.index(name)
+        # Templates count columns, whatever they are called.
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+            return int(name[1:])
         if name == self.names[-1]:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(

@@ -10,11 +10,11 @@ class KcrfError(Exception):
     """Base of every error this library raises on purpose."""
 
 
-class ConfigError(KcrfError):
+class ConfigError(KcrfError, ValueError):
     """An option, a configuration file or a template that cannot be meant."""
 
 
-class DataError(KcrfError):
+class DataError(KcrfError, ValueError):
     """Input data that cannot be read as what it should be.
 
     `path` is the name shown to the user, `line` counts from 1; both may be unknown.

@@ -32,7 +32,13 @@ class SequenceCounts:
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
 class Evaluation:
-    """What `evaluate` found. Fractions are between 0 and 1."""
+    """What `evaluate` found. Fractions are between 0 and 1.
+
+    >>> from kcrf_core import evaluate
+    >>> found = evaluate(["B-A", "I-A", "O"], ["B-A", "O", "O"], [0, 3])
+    >>> found.scheme, found.spans.total.f1, [score.name for score in found.labels]
+    ('iob2', 0.0, ['B-A', 'I-A', 'O'])
+    """
 
     positions: int
     sequences: int  # those with at least one position
@@ -94,6 +100,10 @@ def evaluate(
 
     `scheme` is a name from `schemes.SCHEME_LETTERS`, `auto` to detect it, or None for no span scores.
     `known_labels` are those of the model: they help detection and give `unknown_gold`.
+
+    >>> from kcrf_core import evaluate
+    >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
+    0.6666666666666666
     """
     N = len(gold)
     offsets = np.asarray(offsets, dtype=np.int64)  # [S+1]

@@ -18,6 +18,7 @@ from .features import (
 )
 from .label_ratio import LabelRatios
 from .storage import Contents, pack_strings
+from .template_feature import TemplateFeature
 
 
 def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
             arrays |= pack_strings(feature.ratios.values, f"{at}.counted")
             arrays[f"{at}.counts"] = feature.ratios.counts
     else:
-        entry |= {"kind": "attributes", "complete": feature.vocabulary.complete}
+        entry |= {"kind": feature.config.type, "complete": feature.vocabulary.complete}
         arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
     return entry
 
@@ -91,6 +92,11 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         return _unpack_categorical(contents, entry, config, at, width)
     if kind == "attributes":
         return AttributeFeature(config, _unpack_vocabulary(contents, entry, at))
+    if kind == "templates":
+        feature = TemplateFeature(config, _unpack_vocabulary(contents, entry, at))
+        if feature.width > width - 1:
+            raise contents.error(f"'{at}' looks at column {feature.width - 1}")
+        return feature
     if kind == "real":
         mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
         where = tuple(entry["columns"])

@@ -3,7 +3,7 @@
 categorical    a column through a string transform, a field of integer codes for each offset of its window
 conjunction    several categorical features taken together
 real           numeric columns, or a number made of a column, scaled
-attributes     the sparse rows of CRFsuite files
+attributes     the sparse rows of CRFsuite files; `template_feature` makes such rows of columns
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from . import _conjunctions
 from .columns import Columns
 from .config import FeatureConfig
+from .corpus import AttributeRows, Corpus
 from .dataset import NOTHING, UNSEEN
 from .errors import DataError
 from .label_ratio import LabelRatios, fit_ratios
@@ -144,7 +145,7 @@ class CategoricalFeature:
     column: int
     vocabulary: Vocabulary
 
-    @property
+    @cached_property
     def reach(self) -> int:
         return max(abs(offset) for offset in self.config.window)
 
@@ -221,6 +222,20 @@ class ConjunctionFeature:
             _conjunctions.find_pairs(combined, part_codes, part_size(part, self.config), keys, slots, found)
             combined = found
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
+
+    def part_codes(self, w: int, code: int) -> list[int]:
+        """The codes of the parts of a tuple, by its code in the field of the w-th offset."""
+        codes: list[int] = []
+        for part, keys in zip(reversed(self.parts[1:]), reversed(self.keys[w]), strict=True):
+            code, last = divmod(int(keys[code]), part_size(part, self.config))
+            codes.append(last)
+        return [code, *reversed(codes)]
+
+    def value(self, w: int, code: int) -> str:
+        """The values of the parts of a tuple, between slashes."""
+        reach, codes = part_reach(self.config), self.part_codes(w, code)
+        pairs = zip(self.parts, codes, strict=True)
+        return "/".join(boundary_or(one, part.vocabulary.values, reach) for part, one in pairs)
 
 
 def _filled_slots(keys: np.ndarray) -> np.ndarray:
@@ -381,34 +396,39 @@ class AttributeFeature:
     config: FeatureConfig
     vocabulary: Vocabulary
 
+    def rows(self, columns: Columns) -> AttributeRows:
+        """Names and values as they stand in the data."""
+        return columns.corpus.attributes
+
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Rows [N, A], and the squared length of what is unseen [N]."""
-        rows = columns.corpus.attributes
+        rows = self.rows(columns)
         codes = self.vocabulary.encode(rows.names)
         strangers = np.flatnonzero(codes == UNSEEN).tolist()
         numbers = {name: number for number, name in enumerate(dict.fromkeys(rows.names[i] for i in strangers))}
         strange = np.full(len(codes), NOTHING)
         strange[strangers] = [numbers[rows.names[i]] for i in strangers]
-        bag = self._rows(columns, codes, len(self.vocabulary.values))
-        unseen = self._rows(columns, strange, len(numbers))
+        bag = _added_up(rows, codes, len(self.vocabulary.values), columns.corpus)
+        unseen = _added_up(rows, strange, len(numbers), columns.corpus)
         return bag, unseen.multiply(unseen).sum(axis=1)
 
-    def _rows(self, columns: Columns, codes: np.ndarray, size: int) -> scipy.sparse.csr_array:
-        """The attributes whose codes are not negative, those that stand twice at a position added up."""
-        rows, N = columns.corpus.attributes, columns.corpus.positions
-        position = np.repeat(np.arange(N), np.diff(rows.indptr))
-        known = codes >= 0
-        import scipy.sparse
 
-        out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=(N, size))
-        out.sum_duplicates()
-        out.eliminate_zeros()
-        small = np.abs(out.data) < LARGEST
-        if not small.all():
-            t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
-            message = "the weight of an attribute is too large to compute with"
-            raise DataError(message, columns.corpus.source, int(columns.corpus.lines[t]))
-        return out
+def _added_up(rows: AttributeRows, codes: np.ndarray, size: int, corpus: Corpus) -> scipy.sparse.csr_array:
+    """The attributes whose codes are not negative, those that stand twice at a position added up."""
+    import scipy.sparse
+
+    position = np.repeat(np.arange(corpus.positions), np.diff(rows.indptr))
+    known = codes >= 0
+    shape = (corpus.positions, size)
+    out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=shape)
+    out.sum_duplicates()
+    out.eliminate_zeros()
+    small = np.abs(out.data) < LARGEST
+    if not small.all():
+        t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
+        message = "the weight of an attribute is too large to compute with"
+        raise DataError(message, corpus.source, int(corpus.lines[t]))
+    return out
 
 
 Feature = CategoricalFeature | ConjunctionFeature | RealFeature | AttributeFeature

@@ -1,7 +1,7 @@
-"""Gold and predicted labels of the same positions, and reading them out of a tagged file.
+"""Gold and predicted labels of the same positions, and reading them out of a tagged file, or of two files.
 
 A tagged file has the predicted label last. Before it there may be columns `LABEL:p`, either one for each label or one
-with the predicted label, and before these the gold label.
+with the predicted label, before these columns `novelty=R` and `probability=P` of `tag`, and before all the gold label.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from .errors import DataError
 
 # Printed probabilities are rounded: to this many times the number of labels they must add up to 1.
 _ROUNDING = 0.002
+
+# Columns that tell something else of positions.
+_REMARKS = ("novelty=", "probability=")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ def from_tagged(corpus: Corpus) -> Labelling:
     while columns and (found := _label_probabilities(columns[-1], predicted)) is not None:
         written.append(found)
         columns.pop()
+    while columns and any(all(value.startswith(remark) for value in columns[-1]) for remark in _REMARKS):
+        columns.pop()
     if not columns:
         raise DataError(
             "one column only; expected gold and predicted labels as the last two (or give a model with -m)",
@@ -67,6 +72,33 @@ def from_tagged(corpus: Corpus) -> Labelling:
         lines=corpus.lines,
         words=readable_column(columns),
         probabilities=_collect(written, gold, predicted),
+    )
+
+
+def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
+    """Gold and predicted labels from the label columns of two files with the same positions."""
+    if not np.array_equal(gold.offsets, predicted.offsets):
+        shorter = min(gold.sequences, predicted.sequences)
+        unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])
+        if not len(unequal):
+            counts = f"{predicted.sequences:,} sequences, {gold.source} has {gold.sequences:,}"
+            raise DataError(f"not the same data: {counts}", predicted.source)
+        lengths = [int(np.diff(corpus.offsets)[unequal[0]]) for corpus in (predicted, gold)]
+        line = int(predicted.lines[predicted.offsets[unequal[0]]])
+        message = f"a sequence of {lengths[0]:,} positions where {gold.source} has one of {lengths[1]:,}"
+        raise DataError(message, predicted.source, line)
+    if min(gold.width, predicted.width) > 1:
+        for t, words in enumerate(zip(predicted.columns[0], gold.columns[0], strict=True)):
+            if words[0] != words[1]:
+                message = f"'{words[0]}' where {gold.source} has '{words[1]}': not the same data"
+                raise DataError(message, predicted.source, int(predicted.lines[t]))
+    return Labelling(
+        source=predicted.source,
+        gold=gold.columns[-1],
+        predicted=predicted.columns[-1],
+        offsets=gold.offsets,
+        lines=predicted.lines,
+        words=readable_column(gold.columns[:-1]),
     )
 
 

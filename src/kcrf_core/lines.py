@@ -8,11 +8,9 @@ output repeats them byte for byte.
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .compression import compression_of, unpacked
 from .corpus import Corpus
 from .errors import DataError
 
@@ -31,13 +30,22 @@ LONE_CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 
 ARCHIVES = (
     (
-        b"PK\x03\x04",
+        (b"PK\x03\x04",),
         "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
     ),
     (
-        b"\x1f\x8b",
+        (b"\x1f\x8b",),
         "looks like gzip data, not like text (give the file a name ending in .gz, or pipe it through zcat)",
     ),
+    (
+        tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+        "looks like bzip2 data, not like text (give the file a name ending in .bz2, or pipe it through bzcat)",
+    ),
+    (
+        (b"\xfd7zXZ\0",),
+        "looks like xz data, not like text (give the file a name ending in .xz, or pipe it through xzcat)",
+    ),
+    ((b"\x28\xb5\x2f\xfd",), "looks like zstd data, which is not read here (pipe it through zstdcat)"),
 )
 
 
@@ -87,13 +95,15 @@ def display_name(path: str | os.PathLike[str]) -> str:
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` is decompressed."""
+    """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` and the like are decompressed."""
     path = os.fspath(path)
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
         return sys.stdin.buffer
-    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+    stream = open(path, "rb")  # noqa: SIM115, the caller's to close
+    kind = compression_of(path)
+    return stream if kind is None else unpacked(stream, kind, display_name(path))
 
 
 def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
@@ -105,7 +115,7 @@ def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
     pending = bytearray()
     first_line = 1
     searched = 0  # no blank line ends before this byte, which begins a line
-    while chunk := _read(stream, name):
+    while chunk := stream.read1(READ_SIZE):
         pending += chunk
         if first_line == 1:
             _refuse_archives(pending, name)
@@ -125,17 +135,9 @@ def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
     return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
 
 
-def _read(stream: BinaryIO, name: str) -> bytes:
-    try:
-        return stream.read1(READ_SIZE)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        message = f"damaged gzip data: {error} (copy the file again, or rename it if it is not compressed)"
-        raise DataError(message, name) from error
-
-
 def _refuse_archives(start: bytearray, name: str) -> None:
-    for magic, message in ARCHIVES:
-        if start.startswith(magic):
+    for magics, message in ARCHIVES:
+        if start.startswith(magics):
             raise DataError(message, name)
 
 

@@ -141,7 +141,14 @@ Term = ExplicitTerm | KernelTerm | ConjunctionTerm
 
 @dataclass(frozen=True)
 class Model:
-    """Terms, edge potentials, and the encoding that feeds them."""
+    """Terms, edge potentials, and the encoding that feeds them.
+
+    >>> from kcrf_core import KernelCRF, Model
+    >>> KernelCRF(sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save("model.npz")
+    >>> model = Model.load("model.npz")
+    >>> model.labels, model.order, model.info["training"]["stop"]
+    (('a', 'b'), 1, 'certified')
+    """
 
     encoding: Encoding
     terms: tuple[Term, ...]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from . import chain
 from .calibration import Probabilities, from_marginals
+from .conllu import NO_VALUE
 from .corpus import Corpus
-from .dataset import Dataset
+from .dataset import UNKNOWN, Dataset
 from .errors import DataError
 from .labelling import Labelling, readable_column
 from .model import Model
@@ -19,6 +22,8 @@ def from_model(model: Model, corpus: Corpus) -> Labelling:
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = corpus.columns[-1]
+    if corpus.names is not None and set(gold) == {NO_VALUE}:
+        raise DataError(f"no gold labels: column '{corpus.names[-1]}' is {NO_VALUE} throughout", corpus.source)
     predicted, probabilities = _apply(model, model.encoding.encode(corpus), gold)
     return Labelling(
         source=corpus.source,
@@ -36,10 +41,10 @@ def from_model_and_dataset(model: Model, dataset: Dataset, source: str) -> Label
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
-    # -1 is a label the model does not know: it gets a name that fits the scheme and equals no other.
+    # A label that the model does not know, or nobody, gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
-    gold = [names[number] for number in dataset.labels.tolist()]
+    gold = [names[number] for number in np.maximum(dataset.labels, UNKNOWN).tolist()]
     predicted, probabilities = _apply(model, dataset, gold)
     return Labelling(
         source=source,

@@ -31,7 +31,13 @@ def available_threads() -> int:
 
 
 class Workers:
-    """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task."""
+    """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
+
+    >>> from kcrf_core import Workers
+    >>> with Workers(threads=2) as workers:
+    ...     list(workers.map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
 
     def __init__(self, threads: int | None = None, memory: int | None = None):
         self.threads = threads or available_threads()

@@ -14,7 +14,7 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from . import chain
 from .calibration import SMALLEST_PROBABILITY
 from .maps import FeatureMap
 from .parallel import Workers, sequence_chunks
+from .partial_labels import Held, hold
 from .problem import Problem, gathered, positions_within, score_columns, spread
 from .slices import Slices
 
@@ -83,8 +84,15 @@ class Posterior:
         widest = max((self.terms[j].map.dense_size for j in self.mapped), default=0)
         per_chunk = min(max(CHUNK_VALUES // max(widest, 1), SMALLEST_CHUNK), LARGEST_CHUNK)
         self.chunks = sequence_chunks(problem.offsets, per_chunk)
-        self._observed_pairs = None if self._per_position else problem.clique_counts(1)
-        self._observed_triples = None if self._edge2 is None else problem.clique_counts(2)
+        # Cliques of sequences that lack labels come with every pass, see `Chunk.subtract_observed`.
+        complete = problem if self.convex else replace(problem, weights=problem.weights * problem.complete)
+        self._observed_pairs = None if self._per_position else complete.clique_counts(1)
+        self._observed_triples = None if self._edge2 is None else complete.clique_counts(2)
+
+    @property
+    def convex(self) -> bool:
+        """Whether P is, for all labels are observed."""
+        return bool(self.problem.complete.all())
 
     def _only(self, kind: str) -> int | None:
         return next((j for j, term in enumerate(self.terms) if term.kind == kind), None)
@@ -148,9 +156,8 @@ class Posterior:
 
         def work(part: Chunk) -> tuple:
             likely = part.marginals()
-            gold = chain.path_scores(part.scores, part.edges, part.offsets, part.labels)
-            part.subtract_observed(likely)
-            return float(part.weights @ (gold - likely.log_z)), sums.of_chunk(part, likely)
+            observed = part.subtract_observed(likely)
+            return float(part.weights @ (observed - likely.log_z)), sums.of_chunk(part, likely)
 
         log_likelihood = 0.0
         for likelihood, parts in self.over_chunks(theta, work, dtype):
@@ -183,6 +190,9 @@ class Posterior:
         def work(part: Chunk) -> tuple:
             d_scores, d_edges = self._potentials(directions, shared, part.rows, dtype)
             change = chain.tangent(part.scores, part.edges, part.offsets, d_scores, d_edges, part.weights)
+            held = part.held()
+            if held is not None:
+                held.subtract(change, held.tangent(d_scores, d_edges))
             return sums.of_chunk(part, change)
 
         for parts in self.over_chunks(theta, work, dtype):
@@ -223,21 +233,22 @@ class Posterior:
 
         def work(part: Chunk) -> float:
             node = part.marginals().node
-            gold = node[np.arange(len(node)), part.labels].astype(np.float64)
-            return float(part.position_weights() @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
+            known = np.flatnonzero(part.labels >= 0)
+            gold = node[known, part.labels[known]].astype(np.float64)
+            return float(part.position_weights()[known] @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
 
         return sum(self.over_chunks(theta, work)) / self.problem.weight
 
     def log_likelihood(self, theta: np.ndarray) -> float:
-        """Weighted sum over sequences of log p(y | x)."""
+        """Weighted sum over sequences of log p(y | x), of what is observed of y."""
         return float(self.problem.weights @ self.sequence_log_probabilities(theta))
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
         """log p(y | x) of each sequence, [S]."""
 
         def work(part: Chunk) -> np.ndarray:
-            gold = chain.path_scores(part.scores, part.edges, part.offsets, part.labels)
-            return gold - part.marginals().log_z
+            likely = part.marginals()
+            return part.subtract_observed(likely) - likely.log_z
 
         return np.concatenate(list(self.over_chunks(theta, work)))
 
@@ -254,7 +265,8 @@ class Posterior:
         """w (p - e_y) of the cliques of each position, what P's gradient is made of: [N, C], for edge-x [N, Y^2]."""
 
         def work(part: Chunk) -> np.ndarray:
-            found = part.with_edges_repeated().marginals() if kind == EDGE_X else part.marginals()
+            part = part.with_edges_repeated() if kind == EDGE_X else part
+            found = part.marginals()
             part.subtract_observed(found)
             if kind == EDGE_X:
                 return found.edge.reshape(len(part.labels), -1) * part.position_weights()[:, None]
@@ -344,13 +356,28 @@ class Chunk:
         edges = self.edges.plus_pairs(np.zeros((n, Y, Y)))
         return Chunk(self.rows, self.offsets, self.scores, edges, self.labels, self.weights)
 
-    def subtract_observed(self, likely: chain.Marginals) -> None:
-        """Turn marginals of single positions into p - e_y; sums over positions are left to whoever has them."""
-        rows = np.arange(len(self.labels))
-        likely.node[rows, self.labels] -= 1
+    def held(self) -> Held | None:
+        return hold(self.labels, self.offsets, self.scores, self.edges, self.weights)
+
+    def subtract_observed(self, likely: chain.Marginals) -> np.ndarray:
+        """Turn marginals of single positions into p - e_y, and tell the scores of what is observed, [s].
+
+        Sums over positions are left to whoever has them, but for those of sequences that lack labels.
+        """
+        held, labels, rows = self.held(), self.labels, np.arange(len(self.labels))
+        if held is not None:
+            labels = np.maximum(labels, 0)  # of sequences that lack some, nothing but `held` counts
+            rows = np.delete(rows, held.rows)
+        scores = chain.path_scores(self.scores, self.edges, self.offsets, labels)
+        likely.node[rows, labels[rows]] -= 1
         if likely.edge.ndim == 3:
-            inner = np.flatnonzero(positions_within(self.offsets) > 0)
-            likely.edge[inner, self.labels[inner - 1], self.labels[inner]] -= 1
+            inner = rows[positions_within(self.offsets)[rows] > 0]
+            likely.edge[inner, labels[inner - 1], labels[inner]] -= 1
+        if held is not None:
+            found = held.marginals()
+            held.subtract(likely, found)
+            scores[held.sequences] = found.log_z
+        return scores
 
 
 class _Sums:

@@ -7,10 +7,11 @@ objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .corpus import sequence_rows
+from .corpus import complete_sequences, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
@@ -19,7 +20,7 @@ _HALF = np.sqrt(0.5)
 class Problem:
     """Labelled sequences, without their inputs."""
 
-    labels: np.ndarray  # [N] int32
+    labels: np.ndarray  # [N] int32, negative where not observed
     offsets: np.ndarray  # [S+1] int64
     weights: np.ndarray  # [S] float64
     label_count: int  # Y
@@ -30,8 +31,13 @@ class Problem:
 
     @property
     def weight(self) -> float:
-        """Weighted number of positions, and not zero."""
-        return max(float(self.weights @ np.diff(self.offsets)), 1e-300)
+        """Weighted number of positions with a label, and not zero."""
+        return max(float(self.position_weights() @ (self.labels >= 0)), 1e-300)
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Which sequences have all their labels, [S] bool."""
+        return complete_sequences(self.labels, self.offsets)
 
     def subset(self, which: np.ndarray) -> Problem:
         """The sequences numbered `which`."""
@@ -44,9 +50,12 @@ class Problem:
         return np.repeat(self.weights, np.diff(self.offsets))
 
     def clique_counts(self, order: int) -> np.ndarray:
-        """Weighted counts of `order` + 1 labels in a row, [Y] * (order + 1)."""
+        """Weighted counts of `order` + 1 labels in a row, all of them observed, [Y] * (order + 1)."""
         Y = self.label_count
-        last = np.flatnonzero(positions_within(self.offsets) >= order)
+        inside = positions_within(self.offsets) >= order
+        for back in range(order + 1):
+            inside &= np.roll(self.labels, back) >= 0
+        last = np.flatnonzero(inside)
         cliques = tuple(self.labels[last - back] for back in range(order, -1, -1))
         flat = np.ravel_multi_index(cliques, (Y,) * (order + 1)) if len(last) else last
         counts = np.bincount(flat, self.position_weights()[last], minlength=Y ** (order + 1))

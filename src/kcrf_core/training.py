@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ import numpy as np
 from .archives import StoredBasis, digest
 from .chain import Edges
 from .config import GRADIENT, Config
-from .dataset import Dataset
+from .corpus import sequence_rows
+from .dataset import UNKNOWN, Dataset
 from .dev import DevReport, Watch
 from .encoding import Encoding
-from .errors import DataError
+from .errors import ConfigError, DataError
 from .fitted_terms import DTYPES, FittedTerm, begin_growth, fit_terms, outside_gain
 from .growth import Growth, grow
 from .maps import FeatureMap
@@ -47,7 +49,15 @@ SINGLE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Report:
-    """What a training run found, for people and for the model file."""
+    """What a training run found, for people and for the model file.
+
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+    >>> config = parse_config({"training": {"sigma2": 1.0}})
+    >>> with Workers() as workers:
+    ...     _, report = train(*fit_encoding(config, read_corpus("sample_data/digits.conll")), config, workers=workers)
+    >>> bool(report.result.gap <= config.training.tolerance), report.sigma2
+    (True, {'node': 1.0, 'edge': 1.0})
+    """
 
     result: SolverResult
     sigma2: dict[str, float]  # of each term, chosen or given
@@ -66,9 +76,10 @@ class Report:
         out = {
             "stop": result.reason,
             "objective": result.value,
-            "lower_bound": result.lower,
+            "lower_bound": result.lower if np.isfinite(result.lower) else None,
             "certified_gap": result.gap if np.isfinite(result.gap) else None,
             f"outside_{'bound' if self.certify == 'exact' else 'estimate'}": self.outside,
+            "gradient_norm": result.gradient_norm,
             "passes": result.passes,
             "hessian_products": result.products,
             "steps": result.steps,
@@ -106,6 +117,15 @@ def train(
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
     "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
     weights and pivots are dropped that change no score of a training position by more than that.
+
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+    >>> kernel = {"type": "poly", "degree": 2}
+    >>> config = parse_config({"terms": [{"kernel": kernel}, {"type": "edge"}], "training": {"sigma2": 3.0}})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(100)))
+    >>> with Workers() as workers:
+    ...     model, report = train(encoding, dataset, config, workers=workers)
+    >>> model.labels, report.result.reason
+    (('0', '1'), 'certified')
     """
     observer = observer or Observer()
     interrupted = interrupted or (lambda: False)
@@ -117,6 +137,8 @@ def train(
     dtype = DTYPES[training.precision]
     problem = _problem(encoding, dataset)
     forbidden = _forbidden(encoding, dataset, problem, config)
+    if not problem.complete.all():
+        _check_partial(config, select_terms, certify)
     if select_terms:
         check_choice(config)
     # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
@@ -187,10 +209,13 @@ def train(
     theta = np.zeros(final.size) if theta is None else theta
     if start is not None:
         theta = start.choose(encoding, fitted, final, theta, observer)
+    run = Run(training.tolerance, training.max_passes, None, interrupted)
+    if start is None and not final.convex:
+        theta = _complete_optimum(rows, maps, partial(posterior, sigma2), solve, theta, run, observer)
     watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
     observer.stage("training")
     observe = observer.passed if watch is None else watch.passed
-    run = Run(training.tolerance, training.max_passes, observe, interrupted)
+    run.watch(observe)
     growth = None
     if grows:
 
@@ -215,6 +240,8 @@ def train(
     outside = growth.proven(fitted) if growth is not None and result is grown.result else None
     if outside is not None:
         certify = "exact"
+    elif not final.convex:
+        outside = 0.0  # nothing is proven about it
     else:
         outside = outside_gain(encoding, distinct, fitted, final, result.theta, certify)
     report = Report(
@@ -232,6 +259,38 @@ def train(
     )
     info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
     return replace(model, info=info), report
+
+
+def _check_partial(config: Config, select_terms: bool, certify: str) -> None:
+    """What rests on P being convex is not for labels that are not observed."""
+    if select_terms:
+        raise ConfigError("terms cannot be chosen (--select-terms) where labels are not observed")
+    if certify == "exact":
+        raise ConfigError("--certify exact needs all labels: where some are not observed nothing is certified")
+    if any(term.map.select == GRADIENT for term in config.mapped_terms):
+        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots (--select)")
+
+
+def _complete_optimum(
+    problem: Problem,
+    maps: Sequence[FeatureMap],
+    posterior: Callable[[Problem, Sequence[FeatureMap]], Posterior],
+    solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
+    theta: np.ndarray,
+    run: Run,
+    observer: Observer,
+) -> np.ndarray:
+    """Where to begin if labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
+    which = np.flatnonzero(problem.complete)
+    if not len(which):
+        observer.note("no sequence has all its labels: training begins at zero")
+        return theta
+    rows = sequence_rows(problem.offsets, which)
+    observer.stage("complete sequences")
+    result = solve(posterior(problem.subset(which), [map_.subset(rows) for map_ in maps]), theta, run)
+    observer.note(f"training begins at the optimum of {len(which):,} sequences with all labels, {result.passes} passes")
+    run.go_on(len(rows) / max(problem.positions, 1))
+    return result.theta
 
 
 def _pruned(
@@ -273,8 +332,8 @@ def _pruned(
 def _problem(encoding: Encoding, dataset: Dataset) -> Problem:
     if dataset.labels is None:
         raise DataError("the data has no labels to train on")
-    if (dataset.labels < 0).any():
-        line = int(dataset.lines[np.flatnonzero(dataset.labels < 0)[0]])
+    if (dataset.labels == UNKNOWN).any():
+        line = int(dataset.lines[np.flatnonzero(dataset.labels == UNKNOWN)[0]])
         raise DataError(f"the label in line {line} is unknown to the encoding")
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
     return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
@@ -295,8 +354,11 @@ def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: C
         return None
     labels, within = problem.labels, positions_within(problem.offsets)
     last = np.append(within[1:] == 0, True)
-    broken = np.where(within == 0, ~allowed.first[labels], ~allowed.pairs[np.roll(labels, 1), labels])
+    known = labels >= 0
+    pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
+    broken = np.where(within == 0, ~allowed.first[labels], pairs)
     broken |= last & ~allowed.last[labels]
+    broken &= known
     if broken.any():
         t = int(np.flatnonzero(broken)[0])
         raise DataError(

@@ -1,9 +1,12 @@
-"""Calling commands inside this process, as a shell would see them."""
+"""Calling commands: inside this process as a shell would see them, and in a shell."""
 
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -49,3 +52,24 @@ def trained(kcrf, tmp_path, sample_data):
     done = kcrf("train", sample_data / "pitch_accent.conll", "-o", path, "--sigma2", "1", "-q")
     assert done == Done(0, b"", "")
     return path
+
+
+@pytest.fixture
+def shell(tmp_path, sample_data):
+    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
+    shutil.copytree(sample_data, tmp_path / "sample_data")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "kcrf"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
+    script.chmod(0o755)
+    # A `make` within `make test` would talk of being one.
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment = {**own, "PATH": f"{folder}{os.pathsep}{own['PATH']}"}
+
+    def run(line: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    return run

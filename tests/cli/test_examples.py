@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,28 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
+from console import sessions, settled, shape
 from kcrf_cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
-    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    script = folder / "kcrf"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
-    script.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-
-    def run(line: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-
-    return run
 
 
 def help_examples(command: click.Command) -> list[str]:
@@ -52,19 +32,8 @@ def test_help_examples(shell, name):
         assert done.returncode == 0, (line, done.stderr)
 
 
-def readme_sessions() -> list[list[tuple[str, str]]]:
-    """Console blocks of the README as lists of (command, output)."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    sessions = []
-    for block in blocks:
-        parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-        sessions.append([tuple(part.partition("\n")[::2]) for part in parts])
-    return sessions
-
-
-def shape(text: str) -> str:
-    """Text without its figures and its spacing: BLAS libraries differ in the last digits."""
-    return re.sub(r"\s+", " ", re.sub(r"[\d.,e-]*\d", "#", text)).strip()
+def readme_sessions(page: str = "README.md") -> list[list[tuple[str, str]]]:
+    return sessions(ROOT / page)
 
 
 def test_readme_session(shell):
@@ -74,10 +43,7 @@ def test_readme_session(shell):
     for command, output in session:
         done = shell(command + " 2>&1")
         assert done.returncode == 0, (command, done.stdout)
-        # The search for sigma2 may take a step more or less elsewhere.
-        pattern = r"^ *(score variance|sigma2 of \w+) [\d.]+ .*\n|^.*\*$\n?"
-        found, expected = (re.sub(pattern, "", text, flags=re.MULTILINE) for text in (done.stdout, output))
-        assert shape(found) == shape(expected)
+        assert shape(settled(done.stdout)) == shape(settled(output))
 
 
 def test_readme_comparison(shell, tmp_path):
@@ -88,6 +54,15 @@ def test_readme_comparison(shell, tmp_path):
         assert done.returncode == 0, (command, done.stderr)
         assert shape(done.stdout) == shape(output)
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_readme_tagging(shell):
+    """More than labels, in the form that the README shows."""
+    session = next(s for s in readme_sessions() if any("--explain" in command for command, _ in s))
+    for command, output in session:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
 
 
 @pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])
@@ -113,6 +88,21 @@ def test_readme_configuration_and_templates(shell, tmp_path):
     for command, _ in session:
         done = shell(command)
         assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_sessions_about_formats(shell, number):
+    for command, output in readme_sessions("docs/formats.md")[number]:
+        done = shell(command)
+        assert done.returncode == 0, (command, done.stderr)
+        assert shape(done.stdout) == shape(output)
+
+
+def test_template_about_formats(shell, tmp_path):
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    (tmp_path / "template").write_text(re.search(r"```\n(# word and class.*?)```", text, re.DOTALL)[1])
+    done = shell("kcrf train sample_data/pitch_accent.conll -c template --sigma2 1 -q -o model.npz")
+    assert done.returncode == 0, done.stderr
 
 
 def test_help_is_quick_to_import():

@@ -207,7 +207,7 @@ def test_to_dict_comes_back(seed):
         ("features: 3", 1, ["'features' must be a list, not 3"]),
         ("features: []", 1, ["'features' is empty"]),
         ("\nfeatures:\n- word", 2, ["feature 0 must be a mapping", "'word'"]),
-        ("features:\n- {name: a}", 2, ["give one of 'column', 'columns' and 'conjunction'"]),
+        ("features:\n- {name: a}", 2, ["give one of 'column', 'columns', 'conjunction' and 'templates'"]),
         ("features:\n-\n  window: 0", 3, ["give one of"]),
         ("features:\n- {column: a, columns: [b]}", 2, ["give one of"]),
         ("features:\n- {column: a}\n- {column: a, window: 0}", 1, ["two features are called 'a'"]),

@@ -137,7 +137,7 @@ def test_uneven_rows_are_refused_with_their_line(data, message):
 # Bytes
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["conll", "crfsuite"])
 @pytest.mark.parametrize(
     "data, message",
     [
@@ -305,7 +305,7 @@ def test_a_missing_file_is_an_operating_system_error(tmp_path):
 
 
 def test_an_unknown_format_is_a_configuration_error(tmp_path):
-    with pytest.raises(ConfigError, match="conll, crfsuite"):
+    with pytest.raises(ConfigError, match="conll, conllu, crfsuite"):
         next(stream_corpus(tmp_path / "x", "xml"))
 
 
@@ -424,3 +424,45 @@ def test_subsets_and_concatenation(data, format):
         assert picked.weights.tolist() == [3, 2]
     none = corpus.subset([])
     assert (none.sequences, none.positions, none.width) == (0, 0, corpus.width)
+
+
+# ----------------------------------------------------------------------------- weights in columns
+
+
+def weighed(text, tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_bytes(text)
+    return read_corpus(path)
+
+
+@pytest.mark.parametrize("separator", [b" ", b"\t"])
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_a_comment_weighs_the_sequence_below_it(tmp_path, separator, mark, ending):
+    rows = b"a b X\n# b Y\n\n|c d X\n\n|e f Y\n".replace(b" ", separator).split(b"|")
+    text = mark + b"# weight=2.5\n" + rows[0] + rows[1] + b"#weight=0\n" + rows[2]
+    corpus = weighed(text.replace(b"\n", ending), tmp_path)
+    assert corpus.weights.tolist() == [2.5, 1.0, 0.0]
+    assert corpus.lines.tolist() == [2, 3, 5, 8] and corpus.columns[0][1] == "#"
+
+
+def test_files_without_weights_have_none(tmp_path):
+    assert weighed(b"# a X\nweight=2 b Y\n", tmp_path).weights is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (b"a X\n# weight=2\nb Y\n", 2, "head of a sequence"),
+        (b"# weight=2\n# weight=3\nb Y\n", 2, "head of a sequence"),
+        (b"# weight=-1\nb Y\n", 1, "not a finite number"),
+        (b"# weight=inf\nb Y\n", 1, "not a finite number"),
+        (b"# weight=two\nb Y\n", 1, "not a finite number"),
+        (b"# weight=2\n\nb Y\n", 1, "no sequence below"),
+        (b"b Y\n\n# weight=2\n", 3, "no sequence below"),
+    ],
+)
+def test_weights_that_cannot_be_meant(tmp_path, text, line, words):
+    with pytest.raises(DataError, match=words) as error:
+        weighed(text, tmp_path)
+    assert error.value.line == line

@@ -10,7 +10,19 @@ from __future__ import annotations
 from functools import partial
 
 from . import block_jacobi, lbfgs, nested, newton, subspace
-from .run import BEST, CERTIFIED, INTERRUPTED, PASSES, PRECISION, PRUNED, Progress, Run, SolverResult, until_stopped
+from .run import (
+    BEST,
+    CERTIFIED,
+    INTERRUPTED,
+    PASSES,
+    PRECISION,
+    PRUNED,
+    STATIONARY,
+    Progress,
+    Run,
+    SolverResult,
+    until_stopped,
+)
 
 SOLVERS = {
     "auto": partial(until_stopped, nested.descend),
@@ -28,6 +40,7 @@ __all__ = [
     "PRECISION",
     "PRUNED",
     "SOLVERS",
+    "STATIONARY",
     "Progress",
     "Run",
     "SolverResult",

@@ -17,7 +17,8 @@ def conjugate_gradients(
 ) -> np.ndarray:
     """x with |A x - right| <= forcing |right| in the norm of the preconditioner, for a positive definite A.
 
-    From zero every iterate x has x.right > 0: as a step for right = -gradient it goes downhill.
+    From zero every iterate x has x.right > 0: as a step for right = -gradient it goes downhill. Where A curves the
+    wrong way along a direction, it ends with what it has, or with that direction if it has nothing.
     """
     solution = np.zeros_like(right)
     residual = right.copy()
@@ -29,7 +30,10 @@ def conjugate_gradients(
         if size <= enough:
             break
         image = product(search)
-        step = size / float(search @ image)
+        curvature = float(search @ image)
+        if curvature <= 0:
+            return solution if solution.any() else search
+        step = size / curvature
         solution += step * search
         residual -= step * image
         scaled = precondition(residual)

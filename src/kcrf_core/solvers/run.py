@@ -25,6 +25,8 @@ from .bundle import Bundle
 from .line_search import line_search
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
+# Where P is not convex: the gradient is so small that it would be certified if it were.
+STATIONARY = "stationary"
 # Certified, but earlier parameters were kept, which are not.
 BEST = "best"
 # Certified before small weights were dropped, and no longer.
@@ -44,12 +46,13 @@ SETTLED = 1e-3
 class SolverResult:
     theta: np.ndarray
     value: float  # P there, in double precision
-    lower: float  # the best lower bound on min P
+    lower: float  # the best lower bound on min P; minus infinity where P is not convex
     passes: int  # evaluations of P and its gradient
     products: int  # products with the Hessian or a block of it
     steps: int  # line searches that found a new point
     work: float  # all of it, and factorisations, in passes over the whole problem
     reason: str  # why it stopped: one of the constants above
+    gradient_norm: float  # at theta
 
     @property
     def gap(self) -> float:
@@ -82,10 +85,18 @@ def moved(result: SolverResult, posterior: Posterior, theta: np.ndarray, toleran
     They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
     """
     found = posterior.evaluate(theta, np.float64)
-    lower = min(max(result.lower, found.lower), found.value)
+    own = found.lower if posterior.convex else -np.inf
+    lower = min(max(result.lower, own), found.value)
     certified = relative_gap(found.value, lower) <= tolerance
-    reason = reason if result.reason == CERTIFIED and not certified else result.reason
-    return replace(result, theta=theta, value=found.value, lower=lower, passes=result.passes + 1, reason=reason)
+    return replace(
+        result,
+        theta=theta,
+        value=found.value,
+        lower=lower,
+        passes=result.passes + 1,
+        reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
+        gradient_norm=float(np.linalg.norm(found.gradient)),
+    )
 
 
 class Stop(Exception):
@@ -121,9 +132,14 @@ class Run:
 
     def _forget(self) -> None:
         self._best: tuple[float, np.ndarray, float] | None = None  # the smallest P, where, and what it alone proves
+        self._gradient_norm = np.inf  # there
         self._lower = -np.inf  # the largest lower bound, as the evaluations say
         self._proven = -np.inf  # the same less what their precision may hide
         self._bundle = Bundle()
+
+    def watch(self, observe: Callable[[Progress], None]) -> None:
+        """Tell of every pass from now on."""
+        self._observe = observe
 
     def go_on(self, share: float) -> None:
         """Make ready for another fit that comes out of the same budget, from where the last one ended.
@@ -138,7 +154,10 @@ class Run:
     def evaluate(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
         found = self._pass(posterior, theta)
-        if self._gap() <= self.tolerance:
+        if not posterior.convex:
+            if np.isfinite(found.value) and relative_gap(found.value, found.lower) <= self.tolerance:
+                self._stop(posterior, STATIONARY)
+        elif self._gap() <= self.tolerance:
             if self.in_double(posterior):
                 self._stop(posterior, CERTIFIED)
             self._confirm(posterior)
@@ -240,9 +259,13 @@ class Run:
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
             return found
-        margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
-        self._proven = max(self._proven, self._bundle.add(posterior, theta, found, self.kept_dtype(posterior)) - margin)
-        self._lower = max(self._lower, found.lower, self._proven)
+        if posterior.convex:
+            margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
+            bound = self._bundle.add(posterior, theta, found, self.kept_dtype(posterior))
+            self._proven = max(self._proven, bound - margin)
+            self._lower = max(self._lower, found.lower, self._proven)
+        if self._best is None or found.value <= self._best[0]:
+            self._gradient_norm = float(np.sqrt(posterior.slices.dot(found.gradient, found.gradient)))
         self._keep(found.value, theta, found.lower)
         return found
 
@@ -264,14 +287,18 @@ class Run:
         raise Restart(best, found)
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
-        if not self.in_double(posterior) or not np.isfinite(self._lower):
+        if not self.in_double(posterior) or not np.isfinite(self._gradient_norm):
             best = self._best[1]
             self._double = True
             self._forget()
             self._pass(posterior, best)
         value, theta, _ = self._best
         lower = min(self._lower, value)
-        raise Stop(SolverResult(theta, value, lower, self.passes, self.products, self.steps, self.work, reason))
+        raise Stop(
+            SolverResult(
+                theta, value, lower, self.passes, self.products, self.steps, self.work, reason, self._gradient_norm
+            )
+        )
 
 
 def until_stopped(

@@ -1,0 +1,80 @@
+"""Options of `kcrf` itself: what it runs on, and scripts that complete its command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kcrf_core._version import __version__
+
+PACKAGES = ("click", "numpy", "scipy", "pyyaml", "tqdm", "threadpoolctl")
+OPTIONAL = ("matplotlib", "scikit-learn")
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _once(show: Callable[[Any], str]) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that prints and ends the program."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(show(value))
+            ctx.exit()
+
+    return callback
+
+
+def versions() -> str:
+    """What a report of a bug should say, one line each."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from kcrf_core.parallel import available_threads
+
+    lines = [("kcrf", __version__), ("Python", f"{platform.python_version()} ({platform.python_implementation()})")]
+    for package in (*PACKAGES, *OPTIONAL):
+        try:
+            lines.append((package, version(package)))
+        except PackageNotFoundError:
+            lines.append((package, "not installed" + " (optional)" * (package in OPTIONAL)))
+    lines += [("system", platform.platform()), ("cores", str(available_threads())), *_libraries()]
+    return "\n".join(f"{name}: {value}" for name, value in lines)
+
+
+def _libraries() -> list[tuple[str, str]]:
+    """Libraries with threads of their own: BLAS, most of all."""
+    import numpy  # noqa: F401, brings its BLAS
+    from threadpoolctl import threadpool_info
+
+    return [
+        (info["user_api"], " ".join(filter(None, (info["internal_api"], info["version"], info.get("architecture")))))
+        for info in threadpool_info()
+    ]
+
+
+def completion(shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    from .main import main
+
+    return get_completion_class(shell)(main, {}, "kcrf", "_KCRF_COMPLETE").source()
+
+
+show_versions = click.option(
+    "--show-versions",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_once(lambda value: versions()),
+    help="Show the versions of kcrf and of what it runs on, and exit.",
+)
+
+show_completion = click.option(
+    "--completion",
+    type=click.Choice(SHELLS),
+    is_eager=True,
+    expose_value=False,
+    callback=_once(completion),
+    help="Print a script that completes command lines, and exit.",
+)

@@ -1,0 +1,74 @@
+"""What scikit-learn expects to see of an estimator, given only where it is there."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from copy import deepcopy
+from typing import Any
+
+# Arguments besides X and y.
+METADATA = {"fit": ("sample_weight", "X_dev", "y_dev"), "score": ("sample_weight",)}
+
+
+class NotFittedError(ValueError, AttributeError):
+    """An estimator was asked for what only `fit` can tell it."""
+
+
+def not_fitted(name: str) -> Exception:
+    """The error that an estimator raises before it is fitted."""
+    return _own_or(NotFittedError)(f"this {name} is not fitted yet: call fit(X, y) first")
+
+
+def warn_uncertified(reason: str, gap: float, tolerance: float) -> None:
+    """To whoever called `fit`."""
+    category = _own_or(UserWarning, "ConvergenceWarning")
+    message = f"stopped ({reason}) within {gap:.2g} of the optimum, not {tolerance:g}"
+    warnings.warn(f"{message}; max_iterations or tolerance can be larger", category, stacklevel=3)
+
+
+def _own_or(kind: type, name: str | None = None) -> type:
+    """scikit-learn's class where it is imported: who does not have it imported cannot expect it."""
+    return getattr(sys.modules.get("sklearn.exceptions"), name or kind.__name__, kind)
+
+
+class Protocol:
+    """The part of scikit-learn's protocol that only scikit-learn calls: who calls has it, so it is imported there."""
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,  # not a classifier of rows: y is a list of lists
+            target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=False),
+            input_tags=InputTags(two_d_array=False, three_d_array=True, dict=True),
+        )
+
+    def get_metadata_routing(self) -> Any:
+        """Which arguments besides X and y the methods take, where metadata routing is enabled."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        if "_metadata_request" in vars(self):
+            return deepcopy(self._metadata_request)
+        found = MetadataRequest(owner=type(self).__name__)
+        for method, names in METADATA.items():
+            for name in names:
+                getattr(found, method).add_request(param=name, alias=None)
+        return found
+
+    def set_fit_request(self, **requests: bool | str | None) -> Any:
+        """Ask for `sample_weight`, `X_dev` or `y_dev` of `fit` to be passed on, where metadata routing is enabled."""
+        return self._request("fit", requests)
+
+    def set_score_request(self, **requests: bool | str | None) -> Any:
+        """Ask for `sample_weight` of `score` to be passed on, where metadata routing is enabled."""
+        return self._request("score", requests)
+
+    def _request(self, method: str, requests: dict[str, bool | str | None]) -> Any:
+        found = self.get_metadata_routing()
+        for name, alias in requests.items():
+            if name not in METADATA[method]:
+                raise TypeError(f"{method} takes no {name!r}; there is {', '.join(METADATA[method])}")
+            getattr(found, method).add_request(param=name, alias=alias)
+        self._metadata_request = found  # under this name clones get it, too
+        return self

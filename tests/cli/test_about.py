@@ -1,0 +1,95 @@
+"""Options that tell about kcrf and its runs: versions, completion, the configuration in force."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from kcrf_cli.about import SHELLS
+
+
+def test_versions(kcrf):
+    done = kcrf("--show-versions")
+    lines = dict(line.split(": ", 1) for line in done.text.splitlines())
+    assert done.code == 0 and done.err == ""
+    assert {"kcrf", "Python", "numpy", "scipy", "click", "system", "cores", "blas"} <= lines.keys()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_scripts(kcrf, shell):
+    done = kcrf("--completion", shell)
+    assert done.code == 0 and f"_KCRF_COMPLETE={shell}_complete" in done.text
+    if shutil.which(shell):
+        checked = subprocess.run([shell, "-n"], input=done.out, capture_output=True)
+        assert checked.returncode == 0, checked.stderr
+    assert kcrf("--completion", "csh").code == 2
+
+
+def completed(words, shell="bash"):
+    """What a shell is offered for the last of these words."""
+    number = str(len(words) - 1)
+    environment = {**os.environ, "_KCRF_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words)}
+    environment["COMP_CWORD"] = words[-1] if shell == "fish" else number
+    done = subprocess.run([sys.executable, "-m", "kcrf_cli"], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_commands_and_options_are_offered(shell):
+    assert "train" in completed(["kcrf", "tr"], shell)
+    assert "--kernel" in completed(["kcrf", "train", "--ker"], shell)
+    offered = completed(["kcrf", "train", "--kernel", ""], shell)
+    assert all(kernel in offered for kernel in ("linear", "poly", "rbf", "image"))
+    assert "file" in completed(["kcrf", "tag", "-m", ""], shell)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes(kcrf, tmp_path):
+    """The script as bash runs it: the function is called for a line, and fills COMPREPLY."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "kcrf").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
+    (folder / "kcrf").chmod(0o755)
+    script = kcrf("--completion", "bash").text
+    lines = f'{script}\nCOMP_WORDS=(kcrf cross); COMP_CWORD=1; _kcrf_completion kcrf; echo "${{COMPREPLY[@]}}"\n'
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", lines], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "crossval"
+
+
+# ----------------------------------------------------------------------------- configurations
+
+RUNS = {
+    "defaults": [],
+    "options": ["--kernel", "poly", "--degree", "3", "--size", "50", "--sigma2", "2", "--order", "2"],
+    "a file": ["-c", "accent.yaml", "--sigma2", "3"],
+    "a template": ["-c", "template", "--c2", "0.1"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+def test_a_configuration_that_was_dumped_gives_the_same_model(kcrf, sample_data, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(sample_data / "accent.yaml", tmp_path)
+    (tmp_path / "template").write_text("U00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nB\n")
+    data = tmp_path / "data.conll"
+    sequences = (sample_data / "pitch_accent.conll").read_text().split("\n\n")[:60]
+    data.write_text("\n\n".join(sequences) + "\n")
+    done = kcrf("train", data, *options, "--dump-config")
+    assert done.code == 0 and done.err == "" and done.text.startswith("# configuration of kcrf ")
+    (tmp_path / "dumped.yaml").write_bytes(done.out)
+    assert kcrf("train", data, *options, "-q", "-o", "first.npz").code == 0
+    assert kcrf("train", data, "-c", "dumped.yaml", "-q", "-o", "second.npz").code == 0
+    assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
+    assert kcrf("train", data, "-c", "dumped.yaml", "--dump-config").out == done.out
+
+
+def test_one_thing_at_a_time(kcrf, sample_data):
+    done = kcrf("train", sample_data / "digits.conll", "--dry-run", "--dump-config")
+    assert done.code == 2 and "give one of them" in done.err
+    assert kcrf("select-basis", sample_data / "digits.conll", "--kernel", "rbf", "--dump-config").code == 0

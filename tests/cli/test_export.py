@@ -1,0 +1,197 @@
+"""The way out: exported text says what the dataset says."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from kcrf_core.archives import load_dataset
+from kcrf_core.config_reader import parse_config
+from kcrf_core.conll import parse_blocks
+from kcrf_core.corpus import concatenate
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import ConfigError
+from kcrf_core.export import column_names, export
+from kcrf_core.formats import read_corpus
+from kcrf_core.lines import blocks
+from kcrf_core.yaml_text import load_yaml
+
+CONFIGS = {
+    "defaults": "{}",
+    "rare values dropped": "{min_count: 3}",
+    "everything": """
+features:
+  - {column: c0, window: [-3, 0, 2]}
+  - {name: "odd: \\\\name", column: c0, transform: suffix, length: 2}
+  - {conjunction: ["c0[-1]", "c1[1]", "c0"], window: [-1, 0]}
+  - {name: bag, templates: ["U:%x[-1,0]", "U:%x[1,0]", bias]}
+  - {name: sound, columns: [c2, c3, c4], type: real, window: [-1, 0, 1]}
+  - {column: c1, transform: length}
+""",
+}
+
+# Values that mean something in one format or the other.
+ODD = r"""a/b c:d \ X
+a b/c:d _B-1 Y
+\_B-1 # = X
+
+_B+1 \: \\ Y
+: @weight:2 1:2 X
+_B-1 / // Y
+"""
+
+
+def corpus_of(text):
+    parsed = parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data")
+    return concatenate(part.corpus for part in parsed)
+
+
+def optimum(kcrf, tmp_path, data, *options):
+    model = tmp_path / "m.npz"
+    limits = ("--sigma2", "0.7", "--tolerance", "1e-9", "--precision", "double")
+    done = kcrf("train", data, *options, *limits, "--json", "-q", "-o", model)
+    assert done.code == 0, done.err
+    return json.loads(done.text)["objective"]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_exported_file_trains_to_the_same_optimum(kcrf, tmp_path, sample_data, name):
+    config, data, text = tmp_path / "c.yaml", tmp_path / "d.conll", tmp_path / "d.crfsuite.gz"
+    config.write_text(CONFIGS[name])
+    data.write_text("\n\n".join((sample_data / "pitch_accent.conll").read_text().split("\n\n")[:60]) + "\n")
+    assert kcrf("featurize", data, "-c", config, "--export", "crfsuite", "-o", text, "-q").code == 0
+    expected = optimum(kcrf, tmp_path, data, "-c", config)
+    assert optimum(kcrf, tmp_path, text) == pytest.approx(expected, rel=1e-8)
+
+
+def test_attribute_files_come_back_as_they_are(kcrf, tmp_path):
+    data, text = tmp_path / "a.crfsuite", tmp_path / "b.crfsuite"
+    data.write_text("@weight:2.5\nX\ta\\:b\tc:0.1\t\\\\:-3\nY\ta\\:b\n\n@weight:1\nX\td:1e-300\nY Z\t\n\n")
+    assert kcrf("featurize", data, "--export", "crfsuite", "-o", text, "-q").code == 0
+    before, after = read_corpus(data), read_corpus(text)
+    assert before.columns == after.columns and (before.weights == after.weights).all()
+    for t in range(before.positions):
+        rows = [
+            dict(zip(rows.names[a:b], rows.values[a:b], strict=True))
+            for rows in (before.attributes, after.attributes)
+            for a, b in [rows.indptr[t : t + 2]]
+        ]
+        assert rows[0] == rows[1]
+
+
+def test_values_that_look_like_others_are_told_apart():
+    config = parse_config(
+        {"features": [{"column": "c0", "window": [-1, 0, 1]}, {"conjunction": ["c0", "c1[-1]"]}, {"column": "c1"}]}
+    )
+    corpus = corpus_of(ODD)
+    encoding, dataset = fit_encoding(config, corpus)
+    text = "".join(export(encoding, dataset, "crfsuite", corpus.columns[-1]))
+    from kcrf_core import crfsuite
+
+    parsed = crfsuite.parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data")
+    again = concatenate(part.corpus for part in parsed)
+    assert list(again.columns[0]) == list(corpus.columns[-1])
+    assert again.offsets.tolist() == corpus.offsets.tolist()
+    inputs = encoding.inputs(dataset, encoding.names)
+    known, bag = fit_encoding(parse_config({}), again)
+    # The same inner products between positions: no two values have become one, and none two.
+    codes = inputs.codes
+    expected = (codes[:, None, :] == codes[None, :, :]).sum(axis=2)
+    assert (bag.bag @ bag.bag.T).toarray().tolist() == expected.tolist()
+    assert len(known.features[0].vocabulary.values) == len(column_names(encoding, inputs))
+
+
+def test_svmlight_rows_are_those_of_the_dataset(kcrf, tmp_path, sample_data):
+    config, data, text = tmp_path / "c.yaml", tmp_path / "d.npz", tmp_path / "d.svmlight"
+    config.write_text(CONFIGS["everything"])
+    source = sample_data / "pitch_accent.conll"
+    assert kcrf("featurize", source, "-c", config, "-o", data, "-q").code == 0
+    assert kcrf("featurize", source, "-c", config, "--export", "svmlight", "-o", text, "-q").code == 0
+    lines = text.read_text().split("\n")
+    header = [line for line in lines if line.startswith("#")]
+    rows = [line.split(" ") for line in lines if line and not line.startswith("#")]
+    stored = load_dataset(data)
+    assert header[:2] == ["# label 1 0", "# label 2 1"]
+    assert [int(row[0]) - 1 for row in rows] == stored.dataset.labels.tolist()
+    lengths = np.diff(stored.dataset.offsets)
+    assert [row[1] for row in rows] == [f"qid:{s + 1}" for s, n in enumerate(lengths) for _ in range(n)]
+    named = {int(line.split(" ", 3)[2]): line.split(" ", 3)[3] for line in header[2:]}
+    shown = kcrf("featurize", source, "-c", config, "--show", "40", "-q").text.split("\n")
+    for row, line in zip(rows[:40], shown, strict=False):
+        numbers = [int(field.partition(":")[0]) for field in row[2:]]
+        assert numbers == sorted(set(numbers)) and numbers[0] >= 1
+        written = set()
+        for number, field in zip(numbers, row[2:], strict=True):
+            value = float(field.partition(":")[2])
+            counted = named[number].startswith(("U:", "bias"))
+            plain = named[number] + ("" if value == 1 else f":{value:g}") if counted else named[number]
+            is_real = "=" not in named[number] and not counted
+            written.add(f"{named[number]}={value:.4g}" if is_real else plain)
+        assert written == {field for field in line.split("\t")[1:] if not field.endswith("]=0")}
+
+
+def test_svmlight_is_read_by_scikit_learn(kcrf, tmp_path, sample_data):
+    datasets = pytest.importorskip("sklearn.datasets")
+    text = tmp_path / "d.svmlight"
+    assert kcrf("featurize", sample_data / "digits.conll", "--export", "svmlight", "-o", text, "-q").code == 0
+    X, y, qid = datasets.load_svmlight_file(str(text), query_id=True)
+    assert X.shape == (1797, 64) and len(set(y)) == 10 and len(set(qid)) == 199
+
+
+def test_numbers_belong_to_the_encoding(kcrf, tmp_path, sample_data):
+    """New data like old data: the same column has the same number, and what is new is left out."""
+    model, new = tmp_path / "m.npz", tmp_path / "new.conll"
+    options = ("--sigma2", "1", "-q", "-o", model)
+    assert kcrf("train", sample_data / "pitch_accent.conll", *options).code == 0
+    new.write_text("unheard-of\tN\t0.2\t120\t60\nbut\tC\t0.1\t110\t61\n")
+    done = kcrf("featurize", new, "--like", model, "--export", "svmlight", "-q")
+    old = kcrf("featurize", sample_data / "pitch_accent.conll", "--export", "svmlight", "-q").text.split("\n")
+    assert {line for line in done.text.split("\n") if line.startswith("# feature")} <= set(old)
+    rows = [line for line in done.text.split("\n") if line[:1] == "0"]
+    assert len(rows) == 2 and "unheard-of" not in done.text
+    attributes = kcrf("featurize", new, "--like", model, "--export", "crfsuite", "-q").text
+    assert [line.split("\t")[0] for line in attributes.split("\n") if line] == ["_", "_"]
+
+
+@pytest.mark.parametrize(
+    "features, message",
+    [
+        ("[{name: w, column: c0, window: [0]}, {name: 'w[0]=a', column: c1, window: [0]}]", "two features would be"),
+        ('[{name: "a\\tb", column: c0}]', "cannot hold"),
+    ],
+)
+def test_names_that_a_file_cannot_hold(features, message):
+    config = parse_config(load_yaml(f"features: {features}", "y"))
+    encoding, dataset = fit_encoding(config, corpus_of("a[0]=b b X\na b Y\n"))
+    with pytest.raises(ConfigError, match=message):
+        list(export(encoding, dataset, "crfsuite", ["X", "Y"]))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--export", "svmlight", "--json"), "give it a file with -o"),
+        (("--export", "svmlight", "--show", "1"), "give it a file with -o"),
+        (("--export", "svmlight", "-o", "x.npz"), "give another name"),
+        ((), "nothing to do"),
+        (("-o", "-"), "cannot go to stdout"),
+    ],
+)
+def test_options_that_do_not_go_together(kcrf, sample_data, arguments, message):
+    done = kcrf("featurize", sample_data / "digits.conll", *arguments)
+    assert done.code == 2 and message in done.err and done.out == b""
+
+
+def test_counts_as_json(kcrf, sample_data, tmp_path):
+    template = tmp_path / "template"
+    template.write_text("U:%x[-1,1]\nU:%x[1,1]\nB1:%x[0,1]\nB\n")
+    done = kcrf("featurize", sample_data / "pitch_accent.conll", "-c", template, "--json", "-q")
+    terms = json.loads(done.text)["terms"]
+    assert [(term["name"], term["values"], term["weights"]) for term in terms] == [
+        ("node", 12, 24),  # ten classes and two ends
+        ("edge-x", 10, 40),
+        ("edge", 1, 4),
+    ]

@@ -1,0 +1,463 @@
+"""KernelCRF without scikit-learn: what it takes, what it gives, and that it is the model of the commands."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from kcrf_cli.main import main
+from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, parse_config, read_corpus
+from kcrf_core.corpus import concatenate
+from kcrf_core.sequences import corpus_of
+
+
+def number_data(rng, count=40, columns=2):
+    """Sequences of numbers whose label says whether the first two have the same sign: no linear function does."""
+    X = [rng.normal(size=(rng.integers(1, 8), columns)) for _ in range(count)]
+    return X, [["same" if row[0] * row[1] > 0 else "other" for row in x] for x in X]
+
+
+def word_data(rng, count=60):
+    """Dictionaries; the label follows from the word, or from the label before it."""
+    X, y = [], []
+    for _ in range(count):
+        words = [str(word) for word in rng.choice(["the", "cat", "dog", "saw", "a"], rng.integers(1, 7))]
+        X.append([{"bias": 1.0, "word": word, "long": len(word) > 2, "size": len(word) / 3} for word in words])
+        y.append([{"the": "D", "a": "D", "saw": "V"}.get(word, "N") for word in words])
+    return X, y
+
+
+def as_file(path, X, y):
+    """The same attributes as CRFsuite's file has them."""
+    lines = []
+    for items, labels in zip(X, y, strict=True):
+        for item, label in zip(items, labels, strict=True):
+            fields = [f"{name}\\:{value}" if isinstance(value, str) else f"{name}:{float(value)!r}"
+                      for name, value in item.items() if value]  # fmt: skip
+            lines.append("\t".join([label, *fields]))
+        lines.append("")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def flat(lists):
+    return [label for labels in lists for label in labels]
+
+
+def kcrf(*arguments):
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+# ----------------------------------------------------------------------------- the same as the commands
+
+
+def test_dictionaries_train_the_model_of_the_same_attribute_file(rng, tmp_path):
+    X, y = word_data(rng)
+    data = as_file(tmp_path / "data.crfsuite", X, y)
+    kcrf("train", data, "--c2", "0.1", "-o", tmp_path / "theirs.npz", "-q")
+    crf = KernelCRF(algorithm="lbfgs", c1=0, c2=0.1).fit(X, y)
+    crf.save(tmp_path / "ours.npz")
+    assert (tmp_path / "ours.npz").read_bytes() == (tmp_path / "theirs.npz").read_bytes()
+    tagged = kcrf("tag", "-m", tmp_path / "ours.npz", data).split("\n")
+    assert [line.split("\t")[1] for line in tagged if line] == flat(crf.predict(X))
+
+
+def test_arrays_train_the_model_of_the_same_columns(rng, tmp_path):
+    X, y = number_data(rng)
+    path = tmp_path / "data.conll"
+    rows = [
+        [f"{a!r}\t{b!r}\t{label}" for (a, b), label in zip(numbers.tolist(), labels, strict=True)]
+        for numbers, labels in zip(X, y, strict=True)
+    ]
+    path.write_text("\n\n".join("\n".join(block) for block in rows) + "\n")
+    crf = KernelCRF(kernel="poly", sigma2=3, size=30, window=[-1, 0]).fit(X, y)
+    crf.save(tmp_path / "model.npz")
+    kcrf("train", path, "--kernel", "poly", "--sigma2", 3, "--size", 30, "--window", "-1..0", "-o",
+         tmp_path / "other.npz", "-q")  # fmt: skip
+    theirs = Model.load(tmp_path / "other.npz")
+    dataset = theirs.encoding.encode(read_corpus(path))
+    np.testing.assert_allclose(np.concatenate(crf.predict_proba(X)), theirs.marginals(dataset), rtol=1e-5, atol=1e-6)
+    tagged = kcrf("tag", "-m", tmp_path / "model.npz", path)
+    assert [line.split("\t")[-1] for line in tagged.split("\n") if line] == flat(crf.predict(X))
+
+
+def test_models_of_the_command_can_be_loaded(sample_data, tmp_path):
+    """Words and numbers in columns: positions are rows of values as the file has them."""
+    path = tmp_path / "model.npz"
+    kcrf("train", sample_data / "pitch_accent.conll", "--kernel", "rbf", "--size", 50, "--sigma2", 2, "-o", path, "-q")
+    crf = KernelCRF.load(path)
+    assert (crf.kernel, crf.size, crf.sigma2) == ("rbf", 50, 2.0)
+    text = (sample_data / "pitch_accent.conll").read_text().strip()
+    X = [[line.split("\t")[:-1] for line in block.split("\n")] for block in text.split("\n\n")]
+    assert flat(crf.predict(X)) == Model.load(path).tag_corpus(read_corpus(sample_data / "pitch_accent.conll"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"c2": 0.5}, {"kernel": "rbf", "size": 20, "sigma2": 1}, {"order": 2, "sigma2": 1}]
+)
+@pytest.mark.parametrize("data", [number_data, word_data])
+def test_saved_and_pickled_estimators_say_the_same(rng, tmp_path, options, data):
+    X, y = data(rng)
+    crf = KernelCRF(**options).fit(X, y)
+    crf.save(tmp_path / "model.npz")
+    for again in (KernelCRF.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(crf))):
+        np.testing.assert_array_equal(np.concatenate(again.predict_proba(X)), np.concatenate(crf.predict_proba(X)))
+        assert again.classes_ == crf.classes_
+        assert again.certificate_ == crf.certificate_
+        assert again.fit(X, y).certificate_ == crf.certificate_  # with the same parameters
+
+
+def test_files_of_others_are_refused(tmp_path):
+    (tmp_path / "model.npz").write_bytes(b"nothing")
+    with pytest.raises(FileFormatError):
+        KernelCRF.load(tmp_path / "model.npz")
+
+
+# ----------------------------------------------------------------------------- predictions
+
+
+def test_a_kernel_learns_what_is_not_linear(rng):
+    X, y = number_data(rng, 150)
+    test = number_data(rng, 50)
+    assert KernelCRF(kernel="linear", sigma2=3).fit(X, y).score(*test) < 0.65
+    assert KernelCRF(kernel="rbf", sigma2=3).fit(X, y).score(*test) > 0.85
+
+
+def test_probabilities_of_all_kinds_agree(rng):
+    X, y = word_data(rng)
+    crf = KernelCRF(c2=1.0).fit(X, y)
+    marginals, arrays = crf.predict_marginals(X), crf.predict_proba(X)
+    for row, again in zip(marginals[3], crf.predict_marginals_single(X[3]), strict=True):
+        assert again == pytest.approx(row, rel=1e-9)
+    assert crf.predict_single(X[3]) == crf.predict(X)[3]
+    for sequence, array in zip(marginals, arrays, strict=True):
+        np.testing.assert_allclose(array.sum(axis=1), 1, rtol=1e-12)
+        assert [list(row) for row in sequence] == [crf.classes_] * len(array)
+        np.testing.assert_array_equal([list(row.values()) for row in sequence], array)
+
+
+def test_empty_sequences_come_back_empty(rng):
+    X, y = word_data(rng)
+    crf = KernelCRF(c2=1.0).fit([[], *X, []], [[], *y, []])
+    found = crf.predict([[], X[0], [], X[1]])
+    assert found == [[], crf.predict_single(X[0]), [], crf.predict_single(X[1])]
+    assert [len(part) for part in crf.predict_marginals([[], X[0], []])] == [0, len(X[0]), 0]
+    assert crf.predict([]) == crf.predict_marginals([]) == []
+    assert crf.fit(X, y).certificate_ == KernelCRF(c2=1.0).fit([[], *X, []], [[], *y, []]).certificate_
+
+
+@pytest.mark.parametrize("labels", [[2, 10], [False, True], [np.int64(-1), np.int64(1)], [0.0, 1.0], ["x", "y"]])
+def test_labels_come_back_as_they_were(rng, tmp_path, labels):
+    X, y = number_data(rng)
+    y = [[labels[label == "same"] for label in sequence] for sequence in y]
+    crf = KernelCRF(kernel="rbf", sigma2=30, gamma=1.0).fit(X, y)
+    crf.save(tmp_path / "model.npz")
+    for estimator in (crf, KernelCRF.load(tmp_path / "model.npz")):
+        assert estimator.classes_ == labels
+        assert set(map(type, estimator.classes_)) == {type(getattr(labels[0], "item", lambda: labels[0])())}
+        right = np.concatenate(estimator.predict_proba(X)).argmax(axis=1) == [labels.index(v) for s in y for v in s]
+        assert estimator.score(X, y) > 0.9 and right.mean() > 0.9
+
+
+def test_threads_change_nothing(rng):
+    X, y = number_data(rng)
+    one, two = (KernelCRF(kernel="rbf", sigma2=1, n_jobs=jobs).fit(X, y) for jobs in (1, -1))
+    np.testing.assert_array_equal(np.concatenate(one.predict_proba(X)), np.concatenate(two.predict_proba(X)))
+    assert one.predict(X) == two.predict(X)
+
+
+def test_an_attribute_that_comes_twice_counts_with_the_sum(rng):
+    crf = KernelCRF(c2=1.0).fit(*word_data(rng))
+    once, twice = crf.predict_proba([[{"size": 1.0, "word:cat": 3.0}], [{"word": "cat", "word:cat": 2.0, "size": 1.0}]])
+    np.testing.assert_allclose(once, twice, rtol=1e-12)
+
+
+def test_positions_without_an_attribute(rng):
+    crf = KernelCRF(c2=1.0).fit([[{}, {"a": 1.0}], [[], []]], [["x", "y"], ["x", "x"]])
+    assert crf.predict([[{}], [{"unheard": "of"}]]) == [["x"], ["x"]]
+
+
+def test_columns_of_numbers_can_be_cut_and_joined_like_those_of_a_file(rng):
+    X, y = number_data(rng, 12)
+    whole = corpus_of(X, "columns", y)
+    config = parse_config({})
+    encoding, dataset = fit_encoding(config, whole)
+    again = concatenate([whole.subset(range(5)), whole.subset(range(5, 12))])
+    np.testing.assert_array_equal(encoding.encode(again).real, dataset.real)
+    assert [float(value) for value in whole.columns[0][:3]] == whole.columns[0].numbers[:3].tolist()
+
+
+# ----------------------------------------------------------------------------- weights of sequences
+
+
+def test_a_weight_is_as_good_as_repetition(rng):
+    X, y = word_data(rng, 20)
+    weights = rng.integers(0, 3, len(X))
+    seen = [s for s, weight in enumerate(weights) for _ in range(weight)]
+    weighted = KernelCRF(c2=1.0, tolerance=1e-8).fit(X, y, sample_weight=weights)
+    repeated = KernelCRF(c2=1.0, tolerance=1e-8).fit([X[s] for s in seen], [y[s] for s in seen])
+    assert weighted.certificate_.objective == pytest.approx(repeated.certificate_.objective, rel=1e-7)
+    found, expected = (np.concatenate(crf.predict_proba(X)) for crf in (weighted, repeated))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+    alike = KernelCRF(c2=1.0, tolerance=1e-8).fit(X, y)
+    assert np.abs(np.concatenate(alike.predict_proba(X)) - found).max() > 1e-2
+
+
+def test_weights_count_in_scores(rng):
+    X, y = [[["a"]], [["a"], ["b"]]], [["x"], ["x", "y"]]
+    crf = KernelCRF(c2=0.01).fit(X, y)
+    wrong = [["y"], ["x", "y"]]
+    assert crf.score(X, wrong) == pytest.approx(2 / 3)
+    assert crf.score(X, wrong, sample_weight=[3, 1]) == pytest.approx(2 / 5)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1, -1], [1, float("nan")], ["a", "b"], [0, 0], 3.0])
+def test_bad_weights(weights):
+    with pytest.raises(ValueError, match="sample_weight"):
+        KernelCRF(c2=1).fit([[["a"]], [["b"]]], [["x"], ["y"]], sample_weight=weights)
+
+
+# ----------------------------------------------------------------------------- what was learnt
+
+
+def test_weights_by_name_give_the_scores(rng):
+    X, y = word_data(rng)
+    crf = KernelCRF(c2=0.5).fit(X, y)
+    state, transitions = crf.state_features_, crf.transition_features_
+    assert len(state) == len(crf.attributes_) * 3 == len(list(state))
+    assert len(transitions) == 9
+    assert set(crf.start_features_) == set(crf.end_features_) == set(crf.classes_)
+    assert Counter(dict(state)).most_common(1)[0][0] == max(state, key=state.__getitem__)
+    with pytest.raises(KeyError):
+        state["word:cat"]
+    # Of two labellings, the one is more probable by the difference of their sums.
+    names = {"bias": 1.0, "word:cat": 1.0, "long": 1.0, "size": 1.0}
+    log = {
+        label: sum(value * state[name, label] for name, value in names.items())
+        + crf.start_features_[label]
+        + crf.end_features_[label]
+        for label in crf.classes_
+    }
+    p = crf.predict_marginals_single([{"bias": 1.0, "word": "cat", "long": True, "size": 1.0}])[0]
+    total = sum(map(np.exp, log.values()))
+    assert p == pytest.approx({label: np.exp(score) / total for label, score in log.items()}, rel=1e-9)
+
+
+def test_weights_of_columns_and_of_two_labels(rng):
+    X, y = number_data(rng)
+    crf = KernelCRF(sigma2=1, window="-1..1", scale="none").fit(X, y)
+    assert crf.n_features_in_ == 2
+    assert crf.attributes_ == ["c0[-1]", "c1[-1]", "c0[0]", "c1[0]", "c0[1]", "c1[1]"]
+    one = crf.predict_proba([[[0.0, 0.0]]])[0], crf.predict_proba([[[2.0, -1.0]]])[0]
+    change = np.diff(np.log(one), axis=2)[:, 0, 0]
+    w = crf.state_features_
+    gain = [2 * w["c0[0]", label] - w["c1[0]", label] for label in crf.classes_]
+    assert change[1] - change[0] == pytest.approx(gain[1] - gain[0], rel=1e-6)
+
+
+def test_only_linear_kernels_have_weights(rng):
+    crf = KernelCRF(kernel="rbf", sigma2=1).fit(*number_data(rng))
+    with pytest.raises(AttributeError, match="linear"):
+        _ = crf.state_features_
+    assert not hasattr(KernelCRF(c2=1).fit(*word_data(rng)), "n_features_in_")
+
+
+def test_forbidden_transitions_have_no_score():
+    X, y = [[["a"], ["b"], ["c"]], [["c"]]], [["B-X", "I-X", "O"], ["O"]]
+    crf = KernelCRF(c2=1, scheme="iob2").fit(X, y)
+    assert ("O", "I-X") not in crf.transition_features_
+    assert "I-X" not in crf.start_features_
+
+
+def test_certificate(rng):
+    crf = KernelCRF(c2=1, tolerance=1e-4).fit(*word_data(rng))
+    found = crf.certificate_
+    assert found.reason == "certified" and 0 <= found.gap <= 1e-4
+    assert found.gap == pytest.approx((found.objective - found.lower_bound) / found.lower_bound, rel=1e-6)
+    with pytest.warns(UserWarning, match="stopped") as told:
+        early = KernelCRF(c2=1, max_iterations=2).fit(*word_data(rng))
+    assert early.certificate_.gap > 1e-3 and early.n_iter_ <= 3  # the last in double precision
+    assert told[0].filename == __file__
+
+
+def test_dev_data_is_scored(rng):
+    X, y = word_data(rng)
+    crf = KernelCRF(c2=1).fit(X[10:], y[10:], X_dev=X[:10], y_dev=y[:10])
+    assert "dev" in crf.report_
+    assert crf.certificate_ == KernelCRF(c2=1).fit(X[10:], y[10:]).certificate_
+    with pytest.raises(ValueError, match="go together"):
+        crf.fit(X, y, X_dev=X)
+
+
+# ----------------------------------------------------------------------------- parameters
+
+
+def test_parameters_are_kept_as_they_are():
+    given = {"kernel": "poly", "degree": np.int64(3), "window": range(-1, 2), "c2": 0.5}
+    crf = KernelCRF(**given)
+    assert all(crf.get_params()[name] is value for name, value in given.items())
+    assert KernelCRF(**crf.get_params()).get_params() == crf.get_params()
+    assert crf.set_params(kernel="rbf", gamma=2.0) is crf and (crf.kernel, crf.gamma) == ("rbf", 2.0)
+    assert repr(KernelCRF(c2=0.1, kernel="rbf")) == "KernelCRF(kernel='rbf', c2=0.1)"
+    with pytest.raises(ValueError, match="did you mean 'kernel'"):
+        crf.set_params(kernell="rbf")
+    with pytest.raises(TypeError):
+        KernelCRF("linear")
+
+
+def test_c2_is_another_name_for_sigma2(rng):
+    X, y = word_data(rng)
+    assert KernelCRF(c2=0.25).fit(X, y).certificate_ == KernelCRF(sigma2=2.0).fit(X, y).certificate_
+
+
+def test_numbers_of_numpy_are_numbers(rng):
+    X, y = number_data(rng)
+    crf = KernelCRF(kernel="poly", degree=np.int64(2), sigma2=np.float32(2), size=np.int64(10), window=np.int64(0))
+    assert crf.fit(X, y).certificate_ == KernelCRF(kernel="poly", sigma2=2, size=10).fit(X, y).certificate_
+
+
+def test_seeds(rng):
+    X, y = number_data(rng, 60)
+
+    def probabilities(state):
+        crf = KernelCRF(kernel="rbf", size=5, sigma2=1, random_state=state).fit(X, y)
+        return np.concatenate(crf.predict_proba(X))
+
+    np.testing.assert_array_equal(probabilities(None), probabilities(0))
+    np.testing.assert_array_equal(*(probabilities(np.random.RandomState(3)) for _ in range(2)))
+    assert np.abs(probabilities(0) - probabilities(1)).max() > 1e-3
+    assert np.abs(probabilities(0) - probabilities(np.random.default_rng(1))).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"algorithm": "pa"}, "algorithm='pa'"),
+        ({"c1": 0.1}, "no L1 penalty"),
+        ({"c2": 0.1, "sigma2": 1.0}, "another name"),
+        ({"c2": 0}, "c2 must be"),
+        ({"c2": -1.0}, "c2 must be"),
+        ({"min_freq": 5}, "min_count"),
+        ({"model_filename": "model"}, "save"),
+        ({"kernel": "sigmoid"}, "linear, poly and rbf"),
+        ({"sigma2": -1}, "sigma2"),
+        ({"solver": "adam"}, "solver"),
+        ({"tolerance": 0}, "tolerance"),
+        ({"order": 3}, "order"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": 1.5}, "n_jobs"),
+        ({"random_state": "x"}, "seed"),
+        ({"max_iterations": 0}, "max_passes"),
+        ({"window": [0, 1]}, "window is for arrays"),
+        ({"kernel": "poly", "degree": 0}, "degree"),
+        ({"scheme": "bio"}, "scheme"),
+    ],
+)
+def test_bad_parameters_are_told_when_fitting(parameters, message):
+    crf = KernelCRF(**parameters)
+    with pytest.raises(ConfigError, match=message):
+        crf.fit([[["a"], ["b"]]], [["x", "y"]])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"all_possible_transitions": False}, {"all_possible_states": False}, {"epsilon": 1e-5, "period": 10}],
+)
+def test_what_has_no_effect_is_told(parameters):
+    with pytest.warns(UserWarning, match="no effect") as told:
+        KernelCRF(c2=1, **parameters).fit([[["a"], ["b"]]], [["x", "y"]])
+    assert told[0].filename == __file__
+
+
+def test_what_is_so_anyway_is_not_told():
+    """Warnings are errors in these tests."""
+    parameters = {"all_possible_transitions": True, "all_possible_states": True, "c1": 0.0, "min_freq": 0}
+    KernelCRF(algorithm="lbfgs", c2=1, max_iterations=100, keep_tempfiles=False, **parameters).fit([[["a"]]], [["x"]])
+
+
+def test_verbose_goes_to_the_logger(rng, caplog, capsys):
+    X, y = word_data(rng, 10)
+    with caplog.at_level(logging.INFO, logger="kcrf_core"):
+        KernelCRF(c2=1, verbose=2).fit(X, y)
+    assert any("linear kernel" in text for text in caplog.messages)
+    assert any(text.startswith("pass ") for text in caplog.messages)
+    assert capsys.readouterr().out == ""
+
+
+def test_verbose_goes_to_stderr_where_nobody_listens():
+    code = "from kcrf_core import KernelCRF; KernelCRF(c2=1, verbose=True).fit([[['a'], ['b']]], [['x', 'y']])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "linear kernel" in done.stderr and done.stdout == ""
+
+
+# ----------------------------------------------------------------------------- data that cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros((4, 2)), [0, 1, 0, 1], "list of labels"),
+        (np.zeros((4, 2)), [[0], [1], [0], [1]], "2 positions, but"),
+        ([np.zeros(2)], [[0, 1]], "1 dimension, expected 2"),
+        ([[{"a": 1.0}]], [["x", "y"]], "1 positions, but"),
+        ([[{"a": 1.0}]], [["x"], ["y"]], "1 sequences in X, but 2 in y"),
+        ([{"a": 1.0}], [["x"]], r"one sequence alone is \[X\]"),
+        ([[{"a": 1.0}]], None, "y"),
+        ([[{"a": 1.0}]], [[1.5]], "Unknown label type"),
+        ([[{"a": 1.0}, {"a": 1.0}]], [["x", 1]], "one type"),
+        ([[{"a": 1.0}]], [[""]], "empty label"),
+        ([np.array([[np.nan]])], [["x"]], "NaN"),
+        ([np.array([[np.inf]])], [["x"]], "infinity"),
+        ([np.zeros((1, 2)), np.zeros((1, 3))], [["x"], ["y"]], "X has 3 features"),
+        ([[[1.0, 2.0], [1.0]]], [["x", "y"]], "different lengths"),
+        ([np.zeros((1, 0))], [["x"]], "0 feature"),
+        ([np.full((1, 1), 1j)], [["x"]], "Complex"),
+        ([], [], "no position"),
+        ([[]], [[]], "no position"),
+    ],
+)  # fmt: skip
+def test_bad_data(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        KernelCRF(c2=1).fit(X, y)
+
+
+@pytest.mark.parametrize("X", [5, "text", {"a": 1}, [[["a", 1.0]]], [np.array([["a", "b"]])]])
+def test_data_of_a_wrong_type(X):
+    with pytest.raises(TypeError, match="X"):
+        KernelCRF(c2=1).fit(X, [["x"]])
+
+
+def test_arrays_and_dictionaries_are_not_mixed(rng):
+    (X, y), (words, labels) = number_data(rng), word_data(rng)
+    with pytest.raises(ValueError, match="trained on arrays"):
+        KernelCRF(sigma2=1).fit(X, y).predict(words)
+    with pytest.raises(TypeError, match="dictionary of attributes"):
+        KernelCRF(c2=1).fit(words, labels).predict(X)
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        KernelCRF(sigma2=1).fit(X, y).predict([np.zeros((3, 5))])
+
+
+def test_asking_before_fitting():
+    for ask in (lambda crf: crf.predict([]), lambda crf: crf.classes_, lambda crf: crf.save("nowhere.npz")):
+        with pytest.raises((ValueError, AttributeError), match="not fitted yet"):
+            ask(KernelCRF())
+
+
+def test_no_scikit_learn_is_imported():
+    code = (
+        "import sys; sys.modules['sklearn'] = None; from kcrf_core import KernelCRF; import pickle\n"
+        "crf = KernelCRF(sigma2=1).fit([[[0.0], [1.0]]], [['a', 'b']])\n"
+        "pickle.loads(pickle.dumps(crf)).predict_marginals([[[0.5]]])\n"
+        "KernelCRF(**crf.get_params())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)

@@ -1,0 +1,190 @@
+"""Labels that are not observed are summed over: P, its derivatives, its ends, and the way from data to models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_long_cliques import random_posterior
+from test_training import fit, toy_corpus
+
+import oracle
+from kcrf_core.archives import load_dataset, save_dataset
+from kcrf_core.config_options import with_options
+from kcrf_core.config_reader import parse_config
+from kcrf_core.dataset import UNKNOWN, UNOBSERVED
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.model import Model
+from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Posterior
+from kcrf_core.solvers import CERTIFIED, SOLVERS, STATIONARY, Run
+
+HIDDEN = "?"
+
+
+def hiding(posterior, labels):
+    """The same with other labels."""
+    problem = replace(posterior.problem, labels=labels.astype(np.int32))
+    return Posterior(problem, posterior.terms, posterior.workers, posterior.dtype, posterior.forbidden)
+
+
+KINDS = {
+    "first order": (NODE, EDGE),
+    "second order": (NODE, EDGE, EDGE2),
+    "edge-x": (NODE, EDGE_X, EDGE),
+    "edge-x of second order": (NODE, EDGE_X, EDGE2),
+}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def posterior(request, rng, workers):
+    return random_posterior(rng, workers, request.param, 3, longest=5)
+
+
+def some_hidden(posterior, rng, part=0.4):
+    labels = posterior.problem.labels.copy()
+    labels[rng.random(len(labels)) < part] = UNOBSERVED
+    return labels
+
+
+def potentials(posterior, theta):
+    """Scores, transitions, and the rest of every sequence, for the oracle."""
+    return [
+        (part.scores[a:b], part.edges if part.edges.transitions.ndim == 2 else _cut(part.edges, a, b), part.labels[a:b])
+        for part in posterior.over_chunks(theta, lambda part: part)
+        for a, b in zip(part.offsets[:-1], part.offsets[1:], strict=True)
+    ]
+
+
+def _cut(edges, a, b):
+    return replace(edges, transitions=edges.transitions[a:b])
+
+
+def test_p_is_that_of_all_ways_to_fill_them_in(posterior, rng):
+    posterior = hiding(posterior, some_hidden(posterior, rng))
+    theta = rng.normal(size=posterior.size)
+    expected = sum(
+        float(theta[block] @ theta[block]) / (2 * variance)
+        for block, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
+    )
+    sequences = potentials(posterior, theta)
+    for weight, (scores, edges, labels) in zip(posterior.problem.weights, sequences, strict=True):
+        if not len(labels):
+            continue
+        paths = [path for path in oracle.labellings(len(labels), 3)
+                 if all(label in (UNOBSERVED, y) for label, y in zip(labels, path, strict=True))]  # fmt: skip
+        totals = [
+            oracle.path_score(scores, edges.transitions, edges.start, edges.end, path, edges.triples) for path in paths
+        ]
+        log_z = oracle.enumerate_chain(scores, edges.transitions, edges.start, edges.end, edges.triples)[0]
+        expected -= weight * (np.logaddexp.reduce(totals) - log_z)
+    np.testing.assert_allclose(posterior.evaluate(theta).value, expected, rtol=1e-10)
+
+
+def test_derivatives_are_those_of_differences(posterior, rng):
+    posterior = hiding(posterior, some_hidden(posterior, rng))
+    theta, step = rng.normal(size=posterior.size), 1e-5
+    found = posterior.evaluate(theta)
+    for _ in range(5):
+        direction = rng.normal(size=posterior.size)
+        above, below = (posterior.evaluate(theta + sign * step * direction) for sign in (1, -1))
+        np.testing.assert_allclose(found.gradient @ direction, (above.value - below.value) / (2 * step), rtol=1e-6)
+        product = posterior.hessian_product(theta, direction)
+        np.testing.assert_allclose(product, (above.gradient - below.gradient) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+def test_none_hidden_is_the_ordinary_objective_and_all_hidden_the_prior(posterior, rng):
+    theta = rng.normal(size=posterior.size)
+    assert posterior.convex
+    nothing = hiding(posterior, np.full_like(posterior.problem.labels, UNOBSERVED))
+    assert not nothing.convex
+    found = nothing.evaluate(theta)
+    variances = np.concatenate(
+        [np.full(block.stop - block.start, v) for block, v in zip(posterior.blocks, posterior.sigma2, strict=True)]
+    )
+    np.testing.assert_allclose(found.value, 0.5 * np.sum(theta**2 / variances), rtol=1e-10)
+    np.testing.assert_allclose(found.gradient, theta / variances, rtol=1e-8, atol=1e-9)
+    same = hiding(posterior, posterior.problem.labels)
+    np.testing.assert_array_equal(same.evaluate(theta).gradient, posterior.evaluate(theta).gradient)
+
+
+@pytest.mark.parametrize("solver", list(SOLVERS))
+def test_every_solver_ends_at_a_stationary_point(posterior, rng, solver):
+    posterior = hiding(posterior, some_hidden(posterior, rng))
+    result = SOLVERS[solver](posterior, rng.normal(size=posterior.size), Run(1e-6, 3000))
+    assert result.reason == STATIONARY and result.lower == -np.inf
+    again = posterior.evaluate(result.theta)
+    np.testing.assert_allclose(result.gradient_norm, np.linalg.norm(again.gradient), rtol=1e-6)
+    assert result.gradient_norm < 0.05 * np.linalg.norm(posterior.evaluate(np.zeros(posterior.size)).gradient)
+
+
+def test_negative_curvature_does_not_stop_newton(posterior, rng):
+    """From far outside, where what is hidden has the Hessian curve the wrong way."""
+    posterior = hiding(posterior, some_hidden(posterior, rng, 0.8))
+    theta = 4 * rng.normal(size=posterior.size)
+    start = posterior.evaluate(theta)
+    result = SOLVERS["newton"](posterior, theta, Run(1e-6, 3000))
+    assert result.reason == STATIONARY and result.value < start.value
+
+
+# ----------------------------------------------------------------------------- from data to models
+
+
+def hidden_corpus(rng, part, sequences=120):
+    corpus = toy_corpus(rng, sequences)
+    gold = list(corpus.columns[-1])
+    shown = [HIDDEN if rng.random() < part else label for label in gold]
+    return corpus, replace(corpus, columns=(*corpus.columns[:-1], shown))
+
+
+def test_data_with_unobserved_labels_trains(rng, tmp_path):
+    whole, shown = hidden_corpus(rng, 0.3)
+    new = toy_corpus(rng, 200)
+    found = {}
+    for name, corpus, options in (("all", whole, {}), ("some", shown, {"unobserved": HIDDEN})):
+        model, report = fit(corpus, {"sigma2": 1.0, "tolerance": 1e-5, "precision": "double", **options})
+        found[name] = np.mean(np.array(model.tag_corpus(new)) == np.array(new.columns[-1]))
+        assert model.labels == ("a", "b", "c")
+        assert report.result.reason == (STATIONARY if options else CERTIFIED)
+    assert report.to_dict()["lower_bound"] is None and report.to_dict()["certified_gap"] is None
+    assert found["some"] > found["all"] - 0.06
+    model.save(tmp_path / "m.npz")
+    assert Model.load(tmp_path / "m.npz").encoding.unobserved == HIDDEN
+
+
+def test_sigma2_is_chosen_by_what_is_observed(rng):
+    _, shown = hidden_corpus(rng, 0.5)
+    _, report = fit(shown, {"unobserved": HIDDEN})
+    assert report.path and all(np.isfinite(trial.log_probability) for trial in report.path)
+
+
+def test_encoded_data_keeps_what_is_not_observed(rng, tmp_path):
+    _, shown = hidden_corpus(rng, 0.5, 20)
+    config = parse_config(with_options({}, {"unobserved": HIDDEN}))
+    encoding, dataset = fit_encoding(config, shown)
+    hidden = np.array(shown.columns[-1]) == HIDDEN
+    assert (dataset.labels[hidden] == UNOBSERVED).all() and (dataset.labels[~hidden] >= 0).all()
+    assert "labels are not observed ('?')" in "\n".join(encoding.remarks(dataset))
+    save_dataset(tmp_path / "d.npz", encoding, dataset, config)
+    stored = load_dataset(tmp_path / "d.npz")
+    np.testing.assert_array_equal(stored.dataset.labels, dataset.labels)
+    assert stored.config == config and stored.encoding.unobserved == HIDDEN
+    strange = replace(shown, columns=(*shown.columns[:-1], ["z"] * shown.positions))
+    assert (encoding.encode(strange).labels == UNKNOWN).all()
+
+
+def test_what_does_not_go_with_it(rng):
+    _, shown = hidden_corpus(rng, 0.5, 20)
+    for options, more, words in (
+        ({}, {"select_terms": True}, "cannot be chosen"),
+        ({"kernel": "rbf", "size": 5}, {"certify": "exact"}, "nothing is certified"),
+        ({"kernel": "rbf", "size": 5, "select": "gradient"}, {}, "needs all labels"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            fit(shown, {"unobserved": HIDDEN, "sigma2": 1.0, **options}, **more)
+    ratio = {"features": [{"column": "c0"}, {"column": "c0", "transform": "label-ratio", "name": "r"}]}
+    with pytest.raises(ConfigError, match="label-ratio"):
+        fit(shown, {"unobserved": HIDDEN, "sigma2": 1.0}, ratio)
+    with pytest.raises(DataError, match="none to learn"):
+        fit(replace(shown, columns=(*shown.columns[:-1], [HIDDEN] * shown.positions)), {"unobserved": HIDDEN})
