@@ -161,7 +161,7 @@ def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int, label
     if labels is not None:
         # All weights are laid out for a pass, in single and in double precision, but few are solved for.
         fixed += 12 * parameters
-        parameters = min(_pairs(inputs, labels if width > 1 else np.zeros_like(labels), width), parameters)
+        parameters = min(_pairs(inputs, labels if width > 1 else np.minimum(labels, 0), width), parameters)
         what += f" with {parameters:,} weights"
     return TermFootprint(term.name, what, 0, fixed, parameters)
 
@@ -170,7 +170,7 @@ def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
     """How many pairs of a feature and a column of weights are observed, attributes and real columns at most."""
     pairs = inputs.real.shape[1] * width + (0 if inputs.bag is None else inputs.bag.nnz)
     for codes in inputs.codes.T.astype(np.int64):
-        pairs += len(np.unique((codes * width + columns)[codes >= 0]))
+        pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
     return pairs
 
 

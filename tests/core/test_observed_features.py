@@ -257,3 +257,21 @@ def test_weights_of_an_unknown_kind_are_refused(tmp_path):
     write_container(tmp_path / "m.npz", "model", contents.header, contents.arrays)
     with pytest.raises(FileFormatError, match="unknown kind"):
         Model.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("kind", ["linear", "edge-x", "two labels"])
+def test_labels_that_are_missing_were_not_seen(kind):
+    """Positions without a label have no pair, neither with a label nor with two."""
+    encoding, dataset, config = prepared(kind)
+    labels = dataset.labels.copy()
+    labels[::3] = -2
+    problem = Problem(labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    with Workers(1) as workers:
+        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
+        found = observed_features.observed_only(fitted, problem, Observer())
+    whole = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    with Workers(1) as workers:
+        every = observed_features.observed_only(fitted, whole, Observer())
+    for few, all_of_them in zip(found, every, strict=True):
+        if few.kept is not None:
+            assert len(few.kept) < len(all_of_them.kept) and set(few.kept) < set(all_of_them.kept)
