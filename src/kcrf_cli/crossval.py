@@ -105,6 +105,7 @@ output_options = options.group(
 @options.kernel
 @options.basis_tolerance
 @options.encoding
+@options.weight
 @options.chain
 @options.training
 @options.threads

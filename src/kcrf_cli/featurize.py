@@ -39,6 +39,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print the features of the first N positions.")
 @options.format
 @options.encoding
+@options.weight
 @options.unobserved
 @options.json
 @options.quiet

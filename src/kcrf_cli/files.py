@@ -125,7 +125,7 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
     return dataset
 
 
-ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "features")
+ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "weight", "features")
 
 
 def _merge(

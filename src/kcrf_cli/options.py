@@ -17,7 +17,7 @@ from kcrf_core.errors import ConfigError
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
-ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved")
+ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 KERNEL_OPTIONS = (
     *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
@@ -166,6 +166,12 @@ encoding = group(
         metavar="N",
         help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
     ),
+)
+
+weight = click.option(
+    "--weight",
+    metavar="COLUMN",
+    help="Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all weigh 1.",
 )
 
 unobserved = click.option(

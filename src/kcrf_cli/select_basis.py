@@ -16,6 +16,7 @@ from . import options
 @options.format
 @options.kernel
 @options.encoding
+@options.weight
 @options.unobserved
 @options.precision
 @options.seed

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
 )
 @options.encoding
+@options.weight
 @options.unobserved
 @options.chain
 @options.training

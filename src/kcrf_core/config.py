@@ -128,6 +128,7 @@ class Config:
     terms: tuple[TermConfig, ...] = (TermConfig("node"), TermConfig("edge", "edge", ()))
     training: TrainingConfig = field(default_factory=TrainingConfig)
     unobserved: str | None = None  # what stands in the place of labels that are not observed
+    weight: str | None = None  # the column that says what sequences weigh
 
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
@@ -152,6 +153,8 @@ class Config:
         out["min_count"] = self.min_count
         if self.unobserved is not None:
             out["unobserved"] = self.unobserved
+        if self.weight is not None:
+            out["weight"] = self.weight
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

@@ -120,6 +120,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     window = section.get("window", values.window)
     min_count = section.get("min_count", values.integer(1), 1)
     unobserved = section.get("unobserved", values.text)
+    weight = section.get("weight", values.text)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -145,7 +146,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(columns, window, min_count, features, terms, training, unobserved)
+    return Config(columns, window, min_count, features, terms, training, unobserved, weight)
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:

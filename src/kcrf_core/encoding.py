@@ -34,6 +34,7 @@ from .features import (
 )
 from .storage import Contents, pack_strings
 from .template_feature import TemplateFeature, expanded, template_width
+from .weight_lines import column_weights
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
@@ -61,6 +62,7 @@ class Encoding:
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
     unobserved: str | None = None  # what stands for labels that are not observed
+    weight: str | None = None  # the column that says what sequences weigh
 
     @property
     def width(self) -> int:
@@ -93,8 +95,10 @@ class Encoding:
 
     def encode(self, corpus: Corpus, columns: Columns | None = None) -> Dataset:
         columns = columns or Columns(corpus)
-        labels = None
+        labels, weights = None, corpus.weights
         if self.with_labels(corpus):
+            if self.weight is not None:
+                weights = column_weights(columns, self.columns.index(self.weight), self.weight)
             values, inverse = columns.distinct(self.width - 1)
             numbers = {label: number for number, label in enumerate(self.labels)}
             if self.unobserved is not None:
@@ -115,7 +119,7 @@ class Encoding:
             offsets=corpus.offsets,
             lines=corpus.lines,
             labels=labels,
-            weights=corpus.weights,
+            weights=weights,
             codes=np.stack(codes, axis=1) if codes else np.zeros((N, 0), np.int32),
             real=np.hstack(real) if real else np.zeros((N, 0)),
             bag=bag,
@@ -255,6 +259,8 @@ class Encoding:
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
         if self.unobserved is not None:
             header["unobserved"] = self.unobserved
+        if self.weight is not None:
+            header["weight"] = self.weight
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -273,12 +279,14 @@ class Encoding:
                 unpack_feature(contents, entry, f"feature{number}", len(columns))
                 for number, entry in enumerate(header["features"])
             )
-            unobserved = header.get("unobserved")
-            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved)
+            unobserved, weight = header.get("unobserved"), header.get("weight")
+            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved, weight)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
         if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
             raise contents.error("'unobserved' is no name, or that of a label")
+        if weight is not None and weight not in columns[:-1]:
+            raise contents.error("'weight' is no column")
         if encoding.format not in ("conll", "conllu", "crfsuite"):
             raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
@@ -309,6 +317,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     """
     columns = Columns(corpus)
     names = column_names(config, corpus)
+    if config.weight is not None and config.weight not in names[:-1]:
+        raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {', '.join(names[:-1])})")
     labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
@@ -325,10 +335,10 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         )
     settings = config.features
     if settings is None:
-        settings = _default_features(corpus, names)
+        settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding(corpus.format, names, labels, features, config.unobserved)
+    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight)
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -361,7 +371,7 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
 def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConfig, ...]:
     if corpus.attributes is not None:
         return (FeatureConfig("attributes", (), "attributes", window=(0,)),)
-    return tuple(FeatureConfig(name, (name,)) for name in names[:-1])
+    return tuple(FeatureConfig(name, (name,)) for name in names)
 
 
 class _Fitter:

@@ -21,7 +21,7 @@ from .errors import ConfigError
 ALIASES = {"method": "select", "c2": "sigma2"}
 
 # Options and sections that are keys of the configuration themselves.
-PLAIN_KEYS = ("order", "window", "min_count", "unobserved", "columns", "features", "terms", "training")
+PLAIN_KEYS = ("order", "window", "min_count", "unobserved", "weight", "columns", "features", "terms", "training")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Lines at the head of a sequence that weigh it: `# weight=2.5` in columns, `@weight:2.5` among attributes."""
+"""What sequences weigh in training: by a line at their head, `# weight=2.5` in columns, `@weight:2.5` among
+attributes, or by a column that has the same number in all their rows."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 
 import numpy as np
 
+from .columns import Columns
 from .errors import DataError
 
 _COMMENT = re.compile(rb"^(?:\xef\xbb\xbf)?(# ?weight=([^\r\n]*))", re.MULTILINE)
@@ -21,6 +23,24 @@ def parse_weight(text: str, mark: str, example: str, name: str, line: int) -> fl
     if not 0 <= weight < np.inf:
         raise DataError(f"{mark} {text!r} is not a finite number >= 0 (write it like {example})", name, line)
     return weight
+
+
+def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
+    """Weights [S] of sequences, from a column."""
+    corpus = columns.corpus
+    if corpus.weights is not None:
+        raise DataError(f"weights both by lines and by the column '{title}': leave out one of them", corpus.source)
+    distinct, inverse = columns.distinct(column)
+    first = corpus.offsets[:-1]
+    changes = np.flatnonzero(inverse != np.repeat(inverse[first], np.diff(corpus.offsets)))
+    if len(changes):
+        message = f"the weight in column '{title}' changes inside a sequence"
+        raise DataError(message, corpus.source, int(corpus.lines[changes[0]]))
+    lines = {int(code): int(line) for code, line in zip(inverse[first][::-1], corpus.lines[first][::-1], strict=True)}
+    values = np.zeros(len(distinct))
+    for code, line in lines.items():
+        values[code] = parse_weight(distinct[code], f"the weight in column '{title}'", "2.5", corpus.source, line)
+    return values[inverse[first]]
 
 
 def sequence_weights(

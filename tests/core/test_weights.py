@@ -1,0 +1,70 @@
+"""What sequences weigh: lines and columns say the same, and a weight of two is the sequence twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_training import fit, toy_corpus
+
+from kcrf_core.archives import load_dataset, save_dataset
+from kcrf_core.config_reader import parse_config
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import ConfigError, DataError
+
+TIGHT = {"sigma2": 1.0, "tolerance": 1e-7, "precision": "double"}
+NAMES = {"columns": ["word", "number", "importance", "label"], "weight": "importance"}
+
+
+def with_column(corpus, weights):
+    column = [f"{weight:g}" for weight in np.repeat(weights, np.diff(corpus.offsets))]
+    return replace(corpus, columns=(*corpus.columns[:-1], column, corpus.columns[-1]))
+
+
+def test_a_weight_of_two_is_the_sequence_twice(rng):
+    corpus = toy_corpus(rng, 30)
+    weights = rng.integers(0, 4, corpus.sequences)
+    weights[:3] = (1, 2, 3)  # the same words and labels are there in both
+    times = np.repeat(np.arange(corpus.sequences), np.maximum(weights, 1))
+    twice = replace(corpus.subset(times), weights=np.repeat(np.minimum(weights, 1.0), np.maximum(weights, 1)))
+    found = [
+        fit(replace(corpus, weights=weights.astype(float)), TIGHT)[1].result.value,
+        fit(with_column(corpus, weights), TIGHT, NAMES)[1].result.value,
+    ]
+    # Scaling of real columns does not look at weights: words alone are the same in all.
+    words = {"features": [{"column": "c0"}]}
+    one, other = (fit(each, TIGHT, words)[1].result.value for each in (replace(corpus, weights=weights * 1.0), twice))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_column_of_weights_is_no_feature_and_is_kept(rng, tmp_path):
+    corpus = with_column(toy_corpus(rng, 10), np.arange(10) / 2)
+    config = parse_config(NAMES)
+    encoding, dataset = fit_encoding(config, corpus)
+    assert encoding.names == ["word", "number"] and dataset.weights.tolist() == (np.arange(10) / 2).tolist()
+    save_dataset(tmp_path / "d.npz", encoding, dataset, config)
+    stored = load_dataset(tmp_path / "d.npz")
+    assert stored.encoding.weight == "importance" and stored.config == config
+    np.testing.assert_array_equal(stored.encoding.encode(corpus).weights, dataset.weights)
+
+
+def test_weights_that_cannot_be_meant(rng):
+    corpus = with_column(toy_corpus(rng, 10), np.ones(10))
+    with pytest.raises(ConfigError, match="names no column"):
+        fit(corpus, TIGHT, {"weight": "importance"})
+    with pytest.raises(DataError, match="both by lines and by the column"):
+        fit(replace(corpus, weights=np.ones(10)), TIGHT, NAMES)
+    long = next(k for k in range(10) if corpus.offsets[k + 1] - corpus.offsets[k] > 1)
+    for value, words in (("2", "changes inside a sequence"), ("-1", "changes inside a sequence")):
+        column = list(corpus.columns[2])
+        column[corpus.offsets[long] + 1] = value
+        with pytest.raises(DataError, match=words):
+            fit(replace(corpus, columns=(*corpus.columns[:2], column, corpus.columns[3])), TIGHT, NAMES)
+    for value in ("-1", "nan", "many"):
+        column = list(corpus.columns[2])
+        column[corpus.offsets[long] : corpus.offsets[long + 1]] = [value] * int(np.diff(corpus.offsets)[long])
+        with pytest.raises(DataError, match="not a finite number") as error:
+            fit(replace(corpus, columns=(*corpus.columns[:2], column, corpus.columns[3])), TIGHT, NAMES)
+        assert error.value.line == corpus.lines[corpus.offsets[long]]
