@@ -133,3 +133,44 @@ def test_refusals(kcrf, tagger, sentences, tmp_path, arguments, code, message):
     done = kcrf(*(places.get(argument, argument) for argument in arguments))
     assert done.code == code and message in done.err, done.err
     assert "Traceback" not in done.err
+
+
+LINE = "1\ta\ta\tX\tx" + "\t_" * 5 + "\n"
+
+HOSTILE = {
+    "nothing": (b"", "no data: the file is empty"),
+    "only comments": (b"# a\n\n# b\n", "no data: only comments"),
+    "only a range": (b"1-2\ta" + b"\t_" * 8 + b"\n\n", "no data"),
+    "not UTF-8": (LINE.encode() + b"# \xff\n", ":2: byte 0xff is not UTF-8"),
+    "UTF-16": (LINE.encode("utf-16"), "UTF-8"),
+    "a NUL": (b"# \0\n" + LINE.encode(), ":1: a NUL"),
+    "lines ended by CR": (LINE.replace("\n", "\r").encode() * 2, "carriage return"),
+    "CoNLL text": (b"a\tb\tX\n", "3 columns, expected 10"),
+    "spaces": (LINE.replace("\t", " ").encode(), "1 column, expected 10"),
+    "eleven columns": (LINE.replace("\n", "\tO\n").encode(), "11 columns, expected 10"),
+    "no blank lines": (LINE.encode() * 3, ":2: '1' where the ID of word 2 was expected (is a blank line"),
+    "an ID of a million digits": (b"1" * 1_000_000 + LINE.encode(), "where the ID of word 1"),
+    "an empty label": (LINE.replace("\tX\t", "\t\t").encode(), ":1: an empty label"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_in_one_line(kcrf, tmp_path, name):
+    data, message = HOSTILE[name]
+    path = tmp_path / "x.conllu"
+    path.write_bytes(data)
+    done = kcrf("train", path, "-o", tmp_path / "m.npz", "-q")
+    assert (done.code, done.err.count("\n")) == (3, 1) and message in done.err
+
+
+def test_odd_but_right_files(kcrf, tmp_path):
+    text = (
+        "\ufeff# a\r\n"
+        + LINE.replace("\n", "\r\n")
+        + "\r\n\r\n"
+        + LINE.replace("\tX\t", "\tY Z\t").replace("\ta\t", "\t\t")
+    )
+    path, model = tmp_path / "x.conllu", tmp_path / "m.npz"
+    path.write_text(text.rstrip("\n"), newline="")
+    assert kcrf("train", path, "-o", model, "-q", "--sigma2", "1").code == 0
+    assert kcrf("tag", "-m", model, path).text == text.rstrip("\n")
