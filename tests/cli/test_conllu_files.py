@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kcrf_core.model import Model
+
 
 @pytest.fixture
 def sentences(sample_data):
@@ -88,6 +90,17 @@ def test_every_command_takes_them(kcrf, sentences, tmp_path):
     assert kcrf("evaluate", "-m", model, data, "--json").code == 0
     done = kcrf("crossval", sentences, "--folds", "2", "--sigma2", "1", "--columns", "form,xpos", "--json")
     assert done.code == 0, done.err
+
+
+def test_the_same_words_in_columns_make_the_same_model(kcrf, tagger, sentences, tmp_path):
+    plain, config, model = tmp_path / "plain.conll", tmp_path / "c.yaml", tmp_path / "m.npz"
+    parts = [words(part.encode()) for part in sentences.read_text().split("\n\n") if part]
+    plain.write_bytes(b"\n\n".join(b"\n".join(row[1] + b"\t" + row[3] for row in part) for part in parts) + b"\n")
+    config.write_text("columns: [form, upos]\nfeatures: [{column: form, type: categorical}]\n")
+    assert kcrf("train", plain, "-c", config, "--sigma2", "1", "-q", "-o", model).code == 0
+    one, other = Model.load(tagger), Model.load(model)
+    assert one.labels == other.labels
+    assert (one.terms[0].weights == other.terms[0].weights).all()
 
 
 def test_a_model_of_conllu_tags_plain_text(kcrf, tagger):
