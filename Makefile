@@ -57,12 +57,13 @@ demo/tagged.conll: demo/model.npz demo/test.conll
 demo/scores.txt: demo/tagged.conll
 	$(BIN)/kcrf evaluate $< > $@
 
+# A process for each core; many tests wait for commands that they start.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-debug: $(VENV)/installed
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
-	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest tests/core
+	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest -n auto tests/core
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.
