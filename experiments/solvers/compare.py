@@ -31,6 +31,7 @@ from kcrf_core.posterior import Cliques, Evaluation, Posterior
 from kcrf_core.problem import Problem
 from kcrf_core.solvers import SOLVERS, Progress, Run, SolverResult, lbfgs
 from kcrf_core.solvers.run import until_stopped
+from kcrf_core.solvers.scaling import Diagonal
 from kcrf_core.templates import load_template
 
 HERE = Path(__file__).parent
@@ -108,9 +109,10 @@ def _descend_plainly(posterior: Posterior, theta: np.ndarray, now: Evaluation | 
     if now is None:
         now = run.evaluate(posterior, theta)
     memory = lbfgs.Memory(posterior.slices, most=lbfgs.FEWEST_PAIRS)
+    unscaled = Diagonal(np.ones(posterior.size))  # its length is that of the last pair
     while True:
         found = lbfgs.step(
-            lambda point: run.evaluate(posterior, point), theta, now, memory, np.copy, posterior.slices, run
+            lambda point: run.evaluate(posterior, point), theta, now, memory, unscaled, posterior.slices, run
         )
         if found is None:
             run.raise_precision(posterior)
@@ -182,7 +184,7 @@ def solve(posterior: Posterior, name: str, tolerance: float) -> dict[str, Any]:
     }
 
 
-def run_tasks(names: list[str], data: Path) -> None:
+def run_tasks(names: list[str], data: Path, solvers: list[str] | None) -> None:
     for name in names:
         task = TASKS[name]
         loaded = load(task, data)
@@ -190,19 +192,19 @@ def run_tasks(names: list[str], data: Path) -> None:
             continue
         with Workers() as workers:
             posterior = build(*loaded, workers)
-            found = {}
-            for solver in task.solvers:
+            results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+            found = results.get(name, {}).get("solvers", {}) if solvers else {}
+            for solver in solvers or task.solvers:
                 found[solver] = solve(posterior, solver, task.tolerance)
                 shown = {key: value for key, value in found[solver].items() if key != "trace"}
                 print(f"{name}: {solver}: {shown}", flush=True)
-        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[name] = {
             "title": task.title,
             "tolerance": task.tolerance,
             "positions": posterior.problem.positions,
             "labels": posterior.problem.label_count,
             "parameters": posterior.size,
-            "solvers": found,
+            "solvers": {solver: found[solver] for solver in task.solvers if solver in found},
         }
         ordered = {key: results[key] for key in TASKS if key in results}
         RESULTS.write_text(json.dumps(ordered, separators=(",", ":")) + "\n")
@@ -282,12 +284,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the data sets")
     parser.add_argument("--task", action="append", choices=list(TASKS), help="only this one; may be repeated")
+    parser.add_argument("--solver", action="append", help="only this one, beside what is there; may be repeated")
     parser.add_argument("--render", action="store_true", help="write the table and the figures instead")
     arguments = parser.parse_args()
     if arguments.render:
         render()
     else:
-        run_tasks(arguments.task or list(TASKS), arguments.data)
+        run_tasks(arguments.task or list(TASKS), arguments.data, arguments.solver)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import ScalarFormatter
 
-GROUPS = ("objective", "encoding", "linear", "tagging", "startup", "kernel", "efficiency", "growth")
+GROUPS = ("objective", "encoding", "linear", "sizes", "tagging", "startup", "kernel", "efficiency", "growth")
 AXES = {
     "positions": "positions (CoNLL-2000, 22 labels, linear)",
     "columns": "pivots (OCR, 26 labels, poly-3)",

@@ -1,6 +1,6 @@
 """Text: encoding, linear training, tagging and start-up, beside python-crfsuite on CoNLL-2000.
 
-text.py encoding|objective|linear|tagging|startup DATA REPEAT
+text.py encoding|objective|linear|sizes|tagging|startup DATA REPEAT
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ WITHIN = 1e-3  # of the optimum
 TIGHT = 1e-4  # certified gap of the run that says where the optimum is
 OBSERVED_ITERATIONS, MOST_ITERATIONS = 100, 2000
 CHECKED_SENTENCES = 300
+PRUNED = 0.1  # no score changes by more
 COPIES = 10  # of the test data, for tagging
 FEW_LINES = 10
 
@@ -78,6 +79,27 @@ def linear(data: Path, repeat: int) -> None:
     f1 = [[found["f1"] for found in runs] for runs in (whole, observed)]
     rows.append(at_least("test F1 of those models", *f1, "%", 1.0))
     save("linear", rows, details)
+
+
+def sizes(data: Path, repeat: int) -> None:
+    """Model files of observed features, as large whatever the machine does: once is enough."""
+    train, test = (data / f"{part}.conll" for part in ("train", "test"))
+    BUILD.mkdir(exist_ok=True)
+    peer = _crfsuite_observed(train, test)
+    model, tagged = BUILD / "small.npz", BUILD / "small.tagged"
+    ours = {}
+    for name, options in (("observed features", ()), ("the same, pruned by 0.1", ("--prune", PRUNED))):
+        given = ("-c", CONFIG, "--sigma2", SIGMA2, "--observed-features", *options)
+        report = json.loads(run(kcrf("train", train, *given, "-q", "--json", "-o", model)).said)
+        run(kcrf("tag", "-m", model, test, "-o", tagged))
+        ours[name] = {"bytes": model.stat().st_size, "f1": _f1(tagged), "gap": report["certified_gap"]}
+    size = (BUILD / "observed.crfsuite").stat().st_size / 1e6
+    rows = [
+        at_most(f"size of the model, {name}", [found["bytes"] / 1e6], [size], "MB", 1.0,
+                f"F1 {found['f1']:.2f} against {peer['f1']:.2f}")
+        for name, found in ours.items()
+    ]  # fmt: skip
+    save("sizes", rows, {"crfsuite": {**peer, "bytes": size * 1e6}, "kcrf": ours})
 
 
 def _optimum(train: Path) -> float:

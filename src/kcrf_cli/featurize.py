@@ -129,6 +129,10 @@ def featurize(
     if not quiet:
         for remark in encoding.remarks(dataset)[1:]:
             say(remark)
+        if export_ is not None and any(term.type == "edge-x" for term in settings.terms):
+            say(
+                "features of edge-x terms are written like others: as text they belong to positions, not to transitions"
+            )
         say(
             f"{figures['sequences']:,} sequences, {figures['positions']:,} positions, {figures['labels']:,} labels; "
             f"{figures['categorical_columns']} categorical and {figures['real_columns']} real columns after windows"

@@ -90,4 +90,5 @@ def _dump(model: object) -> None:
 
     with output_stream(None) as stream:
         for cells in dump(model):
-            stream.write(("\t".join(map(shown, cells)) + "\n").encode())
+            plain = "".join(cells).isprintable()  # most are, and looking is far quicker than replacing
+            stream.write(("\t".join(cells if plain else map(shown, cells)) + "\n").encode())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .render import gap_text, size_text, table
+from kcrf_core.memory import size_text
+
+from .render import gap_text, table
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
 WIDEST_TABLE = 12
@@ -41,8 +43,8 @@ def _head(found: dict[str, Any], path: str) -> str:
     lines = [
         f"{path}: {found['kind']}, format {found['format']}, written by kcrf {shown(str(found['version']))}, "
         f"{size_text(found['bytes'])}",
-        f"{len(found['columns']):,} columns: {_some(found['columns'])} ({found['data_format']})",
-        f"{len(found['labels']):,} labels: {_some(found['labels'])}",
+        f"columns ({len(found['columns']):,}, {found['data_format']}): {_some(found['columns'])}",
+        f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
     ]
     if found["kind"] == "dataset":
         lines.append(f"{found['sequences']:,} sequences, {found['positions']:,} positions")
@@ -196,6 +198,7 @@ def _gold(found: dict[str, Any]) -> str:
         return "no labels"
     total = max(found["positions"], 1)
     rows = [[shown(label), f"{n:,}", f"{100 * n / total:.2f}"] for label, n in found["gold"].items()]
-    if found["unknown_gold"]:
-        rows.append(["(unknown)", f"{found['unknown_gold']:,}", f"{100 * found['unknown_gold'] / total:.2f}"])
+    for key, name in (("unknown_gold", "(unknown)"), ("unobserved", "(not observed)")):
+        if found[key]:
+            rows.append([name, f"{found[key]:,}", f"{100 * found[key] / total:.2f}"])
     return table(("label", "positions", "%"), rows)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kcrf_core.memory import size_text
+
 if TYPE_CHECKING:
     from kcrf_core.dev import DevReport, DevScore
     from kcrf_core.growth import Growth, GrowthRound
@@ -138,13 +140,6 @@ def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
         f"before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {percent(pruned.accuracy_left)} %, "
         f"{percent(pruned.accuracy)} % before",
     ]
-
-
-def size_text(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size} bytes"
 
 
 def gap_text(gap: float) -> str:

@@ -86,6 +86,9 @@ class _Unpacked(io.RawIOBase):
             try:
                 data, self._input, done = _decompressed(self._stream, self._input, size)
             except self._errors as error:
+                if "Memory usage limit" in str(error):  # liblzma has no other sign of it
+                    limit = f"needs more than {MOST_MEMORY >> 20} MiB to be decompressed (pipe it through xzcat)"
+                    raise DataError(limit, self._name) from None
                 behind = "behind its first part: " if self._streams > 1 else ""
                 raise self._damaged(f"{behind}{error}") from None
             if done:

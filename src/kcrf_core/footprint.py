@@ -114,18 +114,23 @@ def footprint(
         data += _nbytes(inputs.codes, inputs.real, inputs.unseen)
         width = score_columns(Y) if term.type == "node" else Y * Y
         columns += width
-        terms.append(_term(term, inputs, sizes.get(term.name), width, itemsize))
+        # For pairs of labels all weights are taken for observed ones: it is an estimate.
+        labels = dataset.labels if config.training.observed_features and term.type == "node" else None
+        terms.append(_term(term, inputs, sizes.get(term.name), width, itemsize, labels))
     labels_alone = Y * Y + 2 * Y + (Y**3 if config.edge2_term is not None else 0)
     parameters = labels_alone + sum(term.parameters or 0 for term in terms)
     errors = dataset.positions * columns * (itemsize + 8)  # and once in double precision, for the certificate
     return Footprint(memory.total, data, tuple(terms), errors, 8 * vectors_held(parameters) * parameters)
 
 
-def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, itemsize: int) -> TermFootprint:
+def _term(
+    term: TermConfig, inputs: Inputs, given: int | None, width: int, itemsize: int, labels: np.ndarray | None
+) -> TermFootprint:
+    """Of a term; with labels [N] where only weights of pairs with them are fitted."""
     N = len(inputs)
     kind = "reduced" if given is not None else map_type(term, inputs)
     if kind == "explicit":
-        return _explicit(term, inputs, width, itemsize)
+        return _explicit(term, inputs, width, itemsize, labels)
     distinct = len(inputs.distinct()[0])
     if kind == "full":
         size, what = distinct, f"every one of {distinct:,} distinct inputs as a pivot"
@@ -139,7 +144,7 @@ def _term(term: TermConfig, inputs: Inputs, given: int | None, width: int, items
     return TermFootprint(term.name, what, rows * size * itemsize, pair * size**2, size * width)
 
 
-def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int) -> TermFootprint:
+def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
     features = int(inputs.sizes.sum()) + (0 if inputs.bag is None else inputs.bag.shape[1])
     entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
     affine = term.kernel.type == "poly" and term.kernel.degree == 1 and not term.kernel.cosine
@@ -152,7 +157,21 @@ def _explicit(term: TermConfig, inputs: Inputs, width: int, itemsize: int) -> Te
     # By rows and by columns, indices and values.
     fixed = entries * 20 + len(inputs) * real * itemsize
     size = features + real
-    return TermFootprint(term.name, f"explicit map of {size:,} features", 0, fixed, size * width)
+    what, parameters = f"explicit map of {size:,} features", size * width
+    if labels is not None:
+        # All weights are laid out for a pass, in single and in double precision, but few are solved for.
+        fixed += 12 * parameters
+        parameters = min(_pairs(inputs, labels if width > 1 else np.minimum(labels, 0), width), parameters)
+        what += f" with {parameters:,} weights"
+    return TermFootprint(term.name, what, 0, fixed, parameters)
+
+
+def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
+    """How many pairs of a feature and a column of weights are observed, attributes and real columns at most."""
+    pairs = inputs.real.shape[1] * width + (0 if inputs.bag is None else inputs.bag.nnz)
+    for codes in inputs.codes.T.astype(np.int64):
+        pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
+    return pairs
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:

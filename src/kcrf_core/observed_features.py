@@ -47,11 +47,13 @@ def _width(term: FittedTerm, label_count: int) -> int:
 
 
 def _cliques(kind: str, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Positions [n] with the column of W [n] that their label, or pair of labels, has."""
+    """Positions [n] with the column of W [n] that their label, or pair of labels, has; labels may be missing."""
     labels, Y = problem.labels.astype(np.int64), problem.label_count
+    known = labels >= 0
     if kind == NODE:
-        return np.arange(len(labels)), labels if score_columns(Y) == Y else np.zeros_like(labels)
-    rows = np.flatnonzero(positions_within(problem.offsets) > 0)
+        rows = np.flatnonzero(known)
+        return rows, labels[rows] if score_columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
+    rows = np.flatnonzero((positions_within(problem.offsets) > 0) & known & np.roll(known, 1))
     return rows, labels[rows - 1] * Y + labels[rows]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
+from .dataset import UNKNOWN, UNOBSERVED
 from .encoding import Encoding
 from .features import AttributeFeature, CategoricalFeature, Feature, RealFeature
 from .inspection import term_weights, weight_count
@@ -142,7 +143,8 @@ def _dataset(stored: StoredDataset, encoding: Encoding) -> dict[str, Any]:
     if dataset.labels is not None:
         counts = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(encoding.labels))
         out["gold"] = dict(zip(encoding.labels, counts.tolist(), strict=True))
-        out["unknown_gold"] = int((dataset.labels < 0).sum())
+        out["unknown_gold"] = int((dataset.labels == UNKNOWN).sum())
+        out["unobserved"] = int((dataset.labels == UNOBSERVED).sum())
     return out
 
 

@@ -17,7 +17,7 @@ from .archives import StoredBasis, digest
 from .chain import Edges
 from .config import GRADIENT, Config
 from .corpus import sequence_rows
-from .dataset import UNKNOWN, Dataset
+from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .dev import DevReport, Watch
 from .encoding import Encoding
 from .errors import ConfigError, DataError
@@ -306,7 +306,9 @@ def _pruned(
     """The model without what changes no score by more than `prune`, and the fit at what is left."""
 
     def accuracy(model: Model) -> float:
-        return float((model.tag(judge[1], posterior.workers) == judge[1].labels).mean())
+        gold = judge[1].labels
+        right = (model.tag(judge[1], posterior.workers) == gold)[gold != UNOBSERVED]
+        return float(right.mean()) if len(right) else 0.0
 
     theta, terms = result.theta.copy(), []
     for j, term in zip(posterior.mapped, model.terms, strict=True):

@@ -11,6 +11,7 @@ from .encoding import Encoding
 from .features import AttributeFeature, RealFeature
 from .model import AffineTerm, ExplicitTerm, Model
 from .problem import spread
+from .sparse_weights import as_dense, matrix_of
 
 
 class Weights(Mapping[tuple[str, Any], float]):
@@ -45,7 +46,7 @@ def state_weights(model: Model, labels: Sequence[Any]) -> Weights:
     term = model.terms[0]
     if not isinstance(term, ExplicitTerm) or isinstance(term, AffineTerm) or term.cosine or term.type != "node":
         raise AttributeError("there are weights of features only where the kernel is linear")
-    return Weights(feature_names(model.encoding), labels, spread(term.weights, len(model.labels)))
+    return Weights(feature_names(model.encoding), labels, spread(as_dense(matrix_of(term.weights)), len(model.labels)))
 
 
 def feature_names(encoding: Encoding) -> list[str]:

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -390,3 +391,16 @@ def test_label_ratios_are_not_learnt_from_the_labels_they_are_of(kcrf, accent, t
     assert kcrf("train", data, "--basis", basis, "--sigma2", "1", "-q", "-o", model).code == 0
     again = kcrf("train", accent, "-c", config, "--sigma2", "1", "--init", model, "-o", tmp_path / "n.npz")
     assert again.code == 0, again.err
+
+
+def test_templates_that_share_weights(kcrf, accent, tmp_path):
+    template, model, again = tmp_path / "template", tmp_path / "m.npz", tmp_path / "again.npz"
+    template.write_text("U:%x[-1,0]\nU:%x[1,0]\nU1:%x[0,1]\nU2\nB\nB1:%x[0,1]\n")
+    options = ("-c", template, "--sigma2", "1")
+    assert kcrf("train", accent, *options, "-q", "-o", model).code == 0
+    done = kcrf("train", accent, *options, "--init", model, "-o", again)
+    found = re.search(r"term node with ([\d,]+) of ([\d,]+) features, term edge-x with ([\d,]+) of", done.err)
+    assert found and found[1] == found[2]
+    scores = [kcrf("evaluate", "-m", path, accent, "--json").text for path in (model, again)]
+    assert json.loads(scores[0])["accuracy"] == pytest.approx(json.loads(scores[1])["accuracy"], abs=0.005)
+    assert kcrf("crossval", accent, *options, "--folds", "2", "--json").code == 0

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kcrf_core.model import Model
+
 
 @pytest.fixture
 def sentences(sample_data):
@@ -90,6 +92,17 @@ def test_every_command_takes_them(kcrf, sentences, tmp_path):
     assert done.code == 0, done.err
 
 
+def test_the_same_words_in_columns_make_the_same_model(kcrf, tagger, sentences, tmp_path):
+    plain, config, model = tmp_path / "plain.conll", tmp_path / "c.yaml", tmp_path / "m.npz"
+    parts = [words(part.encode()) for part in sentences.read_text().split("\n\n") if part]
+    plain.write_bytes(b"\n\n".join(b"\n".join(row[1] + b"\t" + row[3] for row in part) for part in parts) + b"\n")
+    config.write_text("columns: [form, upos]\nfeatures: [{column: form, type: categorical}]\n")
+    assert kcrf("train", plain, "-c", config, "--sigma2", "1", "-q", "-o", model).code == 0
+    one, other = Model.load(tagger), Model.load(model)
+    assert one.labels == other.labels
+    assert (one.terms[0].weights == other.terms[0].weights).all()
+
+
 def test_a_model_of_conllu_tags_plain_text(kcrf, tagger):
     done = kcrf("tag", "-m", tagger, "--format", "conll", stdin=b"she\nsaw\nher\nwalk\n.\n")
     assert done.code == 0 and done.text.split("\n")[1] == "saw\tVERB".replace("\t", " ")
@@ -146,3 +159,44 @@ def test_options_of_tag(kcrf, sample_data, tmp_path):
     done = kcrf("tag", "-m", model, data, "--marginals", "best")
     assert done.code == 2 and "--json-lines" in done.err
     assert kcrf("tag", "-m", model, data, "--marginals", "best", "--json-lines").code == 0
+
+
+LINE = "1\ta\ta\tX\tx" + "\t_" * 5 + "\n"
+
+HOSTILE = {
+    "nothing": (b"", "no data: the file is empty"),
+    "only comments": (b"# a\n\n# b\n", "no data: only comments"),
+    "only a range": (b"1-2\ta" + b"\t_" * 8 + b"\n\n", "no data"),
+    "not UTF-8": (LINE.encode() + b"# \xff\n", ":2: byte 0xff is not UTF-8"),
+    "UTF-16": (LINE.encode("utf-16"), "UTF-8"),
+    "a NUL": (b"# \0\n" + LINE.encode(), ":1: a NUL"),
+    "lines ended by CR": (LINE.replace("\n", "\r").encode() * 2, "carriage return"),
+    "CoNLL text": (b"a\tb\tX\n", "3 columns, expected 10"),
+    "spaces": (LINE.replace("\t", " ").encode(), "1 column, expected 10"),
+    "eleven columns": (LINE.replace("\n", "\tO\n").encode(), "11 columns, expected 10"),
+    "no blank lines": (LINE.encode() * 3, ":2: '1' where the ID of word 2 was expected (is a blank line"),
+    "an ID of a million digits": (b"1" * 1_000_000 + LINE.encode(), "where the ID of word 1"),
+    "an empty label": (LINE.replace("\tX\t", "\t\t").encode(), ":1: an empty label"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_in_one_line(kcrf, tmp_path, name):
+    data, message = HOSTILE[name]
+    path = tmp_path / "x.conllu"
+    path.write_bytes(data)
+    done = kcrf("train", path, "-o", tmp_path / "m.npz", "-q")
+    assert (done.code, done.err.count("\n")) == (3, 1) and message in done.err
+
+
+def test_odd_but_right_files(kcrf, tmp_path):
+    text = (
+        "\ufeff# a\r\n"
+        + LINE.replace("\n", "\r\n")
+        + "\r\n\r\n"
+        + LINE.replace("\tX\t", "\tY Z\t").replace("\ta\t", "\t\t")
+    )
+    path, model = tmp_path / "x.conllu", tmp_path / "m.npz"
+    path.write_text(text.rstrip("\n"), newline="")
+    assert kcrf("train", path, "-o", model, "-q", "--sigma2", "1").code == 0
+    assert kcrf("tag", "-m", model, path).text == text.rstrip("\n")

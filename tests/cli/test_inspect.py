@@ -36,7 +36,7 @@ def test_text_tells_what_the_model_is(kcrf, model):
     stored = Model.load(model)
     training = stored.info["training"]
     assert f"P {training['objective']:.6f}, at least {training['lower_bound']:.6f}" in done.text
-    assert "4 labels: D, N, P, V" in done.text and f"SHA-256 {stored.info['digest']}" in done.text
+    assert "labels (4): D, N, P, V" in done.text and f"SHA-256 {stored.info['digest']}" in done.text
     assert "term node: linear kernel on c0" in done.text and "sigma2: edge 1, node 1" in done.text
     table = [line.split() for line in done.text.split("\n") if line.startswith(("(start)", "D ", "N ", "P ", "V "))]
     assert [line[0] for line in table] == ["(start)", "D", "N", "P", "V"]
@@ -97,7 +97,7 @@ def test_pictures(kcrf, model, tmp_path):
     for suffix, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         for name in ("one", "two"):
             done = kcrf("inspect", model, "--plot", tmp_path / f"{name}.{suffix}")
-            assert done.code == 0 and done.err == "" and "4 labels" in done.text
+            assert done.code == 0 and done.err == "" and "labels (4)" in done.text
         written = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two")]
         assert written[0].startswith(magic) and written[0] == written[1]
 
@@ -123,6 +123,20 @@ def test_bases_and_datasets(kcrf, data, tmp_path):
     for path, option in ((dataset, "--dump"), (basis, "--dump"), (dataset, "--plot=p.png")):
         done = kcrf("inspect", path, option)
         assert done.code == 2 and "Traceback" not in done.err
+
+
+def test_labels_that_are_not_observed(kcrf, data, tmp_path):
+    hidden, model, dataset = tmp_path / "hidden.conll", tmp_path / "m.npz", tmp_path / "d.npz"
+    hidden.write_text(data.read_text().replace("off\tP", "off\t?", 1).replace("dog\tN", "dog\t?", 1))
+    options = ("--unobserved", "?", "--sigma2", "1", "--observed-features", "--prune", "0.1", "--json")
+    found = json.loads(kcrf("train", hidden, *options, "-o", model).text)
+    assert found["stop"] in ("stationary", "pruned") and found["certified_gap"] is None
+    assert found["pruned"]["accuracy"] == 1.0
+    assert "certified relative gap unknown" in kcrf("inspect", model).text
+    assert kcrf("featurize", hidden, "--unobserved", "?", "-o", dataset).code == 0
+    found = json.loads(kcrf("inspect", dataset, "--json").text)
+    assert (found["unobserved"], found["unknown_gold"], found["gold"]["P"]) == (2, 0, 2)
+    assert "(not observed)" in kcrf("inspect", dataset).text
 
 
 def test_mistakes(kcrf, model, data, tmp_path):
@@ -186,3 +200,29 @@ def test_pruning_is_told(kcrf, data, tmp_path):
     done = kcrf("train", data, "--sigma2", "1", "--prune", "0.5", "--dev", data, "--strict", "-o", small)
     assert done.code == 5 and "accuracy on DEV" in done.err and small.exists()
     assert kcrf("train", data, "--prune", "-1", "-o", small).code == 2
+
+
+@pytest.mark.parametrize("options", [(), ("--kernel", "poly", "--degree", "2")])
+def test_small_models_tag_without_scipy(kcrf, data, tmp_path, options):
+    small = tmp_path / "small.npz"
+    done = kcrf("train", data, "--sigma2", "1", *options, "--observed-features", "--prune", "0.1", "-q", "-o", small)
+    assert done.code == 0
+    code = (
+        f"import sys\nfrom kcrf_cli.main import main\n"
+        f"try:\n    main(['tag', '-m', {str(small)!r}, {str(data)!r}])\nexcept SystemExit: pass\n"
+        "sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == len(data.read_text().splitlines())
+
+
+def test_dry_run_counts_observed_weights(kcrf, data, tmp_path):
+    totals = []
+    for options in ((), ("--observed-features",)):
+        done = kcrf("train", data, "--sigma2", "1", *options, "--dry-run", "--json")
+        totals.append(json.loads(done.text)["solver"])
+    assert totals[1] < totals[0]
+    done = kcrf("train", data, "--sigma2", "1", "--observed-features", "-o", tmp_path / "m.npz")
+    told = kcrf("train", data, "--sigma2", "1", "--observed-features", "--dry-run").text
+    fitted = next(line for line in done.err.split("\n") if "those of pairs seen" in line)
+    assert f"with {fitted.split()[2]} weights" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 
 import numpy as np
@@ -140,6 +141,14 @@ def test_columns_are_strings_even_where_all_are_numbers():
     text = "".join(f"{i}\t{i}\t_\t{'XY'[i % 2]}" + "\t_" * 6 + "\n" for i in range(1, 30))
     encoding, dataset = fit_encoding(parse_config({}), corpus_of(text))
     assert dataset.real.shape[1] == 0 and encoding.describe(dataset, 0)[2] == "form[0]=1"
+
+
+def test_the_sample_is_what_its_script_writes(sample_data):
+    path = sample_data / "make_sentences.py"
+    spec = importlib.util.spec_from_file_location("make_sentences", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.make_corpus() == (sample_data / "sentences.conllu").read_text("utf-8")
 
 
 def test_models_know_their_columns(tmp_path, workers):

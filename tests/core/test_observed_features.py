@@ -16,6 +16,7 @@ from kcrf_core.corpus import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.fitted_terms import fit_terms
+from kcrf_core.inspection import dump
 from kcrf_core.model import Model
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers
@@ -25,6 +26,7 @@ from kcrf_core.sparse_weights import SparseWeights, as_dense, matrix_of
 from kcrf_core.storage import read_container, write_container
 from kcrf_core.training import train
 from kcrf_core.warm_start import WarmStart
+from kcrf_core.weights import state_weights
 
 SIGMA2 = 2.0
 
@@ -222,6 +224,15 @@ def test_starting_from_a_model_with_observed_features():
     assert wider.result.value < again.result.value
 
 
+def test_weights_by_name():
+    """What Python asks for by feature and label is what a dump says."""
+    model, _, _ = fit("attributes")
+    weights = state_weights(model, model.labels)
+    told = {tuple(cells[1:3]): float(cells[3]) for cells in dump(model) if cells[0] == "node"}
+    assert all(weights[key] == pytest.approx(value, rel=1e-5) for key, value in told.items())
+    assert sum(value != 0 for value in weights.values()) == len(told) < len(weights)
+
+
 def test_pivots_have_no_features_to_observe():
     with pytest.raises(ConfigError, match="explicit maps"):
         fit("linear", kernel="rbf", size=5)
@@ -257,3 +268,21 @@ def test_weights_of_an_unknown_kind_are_refused(tmp_path):
     write_container(tmp_path / "m.npz", "model", contents.header, contents.arrays)
     with pytest.raises(FileFormatError, match="unknown kind"):
         Model.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("kind", ["linear", "edge-x", "two labels"])
+def test_labels_that_are_missing_were_not_seen(kind):
+    """Positions without a label have no pair, neither with a label nor with two."""
+    encoding, dataset, config = prepared(kind)
+    labels = dataset.labels.copy()
+    labels[::3] = -2
+    problem = Problem(labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    with Workers(1) as workers:
+        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
+        found = observed_features.observed_only(fitted, problem, Observer())
+    whole = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    with Workers(1) as workers:
+        every = observed_features.observed_only(fitted, whole, Observer())
+    for few, all_of_them in zip(found, every, strict=True):
+        if few.kept is not None:
+            assert len(few.kept) < len(all_of_them.kept) and set(few.kept) < set(all_of_them.kept)
