@@ -3,7 +3,8 @@
 c2                          1 / (2 sigma2), for all terms
 max_iterations              the most passes over the data
 algorithm, c1, min_freq     only where they ask for what is done anyway
-all_possible_*              always so
+all_possible_states         False: weights of features with labels that they are seen with; else all
+all_possible_transitions    always so
 the rest                    fine points of another optimiser: told of, and left aside
 """
 
@@ -15,7 +16,6 @@ from typing import Any
 
 from .errors import ConfigError
 
-ALWAYS = ("all_possible_states", "all_possible_transitions")
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
 TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameters checked
@@ -33,9 +33,9 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
     if params["model_filename"] is not None:
         raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
-    for name in ALWAYS:
-        if params[name] is not None and not params[name]:
-            warnings.warn(f"{name}=False has no effect: all of them have weights", UserWarning, stacklevel=TO_CALLER)
+    if _switched_off(params["all_possible_transitions"]):
+        message = "all_possible_transitions=False has no effect: all of them have weights"
+        warnings.warn(message, UserWarning, stacklevel=TO_CALLER)
     idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
     if idle:
         warnings.warn(
@@ -43,6 +43,15 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
             UserWarning,
             stacklevel=TO_CALLER,
         )
+
+
+def observed_features(params: Mapping[str, Any]) -> bool:
+    """Whether features have weights only for labels that they are seen with."""
+    return _switched_off(params["all_possible_states"])
+
+
+def _switched_off(value: Any) -> bool:
+    return value is not None and not value
 
 
 def prior_variance(sigma2: Any, c2: Any) -> Any:

@@ -215,7 +215,7 @@ class Encoding:
                     out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
                 continue
             if isinstance(feature, RealFeature):
-                for label in self._real_names(feature):
+                for label in self.real_names_of(feature):
                     out.append(f"{label}={dataset.real[t, next_real]:.4g}")
                     next_real += 1
                 continue
@@ -235,9 +235,10 @@ class Encoding:
 
     def real_names(self) -> list[str]:
         """What the real columns are called, [R]."""
-        return [name for f in self.features if isinstance(f, RealFeature) for name in self._real_names(f)]
+        return [name for f in self.features if isinstance(f, RealFeature) for name in self.real_names_of(f)]
 
-    def _real_names(self, feature: RealFeature) -> list[str]:
+    def real_names_of(self, feature: RealFeature) -> list[str]:
+        """What the columns of one feature are called."""
         config, several = feature.config, len(feature.mean) > 1
         labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
         columns = config.columns if several and feature.ratios is None else (config.name,)

@@ -14,7 +14,7 @@ import numpy as np
 from .config import KERNEL_KEYS, Config
 from .config_options import with_options
 from .config_reader import parse_config
-from .crfsuite_parameters import check_crfsuite_parameters, prior_variance
+from .crfsuite_parameters import check_crfsuite_parameters, observed_features, prior_variance
 from .errors import ConfigError
 from .parallel import available_threads
 
@@ -43,6 +43,8 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     options["sigma2"] = "auto" if sigma2 is None else sigma2
     if params["max_iterations"] is not None:
         options["max_passes"] = params["max_iterations"]
+    if observed_features(params):
+        options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
     if columns is not None:
@@ -91,6 +93,8 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": 1 if config.edge2_term is None else 2, "min_count": config.min_count}
+    if training.observed_features:
+        found["all_possible_states"] = False
     if len(config.mapped_terms) == 1:
         (term,) = config.mapped_terms
         kernel = {name: getattr(term.kernel, name) for name in ("degree", "gamma", "coef0", "cosine")}

@@ -1,4 +1,4 @@
-"""What the columns of an explicit map are called: `word[-1]=the`, `pos[0]/pos[1]=DT/NN`, `f0[0]`, an attribute.
+"""What the columns of an explicit map are called, as positions are described: `word[-1]=the`, `f0[0]`, an attribute.
 
 Names are made one at a time, when they are asked for: a model has hundreds of thousands of features. What a damaged
 file may hold that no value belongs to is called by its number.
@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from .conjunctions import Conjunctions
 from .encoding import Encoding
-from .features import (
-    AttributeFeature,
-    ConjunctionFeature,
-    Feature,
-    RealFeature,
-    boundary_or,
-    part_reach,
-    part_size,
-)
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, RealFeature
 
-CONSTANT = "<constant>"
+CONSTANT = "constant"
 
 
 class FeatureNames:
@@ -38,7 +31,7 @@ class FeatureNames:
             parts += zip(feature.field_sizes, _field_names(feature), strict=True)
         parts += [(len(bag.vocabulary.values), bag.vocabulary.values.__getitem__) for bag in bags]
         for feature in real:
-            names = _real_names(feature, encoding.labels)
+            names = encoding.real_names_of(feature)
             parts.append((len(names), names.__getitem__))
         self._names = [name for _, name in parts]
         self._firsts = [0]
@@ -63,40 +56,16 @@ class FeatureNames:
         return " & ".join(self[column] for column in reversed(columns)) or CONSTANT
 
 
-def _field_names(feature: Feature) -> list[Callable[[int], str]]:
+def _field_names(feature: CategoricalFeature | ConjunctionFeature) -> list[Callable[[int], str]]:
     """For each offset of the window, what its codes are called."""
-    if isinstance(feature, ConjunctionFeature):
-        return [_conjunction_names(feature, w) for w in range(len(feature.config.window))]
-    name = feature.config.name
-    return [lambda code, offset=offset: f"{name}[{offset}]={feature.value(code)}" for offset in feature.config.window]
 
+    def named(w: int, code: int) -> str:
+        place = f"{feature.config.name}[{feature.config.window[w]}]"
+        if isinstance(feature, CategoricalFeature):
+            return f"{place}={feature.value(code)}"
+        try:
+            return f"{place}={feature.value(w, code)}"
+        except IndexError:  # a table that does not lead back to values
+            return f"{place}=#{code}"
 
-def _conjunction_names(feature: ConjunctionFeature, w: int) -> Callable[[int], str]:
-    config, stages = feature.config, feature.keys[w]
-    places = "/".join(f"{name}[{offset + config.window[w]}]" for name, offset in config.parts)
-    reach = part_reach(config)
-
-    def named(code: int) -> str:
-        codes = []
-        for part, keys in zip(reversed(feature.parts[1:]), reversed(stages), strict=True):
-            if not 0 <= code < len(keys) or keys[code] < 0:
-                return f"{places}=#{code}"
-            code, last = divmod(int(keys[code]), part_size(part, config))
-            codes.append(last)
-        values = zip(feature.parts, [code, *reversed(codes)], strict=True)
-        return f"{places}={'/'.join(boundary_or(c, part.vocabulary.values, reach) for part, c in values)}"
-
-    return named
-
-
-def _real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
-    names, config = [], feature.config
-    for offset in config.window:
-        for r in range(len(feature.mean)):
-            if len(feature.mean) == 1:
-                names.append(f"{config.name}[{offset}]")
-            elif feature.ratios is not None:
-                names.append(f"{config.name}[{offset}]/{labels[r] if r < len(labels) else f'#{r}'}")
-            else:
-                names.append(f"{config.columns[r]}[{offset}]")
-    return names
+    return [partial(named, w) for w in range(len(feature.config.window))]

@@ -60,9 +60,10 @@ class _Names:
         self._attributes = 0 if inputs.bag is None else inputs.bag.shape[1]
         self._codes: list[int] = []  # which of the descriptions of a position are codes of the term, and which are real
         self._real: list[int] = []
-        place = 0
+        place = self._before_bag = 0  # descriptions that come before those of attributes
         for feature in encoding.features:
             if isinstance(feature, AttributeFeature):
+                self._before_bag = place
                 continue
             real = isinstance(feature, RealFeature)
             end = place + len(feature.config.window) * (len(feature.mean) if real else 1)
@@ -74,9 +75,11 @@ class _Names:
         """Names of the features that a position has."""
         described = self._encoding.describe(dataset, position)
         codes, attributes = int(self._ends[-1]), {}
-        if dataset.bag is not None:  # then there is nothing else
+        if dataset.bag is not None:
             own = slice(dataset.bag.indptr[position], dataset.bag.indptr[position + 1])
-            attributes = dict(zip(dataset.bag.indices[own].tolist(), described, strict=True))
+            here = slice(self._before_bag, self._before_bag + own.stop - own.start)
+            attributes = dict(zip(dataset.bag.indices[own].tolist(), described[here], strict=True))
+            del described[here]
 
         def name(number: int) -> str:
             if number < codes:

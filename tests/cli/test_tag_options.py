@@ -239,6 +239,11 @@ def test_conjunctions_of_templates_are_told_by_their_values(kcrf, spans, tmp_pat
     assert kcrf("train", data, "-c", template, "-o", model, "--sigma2", "1", "-q").code == 0
     assert "node: U00[0]=old/D/N\n" in kcrf("tag", "-m", model, data, "--explain", 9).text
     assert "U00[0]=the/_B-1/A\n" in kcrf("featurize", data, "-c", template, "--show", 1).text
+    # Lines that share weights are attributes, beside features that are none.
+    template.write_text("U00:%x[0,0]\nU:%x[-1,0]\nU:%x[1,0]\nU01:%x[0,1]\nB\n")
+    assert kcrf("train", data, "-c", template, "-o", model, "--sigma2", "1", "-q").code == 0
+    told = kcrf("tag", "-m", model, data, "--explain", 9).text
+    assert all(name in told for name in ("node: U00[0]=old\n", "node: U:old\n", "node: U01[0]=A\n"))
 
 
 @pytest.mark.parametrize("options", [["--marginals", "best", "--explain", "2"], ["--nbest", "3", "--json-lines"]])

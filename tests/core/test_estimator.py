@@ -371,7 +371,7 @@ def test_bad_parameters_are_told_when_fitting(parameters, message):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"all_possible_transitions": False}, {"all_possible_states": False}, {"epsilon": 1e-5, "period": 10}],
+    [{"all_possible_transitions": False}, {"epsilon": 1e-5, "period": 10}],
 )
 def test_what_has_no_effect_is_told(parameters):
     with pytest.warns(UserWarning, match="no effect") as told:
@@ -383,6 +383,19 @@ def test_what_is_so_anyway_is_not_told():
     """Warnings are errors in these tests."""
     parameters = {"all_possible_transitions": True, "all_possible_states": True, "c1": 0.0, "min_freq": 0}
     KernelCRF(algorithm="lbfgs", c2=1, max_iterations=100, keep_tempfiles=False, **parameters).fit([[["a"]]], [["x"]])
+
+
+def test_states_that_are_seen(rng, tmp_path):
+    """sklearn-crfsuite's all_possible_states=False is --observed-features; it goes through a file, too."""
+    X, y = word_data(rng)
+    every, seen = (KernelCRF(c2=1, all_possible_states=value).fit(X, y) for value in (None, False))
+    numbers = [sum(value != 0 for value in crf.state_features_.values()) for crf in (every, seen)]
+    assert numbers[1] < numbers[0]
+    told = {key for key, value in seen.state_features_.items() if value}
+    assert ("word:the", "D") in told and ("word:the", "N") not in told
+    seen.save(tmp_path / "m.npz")
+    again = KernelCRF.load(tmp_path / "m.npz")
+    assert again.all_possible_states is False and again.predict(X) == seen.predict(X)
 
 
 def test_verbose_goes_to_the_logger(rng, caplog, capsys):

@@ -140,12 +140,13 @@ def test_names_are_what_positions_look_like():
     assert second == [
         "word[-1]=Das",
         "word[0]=Haus",
-        "word[-1]/pos[0]=Das/N",
-        "word[0]/pos[1]=Haus/V",
-        "pos[-1]/pos[0]/word[1]=ART/N/hat",
+        "pair[0]=Das/N",
+        "pair[1]=Haus/V",
+        "triple[0]=ART/N/hat",
     ]
     first = [names[int(k)] for k in rows.indices[rows.indptr[0] : rows.indptr[1]]]
-    assert first[0] == "word[-1]=_B-1" and first[-1] == "pos[-1]/pos[0]/word[1]=_B-1/ART/Haus"
+    assert first[0] == "word[-1]=_B-1" and first[-1] == "triple[0]=_B-1/ART/Haus"
+    assert set(second) <= set(encoding.describe(dataset, 1))
     real = [names[k] for k in range(feature_base(inputs) - 1, len(names))]
     assert real[:4] == ["f0[0]", "energy[0]", "f0[1]", "energy[1]"]
     assert [name.rpartition("/")[2] for name in real[4:]] == list(encoding.labels)
