@@ -141,7 +141,7 @@ def evaluate(
     from kcrf_core.judgement import JudgementOptions, judge
 
     from . import evaluation_text, render
-    from .files import check_writable, output_stream, write_out
+    from .files import check_writable, output_stream, say, write_out
 
     if as_json and as_tsv:
         raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
@@ -160,6 +160,8 @@ def evaluate(
         first, second = _against(gold, data, compare, format_, label)
     else:
         first, second = _labellings(data, model, compare, format_)
+    if first.left_out:
+        say(f"{first.left_out:,} gold labels are not observed: these positions are left out")
     found = judge(
         first,
         second,

@@ -97,7 +97,7 @@ def featurize(
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
         corpus = read_corpus(data, format_, encoding.columns)
-        dataset = encoding.encode(corpus)
+        dataset = encoding.encode(corpus, weighed=True)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
         corpus = read_corpus(data, format_, settings.columns)

@@ -93,7 +93,7 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_, encoding.columns))
+        dataset = encoding.encode(read_corpus(data, format_, encoding.columns), weighed=True)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -110,6 +110,7 @@ def prepare(
 def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
     from kcrf_core.archives import load_dataset
+    from kcrf_core.dataset import UNOBSERVED
     from kcrf_core.formats import read_corpus
 
     if is_archive(path):
@@ -120,7 +121,7 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
         dataset = stored.dataset
     else:
         dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
-    if dataset.labels is None:
+    if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
         raise DataError("no labels to score by (--dev)", path)
     return dataset
 

@@ -6,6 +6,7 @@ file, a basis or a dataset can speak; `given` collects those that were.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,19 @@ def group(*decorators: Decorator) -> Decorator:
 def given(values: dict[str, Any], *names: tuple[str, ...]) -> dict[str, Any]:
     """The options among `names` that were typed."""
     return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+
+
+class FiniteNumber(click.FloatRange):
+    """A number from 0 on; Click takes inf and nan for numbers, too."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"must be a finite number, not {value}", param, ctx)
+        return number
 
 
 class AutoNumber(click.ParamType):

@@ -48,8 +48,8 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
         "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
-        "best": f"kept what labels DEV best, not the optimum that was certified (tolerance {tolerance:g})",
-        "pruned": f"pruned: what is left is not within the tolerance {tolerance:g}, which was certified before",
+        "best": f"kept what labels DEV best, which is not certified to be within {tolerance:g} of the optimum",
+        "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
     }
     sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
     lines = [
@@ -58,7 +58,7 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         if result.lower > -math.inf
         else f"  P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}",
     ]
-    if report.outside > 0:
+    if report.outside is not None and report.outside > 0:
         kind = "at most" if report.certify == "exact" else "estimate"
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     if report.growth is not None:

@@ -101,7 +101,7 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
     if format_ == "conllu" and not values["json_lines"]:
         tag_options.check_conllu(values)
     marginals, force = values["marginals"], values["force"]
-    free = (values["free"] or tag_options.FREE) if force else None
+    free = (values["free"] or model.encoding.unobserved or tag_options.FREE) if force else None
     if free in model.labels:
         raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
     decoder = Decoder(

@@ -9,6 +9,7 @@ import click
 from .options import group
 
 FREE = "?"
+MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 decoding = group(
     click.option(
@@ -46,7 +47,7 @@ output = group(
     ),
     click.option(
         "--nbest",
-        type=click.IntRange(min=1),
+        type=click.IntRange(min=1, max=MOST_BEST),
         metavar="K",
         help="The K best labellings of each sequence, each headed by a line '# RANK PROBABILITY'.",
     ),
@@ -68,6 +69,8 @@ output = group(
 
 def check(values: dict[str, Any]) -> None:
     """A usage error for options that contradict each other."""
+    if values["free"] == "":
+        raise click.UsageError("--free needs a mark: an empty column is none")
     if values["free"] is not None and not values["force"]:
         raise click.UsageError("--free says what --force leaves open: it goes with --force only")
     if values["nbest"] is None:

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--prune",
-    type=click.FloatRange(min=0),
+    type=options.FiniteNumber(),
     metavar="EPS",
     help="Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all "
     "of them together. Default: keep all.",

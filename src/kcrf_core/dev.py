@@ -15,7 +15,7 @@ import numpy as np
 
 from . import chain
 from .calibration import SMALLEST_PROBABILITY
-from .dataset import UNKNOWN, Dataset
+from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .encoding import Encoding
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
@@ -84,8 +84,10 @@ class DevData:
         self.dataset = dataset
         self.known = dataset.labels >= 0  # [N]
         self._gold = np.maximum(dataset.labels, 0)  # [N]; what stands for an unknown label is never looked at
+        self._observed = dataset.labels != UNOBSERVED  # [N]; the others have no say, and leave spans open
         # A label that the model does not know gets a name that fits the scheme and equals no other.
-        self._alphabet = None if detect_scheme(labels) is None else (*labels, "B-<unknown>")
+        spans = detect_scheme(labels) is not None and self._observed.all()
+        self._alphabet = (*labels, "B-<unknown>") if spans else None
         self._span_gold = np.where(self.known, dataset.labels, len(labels)).astype(np.int64)  # [N]
 
     @property
@@ -104,7 +106,7 @@ class DevData:
         if self._alphabet is not None:
             predicted = best.astype(np.int64)
             f1 = span_scores(self._alphabet, self._span_gold, predicted, np.unique(self.dataset.offsets)).total.f1
-        return DevScore(float(right.mean()), float(logs.mean()) if len(logs) else 0.0, f1)
+        return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
 
     def score_model(self, model: Model) -> DevScore:
         """Of a finished model, exactly as it will label."""

@@ -93,11 +93,12 @@ class Encoding:
             int(corpus.lines[0]) if corpus.positions else None,
         )
 
-    def encode(self, corpus: Corpus, columns: Columns | None = None) -> Dataset:
+    def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
+        """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         columns = columns or Columns(corpus)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
-            if self.weight is not None:
+            if weighed and self.weight is not None:
                 weights = column_weights(columns, self.columns.index(self.weight), self.weight)
             values, inverse = columns.distinct(self.width - 1)
             numbers = {label: number for number, label in enumerate(self.labels)}
@@ -165,7 +166,10 @@ class Encoding:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
         few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
         out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
-        if dataset.labels is not None and (hidden := int(np.count_nonzero(dataset.labels == UNOBSERVED))):
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        if self.unobserved is not None and not hidden:
+            out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
+        if hidden:
             whole = complete_sequences(dataset.labels, dataset.offsets)
             out.append(
                 f"{hidden:,} labels are not observed ('{self.unobserved}'); "
@@ -344,7 +348,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
-    return encoding, encoding.encode(corpus, columns)
+    return encoding, encoding.encode(corpus, columns, weighed=True)
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:

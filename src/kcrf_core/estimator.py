@@ -189,6 +189,8 @@ class KernelCRF(Protocol):
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
+            if not any(len(sequence) for sequence in X_dev):
+                raise ValueError("X_dev has no positions to score by")
             dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
         with Workers(threads) as workers, talking(self.verbose) as observer:
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
@@ -264,8 +266,9 @@ class KernelCRF(Protocol):
     def certificate_(self) -> Certificate:
         """The objective P, a lower bound of it, the relative gap between them and why training stopped."""
         found = self.report_
-        figures = [found.get(key) for key in ("objective", "lower_bound", "certified_gap")]
-        return Certificate(*(float("inf") if x is None else float(x) for x in figures), found.get("stop", ""))
+        nothing = {"objective": np.inf, "lower_bound": -np.inf, "certified_gap": np.inf}
+        figures = [none if found.get(key) is None else float(found[key]) for key, none in nothing.items()]
+        return Certificate(*figures, found.get("stop", ""))
 
     @property
     def report_(self) -> dict[str, Any]:

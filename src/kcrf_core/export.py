@@ -139,6 +139,6 @@ def _svmlight(encoding: Encoding, dataset: Dataset, inputs: Inputs, names: dict[
     rows = _rows(inputs)
     for s in range(dataset.sequences):
         for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
-            label = 0 if dataset.labels is None else int(dataset.labels[t]) + 1  # 0: not known
+            label = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known
             fields = [f"{column + 1}:{value}" for column, value in zip(*next(rows), strict=True)]
             yield " ".join([str(label), f"qid:{s + 1}", *fields]) + "\n"

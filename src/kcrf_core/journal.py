@@ -73,7 +73,7 @@ class Journal:
 
     def remove(self) -> None:
         if self.begun:
-            os.unlink(self.path)
+            os.unlink(os.path.realpath(self.path))  # a link is the user's
             self.close()
             self._found = {}
 
@@ -133,7 +133,7 @@ class Journal:
             try:
                 entry = json.loads(line)
                 key, result = entry["key"], entry["result"]
-                if entry["check"] != digest_of(key, result):
+                if not isinstance(key, str) or entry["check"] != digest_of(key, result):
                     raise ValueError
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.damaged += 1

@@ -35,6 +35,7 @@ class Labelling:
     words: Sequence[str] | None = None  # something to show for each position
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
+    left_out: int = 0  # positions whose gold label is not observed: they are none of the N
 
     @cached_property
     def right(self) -> np.ndarray:

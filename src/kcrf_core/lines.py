@@ -119,13 +119,14 @@ def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
         pending += chunk
         if first_line == 1:
             _refuse_archives(pending, name)
-        end = _end_of_last_blank_line(pending, searched)
+        end = _end_of_last_blank_line(pending, searched) if b"\n" in chunk else 0
         if end:
             block = _checked(bytes(pending[:end]), name, first_line)
             del pending[:end]
             first_line += block.line_count
             yield block
-        searched = pending.rfind(b"\n") + 1
+        if b"\n" in chunk:
+            searched = pending.rfind(b"\n") + 1
     if pending:
         yield _checked(bytes(pending), name, first_line)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import chain
-from .calibration import Probabilities, from_marginals
+from .calibration import from_marginals
 from .conllu import NO_VALUE
 from .corpus import Corpus
-from .dataset import UNKNOWN, Dataset
+from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .errors import DataError
 from .labelling import Labelling, readable_column
 from .model import Model
@@ -24,42 +24,41 @@ def from_model(model: Model, corpus: Corpus) -> Labelling:
     gold = corpus.columns[-1]
     if corpus.names is not None and set(gold) == {NO_VALUE}:
         raise DataError(f"no gold labels: column '{corpus.names[-1]}' is {NO_VALUE} throughout", corpus.source)
-    predicted, probabilities = _apply(model, model.encoding.encode(corpus), gold)
-    return Labelling(
-        source=corpus.source,
-        gold=gold,
-        predicted=predicted,
-        offsets=corpus.offsets,
-        lines=corpus.lines,
-        words=readable_column(corpus.columns[:-1]),
-        probabilities=probabilities,
-        known_labels=model.labels,
-    )
+    dataset = model.encoding.encode(corpus)
+    return _labelling(model, dataset, gold, corpus.source, readable_column(corpus.columns[:-1]))
 
 
 def from_model_and_dataset(model: Model, dataset: Dataset, source: str) -> Labelling:
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
-    # A label that the model does not know, or nobody, gets a name that fits the scheme and equals no other.
+    # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
     gold = [names[number] for number in np.maximum(dataset.labels, UNKNOWN).tolist()]
-    predicted, probabilities = _apply(model, dataset, gold)
+    return _labelling(model, dataset, gold, source)
+
+
+def _labelling(
+    model: Model, dataset: Dataset, gold: Sequence[str], source: str, words: Sequence[str] | None = None
+) -> Labelling:
+    """Positions whose label is not observed are labelled with the others, and then left out."""
+    observed = np.flatnonzero(dataset.labels != UNOBSERVED)
+    if not len(observed):
+        raise DataError("no gold labels to compare with: none is observed", source)
+    scores, edges = model.potentials(dataset)
+    best = chain.viterbi(scores, edges, dataset.offsets)[0]
+    marginals = chain.marginals(scores, edges, dataset.offsets).node
+    gold = [gold[t] for t in observed.tolist()] if len(observed) < len(gold) else gold
+    predicted = [model.labels[number] for number in best[observed].tolist()]
     return Labelling(
         source=source,
         gold=gold,
         predicted=predicted,
-        offsets=dataset.offsets,
-        lines=dataset.lines,
-        probabilities=probabilities,
+        offsets=np.unique(np.searchsorted(observed, dataset.offsets)),
+        lines=dataset.lines[observed],
+        words=None if words is None else [words[t] for t in observed.tolist()],
+        probabilities=from_marginals(marginals[observed], model.labels, gold, predicted),
         known_labels=model.labels,
+        left_out=dataset.positions - len(observed),
     )
-
-
-def _apply(model: Model, dataset: Dataset, gold: Sequence[str]) -> tuple[list[str], Probabilities]:
-    scores, edges = model.potentials(dataset)
-    best = chain.viterbi(scores, edges, dataset.offsets)[0]
-    predicted = [model.labels[number] for number in best.tolist()]
-    marginals = chain.marginals(scores, edges, dataset.offsets).node
-    return predicted, from_marginals(marginals, model.labels, gold, predicted)

@@ -64,6 +64,20 @@ def hold(
     return Held(sequences, rows, ends, held, _rows_of(edges, rows), weights[sequences])
 
 
+def first_impossible(labels: np.ndarray, offsets: np.ndarray, forbidden: chain.Edges) -> int | None:
+    """Where the first sequence begins whose observed labels leave no way to fill in the others; None if all do."""
+    held = hold(labels, offsets, np.zeros((len(labels), len(forbidden.start))), forbidden, np.ones(len(offsets) - 1))
+    if held is None:
+        return None
+    for first, last in zip(held.offsets[:-1].tolist(), held.offsets[1:].tolist(), strict=True):
+        reach = forbidden.start + held.scores[first]
+        for t in range(first + 1, last):
+            reach = (reach[:, None] + forbidden.transitions).max(axis=0) + held.scores[t]
+        if np.isneginf(reach + forbidden.end).all():
+            return int(held.rows[first])
+    return None
+
+
 def _rows_of(edges: chain.Edges, rows: np.ndarray) -> chain.Edges:
     if edges.transitions.ndim == 2:
         return edges

@@ -29,13 +29,14 @@ from .model import Model
 from .observed_features import kept_in, observed_only
 from .observer import Observer, Trial
 from .parallel import Workers
+from .partial_labels import first_impossible
 from .posterior import Cliques, Posterior
 from .prior_search import choose_prior
 from .problem import Problem, positions_within
 from .pruning import PruneReport, compact, numbers, pruned_term
 from .repeated_sequences import collapse
 from .schemes import Transitions, allowed_transitions
-from .solvers import PRUNED, SOLVERS, Run, SolverResult
+from .solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult
 from .solvers.run import moved
 from .structure import MIN_GAIN, Structure, check_choice, choose_structure
 from .warm_start import WarmStart
@@ -62,7 +63,7 @@ class Report:
     result: SolverResult
     sigma2: dict[str, float]  # of each term, chosen or given
     path: tuple[Trial, ...]  # what was tried to choose it
-    outside: float  # gain that may be left outside the pivots: a bound, or an estimate of it
+    outside: float | None  # gain that may be left outside the pivots: a bound, or an estimate of it
     certify: str  # which of the two
     score_columns: int
     parameters: int
@@ -241,7 +242,7 @@ def train(
     if outside is not None:
         certify = "exact"
     elif not final.convex:
-        outside = 0.0  # nothing is proven about it
+        outside = None  # nothing is proven about it
     else:
         outside = outside_gain(encoding, distinct, fitted, final, result.theta, certify)
     report = Report(
@@ -288,7 +289,8 @@ def _complete_optimum(
     rows = sequence_rows(problem.offsets, which)
     observer.stage("complete sequences")
     result = solve(posterior(problem.subset(which), [map_.subset(rows) for map_ in maps]), theta, run)
-    observer.note(f"training begins at the optimum of {len(which):,} sequences with all labels, {result.passes} passes")
+    what = "optimum" if result.reason == CERTIFIED else "best point found"
+    observer.note(f"training begins at the {what} of {len(which):,} sequences with all labels, {result.passes} passes")
     run.go_on(len(rows) / max(problem.positions, 1))
     return result.theta
 
@@ -338,6 +340,8 @@ def _problem(encoding: Encoding, dataset: Dataset) -> Problem:
         line = int(dataset.lines[np.flatnonzero(dataset.labels == UNKNOWN)[0]])
         raise DataError(f"the label in line {line} is unknown to the encoding")
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
+    if not weights.any():
+        raise DataError("all sequences have the weight 0, so there is nothing to learn from")
     return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
 
 
@@ -354,9 +358,9 @@ def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: C
         allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
-    labels, within = problem.labels, positions_within(problem.offsets)
+    labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
     last = np.append(within[1:] == 0, True)
-    known = labels >= 0
+    known = problem.labels >= 0
     pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
     broken = np.where(within == 0, ~allowed.first[labels], pairs)
     broken |= last & ~allowed.last[labels]
@@ -367,4 +371,11 @@ def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: C
             f"the label '{encoding.labels[labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
             f"by the scheme {training.scheme} (--scheme)"
         )
-    return Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
+    forbidden = Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
+    t = first_impossible(problem.labels, problem.offsets, forbidden)
+    if t is not None:
+        raise DataError(
+            f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "
+            "others are that are not observed (--scheme, --observed-transitions)"
+        )
+    return forbidden

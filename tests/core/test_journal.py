@@ -10,7 +10,7 @@ import pytest
 
 from kcrf_core.corpus import Corpus
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.journal import Journal, corpus_digest
+from kcrf_core.journal import Journal, corpus_digest, digest_of
 
 
 @pytest.fixture
@@ -89,10 +89,19 @@ def test_a_journal_belongs_to_one_run_at_a_time(path):
     assert len(kept(path)) == 2 and [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+def test_keys_that_are_no_names_do_not_count(path):
+    filled(path, 1)
+    entry = json.dumps({"key": ["key1"], "result": {}, "check": digest_of(["key1"], {})})
+    path.write_text(path.read_text() + entry + "\n")
+    assert len(kept(path)) == 1 and kept(path).damaged == 1
+
+
 def test_links_keep_pointing_where_they_pointed(path):
     path.symlink_to("elsewhere")  # nothing is there yet
     filled(path, 2)
     assert path.is_symlink() and len(kept(path.parent / "elsewhere")) == 2
+    Journal(str(path)).remove()
+    assert path.is_symlink() and not path.exists()
 
 
 def test_file_systems_without_links(path, monkeypatch):

@@ -159,6 +159,18 @@ def test_sigma2_is_chosen_by_what_is_observed(rng):
     assert report.path and all(np.isfinite(trial.log_probability) for trial in report.path)
 
 
+def test_held_out_labels_that_are_not_observed_have_no_say(rng):
+    _, shown = hidden_corpus(rng, 0.4)
+    whole = toy_corpus(rng, 50)
+    hidden = np.array(rng.random(whole.positions) < 0.5)
+    part = replace(whole, columns=(*whole.columns[:-1], list(np.where(hidden, HIDDEN, whole.columns[-1]))))
+    encoding, _ = fit_encoding(parse_config({"unobserved": HIDDEN}), shown)
+    model, report = fit(shown, {"sigma2": 1.0, "unobserved": HIDDEN}, dev=encoding.encode(part), keep="best")
+    right = np.array(model.tag_corpus(whole)) == np.array(whole.columns[-1])
+    np.testing.assert_allclose(report.dev.score.accuracy, right[~hidden].mean())
+    assert report.dev.unknown_gold == 0
+
+
 def test_encoded_data_keeps_what_is_not_observed(rng, tmp_path):
     _, shown = hidden_corpus(rng, 0.5, 20)
     config = parse_config(with_options({}, {"unobserved": HIDDEN}))

@@ -47,7 +47,9 @@ def test_a_column_of_weights_is_no_feature_and_is_kept(rng, tmp_path):
     save_dataset(tmp_path / "d.npz", encoding, dataset, config)
     stored = load_dataset(tmp_path / "d.npz")
     assert stored.encoding.weight == "importance" and stored.config == config
-    np.testing.assert_array_equal(stored.encoding.encode(corpus).weights, dataset.weights)
+    np.testing.assert_array_equal(stored.encoding.encode(corpus, weighed=True).weights, dataset.weights)
+    nothing = replace(corpus, columns=(*corpus.columns[:2], ["_"] * corpus.positions, corpus.columns[3]))
+    assert stored.encoding.encode(nothing).weights is None  # of new data nobody wants to know
 
 
 def test_weights_that_cannot_be_meant(rng):
