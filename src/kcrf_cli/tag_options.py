@@ -30,7 +30,10 @@ decoding = group(
         help="Keep the labels that INPUT has, and find the others around them; probabilities are given the kept ones.",
     ),
     click.option(
-        "--free", metavar="LABEL", help=f"With --force: what stands where the label is not known. Default: {FREE}."
+        "--free",
+        metavar="LABEL",
+        help="With --force: what stands where the label is not known. Default: what training took for labels that are "
+        f"not observed, else {FREE}.",
     ),
 )
 

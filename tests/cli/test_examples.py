@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -88,6 +89,21 @@ def test_readme_configuration_and_templates(shell, tmp_path):
     for command, _ in session:
         done = shell(command)
         assert done.returncode == 0, (command, done.stderr)
+
+
+def test_readme_pipeline(shell, tmp_path, sample_data):
+    """The README's Makefile goes from text to scores, and its line for .bashrc is one that bash understands."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "Makefile").write_text(re.search(r"```make\n(.*?)```", text, re.DOTALL)[1])
+    sequences = (sample_data / "pitch_accent.conll").read_text().split("\n\n")
+    for kind, part in (("train", sequences[:60]), ("test", sequences[60:80])):
+        (tmp_path / f"accent.{kind}.conll").write_text("\n\n".join(part) + "\n")
+    done = shell("make accent.scores.json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "accent.scores.json").read_text())
+    assert figures["accuracy"] > 0.5 and figures["sequences"] == 20
+    line = re.search(r"`(eval [^`]*)` in `~/.bashrc`", text)[1]
+    assert "kcrf" in shell(f"{line}; complete -p kcrf").stdout
 
 
 @pytest.mark.parametrize("number", range(3))

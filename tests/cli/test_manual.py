@@ -36,7 +36,7 @@ ALL_EXIT_CODES = {0, 1, click.UsageError.exit_code, *EXIT_CODES.values(), INTERR
 
 OPTION = re.compile(r"(?<![\w-])(?:--[A-Za-z][\w-]*|-[A-Za-z](?![\w-]))")
 
-CHARACTERS = {r"\-": "-", r"\(ha": "^", r"\(ti": "~", r"\(aq": "'", r"\(rs": "\\", r"\e": "\\", r"\&": ""}
+CHARACTERS = {r"\-": "-", r"\(ha": "^", r"\(ti": "~", r"\(aq": "'", r"\(dq": '"', r"\(rs": "\\", r"\e": "\\", r"\&": ""}
 
 # ----------------------------------------------------------------------------- reading pages
 
