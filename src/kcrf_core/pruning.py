@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from .dataset import Inputs
-from .inspection import weight_count
 from .kernel_values import inverse_roots
 from .kernels import Pivots
-from .model import ConjunctionTerm, ExplicitTerm, KernelTerm, Term
+from .model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Term
 from .parallel import Workers, ranges
 from .sparse_weights import SparseWeights
 
@@ -172,5 +171,12 @@ def _without_empty_columns(term: ConjunctionTerm) -> ConjunctionTerm:
 
 
 def numbers(terms: Sequence[Term]) -> int:
-    """Weights and coefficients of all terms."""
-    return sum(map(weight_count, terms))
+    """Weights and coefficients of all terms that are not zero, in whatever form they are held."""
+    return sum(map(_own_numbers, terms))
+
+
+def _own_numbers(term: Term) -> int:
+    if isinstance(term, KernelTerm):
+        return int(np.count_nonzero(term.alpha))
+    values = term.weights.values if isinstance(term.weights, SparseWeights) else term.weights
+    return int(np.count_nonzero(values)) + (len(term.bias) if isinstance(term, AffineTerm) else 0)

@@ -106,14 +106,6 @@ def test_readme_pipeline(shell, tmp_path, sample_data):
     assert "kcrf" in shell(f"{line}; complete -p kcrf").stdout
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_sessions_about_formats(shell, number):
-    for command, output in readme_sessions("docs/formats.md")[number]:
-        done = shell(command)
-        assert done.returncode == 0, (command, done.stderr)
-        assert shape(done.stdout) == shape(output)
-
-
 def test_template_about_formats(shell, tmp_path):
     text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     (tmp_path / "template").write_text(re.search(r"```\n(# word and class.*?)```", text, re.DOTALL)[1])
