@@ -85,7 +85,7 @@ $(VENV)/coverage: | $(VENV)/installed
 	touch $@
 
 coverage: $(VENV)/coverage
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage run -m pytest -n auto
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
