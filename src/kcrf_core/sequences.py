@@ -10,6 +10,7 @@ and y has as many labels for each. Sequences without a position carry nothing an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from .corpus import Corpus, NumberColumn
 from .items import COLLECTIONS, attribute_rows
 
 COLUMNS, ITEMS = "columns", "items"
+
+_BREAKS = re.compile(r"[\t\n\r]")
 
 
 class LabelLists(list):
@@ -96,6 +99,9 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
             raise ValueError(
                 f"X[{number}] has {len(sequence):,} positions, but y[{number}] {len(out[number]):,} labels"
             )
+        broken = next((label for label in out[number] if isinstance(label, str) and _BREAKS.search(label)), None)
+        if broken is not None:  # a line of columns could not hold it
+            raise ValueError(f"y[{number}] has the label {broken!r}: labels have no TABs and no line ends")
     return out
 
 

@@ -474,3 +474,13 @@ def test_no_scikit_learn_is_imported():
         "KernelCRF(**crf.get_params())"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def test_labels_that_no_line_could_hold():
+    with pytest.raises(ValueError, match="no TABs"):
+        KernelCRF(sigma2=1.0).fit([[{"a": "b"}]], [["x\ty"]])
+
+
+def test_held_out_data_without_positions():
+    with pytest.raises(ValueError, match="no positions"):
+        KernelCRF(sigma2=1.0).fit([[{"a": "b"}]], [["x"]], X_dev=[], y_dev=[])
