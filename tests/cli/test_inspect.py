@@ -226,3 +226,13 @@ def test_dry_run_counts_observed_weights(kcrf, data, tmp_path):
     told = kcrf("train", data, "--sigma2", "1", "--observed-features", "--dry-run").text
     fitted = next(line for line in done.err.split("\n") if "those of pairs seen" in line)
     assert f"with {fitted.split()[2]} weights" in told
+
+
+def test_three_labels_in_a_row(kcrf, sample_data, tmp_path):
+    model = tmp_path / "m.npz"
+    data = sample_data / "pitch_accent.conll"
+    assert kcrf("train", data, "--order", 2, "--sigma2", 1, "-q", "-o", model).code == 0
+    done = kcrf("inspect", model, "--top", 3)
+    assert done.code == 0 and "order 2" in done.text
+    shown = kcrf("inspect", model, "--json", "--top", 3)
+    assert shown.code == 0 and '"labels"' in shown.text

@@ -9,6 +9,9 @@ from test_training import fit, toy_corpus
 from kcrf_core import chain
 from kcrf_core.corpus import Corpus
 from kcrf_core.errors import NumericError
+from kcrf_core.factorisation import _independent
+from kcrf_core.kernel_values import RBFKernel
+from problems import random_inputs
 
 KERNELS = {
     "linear": {},
@@ -94,3 +97,12 @@ def test_a_kernel_that_is_zero_everywhere(rng):
     raw = {"features": [{"column": "c1", "type": "real", "scale": "none"}]}
     with pytest.raises(NumericError, match=r"scale the columns|zero at every position"):
         fit(corpus, {"kernel": "poly", "coef0": 0, "gamma": 1.0, "map": "reduced", "sigma2": 1.0}, raw)
+
+
+def test_pivots_that_are_mixtures_of_others_are_found(rng):
+    """Each comes twice: the second is explained by the first."""
+    inputs = random_inputs(rng, 6, 1, 2)
+    twice = inputs.take(np.array([0, 1, 0, 2, 1, 3, 3]))
+    kept = _independent(RBFKernel(0.7), twice, 1e-10)
+    assert kept.tolist() == [0, 1, 3, 5]
+    assert _independent(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10).tolist() == [0, 1, 2, 3]
