@@ -33,7 +33,7 @@ from kcrf_core.config import Config
 from kcrf_core.config_reader import parse_config
 from kcrf_core.conllu import put_labels
 from kcrf_core.corpus import Corpus, concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import KcrfError
 from kcrf_core.export import FORMATS as EXPORTS
 from kcrf_core.export import export

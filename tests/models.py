@@ -8,7 +8,7 @@ from kcrf_core.chain import Edges
 from kcrf_core.config_reader import parse_config
 from kcrf_core.conjunctions import find_conjunctions
 from kcrf_core.corpus import Corpus
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.kernel_values import PolynomialKernel, RBFKernel
 from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model, explicit_size
 from kcrf_core.problem import score_columns

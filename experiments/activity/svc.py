@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from kcrf_core.crossval import Division, Task, make_plan
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.formats import read_corpus
 from kcrf_core.grid import make_settings
 from kcrf_core.maps import sparse_block

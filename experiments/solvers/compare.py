@@ -22,7 +22,7 @@ from readme import table as markdown
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.fitted_terms import DTYPES, fit_terms
 from kcrf_core.formats import read_corpus
 from kcrf_core.observer import Observer

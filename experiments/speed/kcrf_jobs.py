@@ -15,7 +15,8 @@ import numpy as np
 
 from kcrf_core.config_reader import parse_config
 from kcrf_core.dataset import Dataset
-from kcrf_core.encoding import Encoding, fit_encoding
+from kcrf_core.encoding import Encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.features import CategoricalFeature
 from kcrf_core.formats import read_corpus
 from kcrf_core.maps import ExplicitMap

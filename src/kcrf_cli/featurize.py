@@ -69,7 +69,7 @@ def featurize(
     from kcrf_core.archives import load_encoding, save_dataset
     from kcrf_core.config_options import with_options
     from kcrf_core.config_reader import parse_config
-    from kcrf_core.encoding import fit_encoding
+    from kcrf_core.encoding_fitting import fit_encoding
     from kcrf_core.export import export
     from kcrf_core.feature_counts import term_counts
     from kcrf_core.formats import read_corpus

@@ -70,7 +70,7 @@ def prepare(
     from kcrf_core.config_options import with_options
     from kcrf_core.config_reader import parse_config
     from kcrf_core.dataset import UNKNOWN
-    from kcrf_core.encoding import fit_encoding
+    from kcrf_core.encoding_fitting import fit_encoding
     from kcrf_core.formats import read_corpus
 
     raw = load_config(config_path)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .config import Config
     from .config_reader import parse_config
     from .corpus import Corpus
-    from .encoding import Encoding, fit_encoding
+    from .encoding import Encoding
+    from .encoding_fitting import fit_encoding
     from .errors import ConfigError, DataError, FileFormatError, KcrfError, NumericError
     from .estimator import KernelCRF
     from .estimator import KernelCRF as CRF
@@ -63,7 +64,7 @@ _HOMES = {
     "Report": "training",
     "Workers": "parallel",
     "evaluate": "evaluation",
-    "fit_encoding": "encoding",
+    "fit_encoding": "encoding_fitting",
     "parse_config": "config_reader",
     "read_corpus": "formats",
     "train": "training",

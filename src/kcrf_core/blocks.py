@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import block_diag
 
+from .chunks import Chunk
 from .maps import FeatureMap
 from .parallel import ranges
-from .posterior import EDGE, EDGE2, EDGE_X, NODE, Chunk, Posterior
+from .posterior import EDGE, EDGE2, EDGE_X, NODE, Posterior
 from .problem import gathered, positions_within, spread
 
 LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matrix

@@ -22,7 +22,7 @@ from .config_options import with_options
 from .config_reader import parse_config
 from .config_values import integer
 from .corpus import Corpus
-from .encoding import column_names, fit_encoding
+from .encoding_fitting import column_names, fit_encoding
 from .errors import ConfigError, DataError, KcrfError
 from .evaluation import evaluate
 from .folds import Units, groups_of, label_contents, size_contents

@@ -15,12 +15,13 @@ import numpy as np
 
 from . import chain
 from .calibration import SMALLEST_PROBABILITY
+from .chunks import Chunk
 from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .encoding import Encoding
 from .fitted_terms import DTYPES, FittedTerm
 from .model import Model
 from .observer import Observer
-from .posterior import Chunk, Posterior
+from .posterior import Posterior
 from .problem import Problem
 from .schemes import detect_scheme
 from .solvers import BEST, Progress, SolverResult

@@ -19,7 +19,8 @@ import numpy as np
 from .config import suggestion
 from .corpus import NumberColumn
 from .dataset import Dataset
-from .encoding import Encoding, fit_encoding
+from .encoding import Encoding
+from .encoding_fitting import fit_encoding
 from .estimator_config import config_of, params_of, threads_of
 from .estimator_talk import talking
 from .features import RealFeature

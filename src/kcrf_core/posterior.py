@@ -21,10 +21,10 @@ import numpy as np
 
 from . import chain
 from .calibration import SMALLEST_PROBABILITY
+from .chunks import Chunk
 from .maps import FeatureMap
 from .parallel import Workers, sequence_chunks
-from .partial_labels import Held, hold
-from .problem import Problem, gathered, positions_within, score_columns, spread
+from .problem import Problem, gathered, score_columns, spread
 from .slices import Slices
 
 # Positions per chunk: enough to keep BLAS busy, few enough that a chunk of a reduced map stays in cache.
@@ -324,60 +324,6 @@ class Posterior:
             term.map.add_scores(ready, rows, columns if term.kind == NODE else pairs)
         scores = spread(columns, Y)
         return scores, shared if pairs is None else shared.plus_pairs(pairs.reshape(n, Y, Y))
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """A run of whole sequences with their potentials."""
-
-    rows: slice  # positions of the problem
-    offsets: np.ndarray  # [s+1], from 0
-    scores: np.ndarray  # [n, Y]
-    edges: chain.Edges
-    labels: np.ndarray  # [n]
-    weights: np.ndarray  # [s]
-
-    def marginals(self) -> chain.Marginals:
-        return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
-
-    def position_weights(self) -> np.ndarray:
-        return np.repeat(self.weights, np.diff(self.offsets))
-
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """First and last row of each sequence that has any."""
-        filled = np.diff(self.offsets) > 0
-        return self.offsets[:-1][filled], self.offsets[1:][filled] - 1
-
-    def with_edges_repeated(self) -> Chunk:
-        """The same with edges for every row, so that the marginals of every pair come out."""
-        n, Y = self.scores.shape
-        if self.edges.transitions.ndim == 3:
-            return self
-        edges = self.edges.plus_pairs(np.zeros((n, Y, Y)))
-        return Chunk(self.rows, self.offsets, self.scores, edges, self.labels, self.weights)
-
-    def held(self) -> Held | None:
-        return hold(self.labels, self.offsets, self.scores, self.edges, self.weights)
-
-    def subtract_observed(self, likely: chain.Marginals) -> np.ndarray:
-        """Turn marginals of single positions into p - e_y, and tell the scores of what is observed, [s].
-
-        Sums over positions are left to whoever has them, but for those of sequences that lack labels.
-        """
-        held, labels, rows = self.held(), self.labels, np.arange(len(self.labels))
-        if held is not None:
-            labels = np.maximum(labels, 0)  # of sequences that lack some, nothing but `held` counts
-            rows = np.delete(rows, held.rows)
-        scores = chain.path_scores(self.scores, self.edges, self.offsets, labels)
-        likely.node[rows, labels[rows]] -= 1
-        if likely.edge.ndim == 3:
-            inner = rows[positions_within(self.offsets)[rows] > 0]
-            likely.edge[inner, labels[inner - 1], labels[inner]] -= 1
-        if held is not None:
-            found = held.marginals()
-            held.subtract(likely, found)
-            scores[held.sequences] = found.log_z
-        return scores
 
 
 class _Sums:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaincc
 
-from .posterior import EDGE_X, Chunk, Posterior
+from .chunks import Chunk
+from .posterior import EDGE_X, Posterior
 from .problem import Problem, positions_within
 
 # Spread of the logarithm of lengths within which sequences exchange their errors.

@@ -12,7 +12,7 @@ from kcrf_core.archives import load_dataset
 from kcrf_core.config_reader import parse_config
 from kcrf_core.conll import parse_blocks
 from kcrf_core.corpus import concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.export import column_names, export
 from kcrf_core.formats import read_corpus

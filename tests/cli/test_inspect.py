@@ -234,5 +234,10 @@ def test_three_labels_in_a_row(kcrf, sample_data, tmp_path):
     assert kcrf("train", data, "--order", 2, "--sigma2", 1, "-q", "-o", model).code == 0
     done = kcrf("inspect", model, "--top", 3)
     assert done.code == 0 and "order 2" in done.text
-    shown = kcrf("inspect", model, "--json", "--top", 3)
-    assert shown.code == 0 and '"labels"' in shown.text
+    found = json.loads(kcrf("inspect", model, "--json", "--top", 3).out)["triples"]["top"]
+    triples = Model.load(model).edges.triples
+    weights = [each["weight"] for each in found]
+    assert weights == sorted(weights, reverse=True)
+    assert sorted(map(abs, weights)) == sorted(np.abs(triples).ravel().tolist())[-3:]
+    for each in found:
+        assert each["weight"] == triples[tuple(int(label) for label in each["labels"])]

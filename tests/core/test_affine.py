@@ -8,7 +8,7 @@ import pytest
 from kcrf_core.affine import Affine
 from kcrf_core.config_reader import parse_config
 from kcrf_core.dataset import Inputs
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.formats import read_corpus
 from kcrf_core.kernel_values import PolynomialKernel

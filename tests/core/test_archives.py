@@ -29,7 +29,7 @@ from kcrf_core.archives import (
 )
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import FileFormatError
 from kcrf_core.formats import PARSERS
 from kcrf_core.kernel_values import LinearKernel

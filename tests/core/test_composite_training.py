@@ -11,7 +11,7 @@ from test_training import fit, toy_corpus
 from kcrf_core.archives import load_basis, save_basis
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.kernels import gram

@@ -11,7 +11,7 @@ import pytest
 from kcrf_core.config_reader import parse_config
 from kcrf_core.conllu import parse_blocks, put_labels
 from kcrf_core.corpus import concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.formats import guess_format, read_corpus
 from kcrf_core.lines import blocks

@@ -11,7 +11,7 @@ from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
 from kcrf_core.dev import DevScore
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.model import ConjunctionTerm
 from kcrf_core.observer import Observer
 from kcrf_core.parallel import Workers

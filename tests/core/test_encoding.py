@@ -17,7 +17,8 @@ import scipy.sparse
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import concatenate
 from kcrf_core.dataset import UNSEEN, Inputs
-from kcrf_core.encoding import Encoding, fit_encoding
+from kcrf_core.encoding import Encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.formats import PARSERS
 from kcrf_core.lines import blocks

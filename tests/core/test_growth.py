@@ -10,7 +10,7 @@ from kcrf_core import certificates
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.fitted_terms import fit_terms, select_bases
 from kcrf_core.growing_basis import GrowingBasis, best_of_block, residual_products

@@ -11,7 +11,7 @@ from test_pruning import KINDS, fit
 from kcrf_core.config_reader import parse_config
 from kcrf_core.conjunctions import feature_base
 from kcrf_core.corpus import concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.feature_names import CONSTANT, FeatureNames
 from kcrf_core.formats import PARSERS
 from kcrf_core.inspection import dump, term_weights

@@ -13,7 +13,7 @@ from kcrf_core import merged_columns, observed_features
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.fitted_terms import fit_terms
 from kcrf_core.inspection import dump

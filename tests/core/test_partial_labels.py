@@ -14,7 +14,7 @@ from kcrf_core.archives import load_dataset, save_dataset
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.dataset import UNKNOWN, UNOBSERVED
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model
 from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Posterior

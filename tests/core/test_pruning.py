@@ -11,7 +11,7 @@ from test_observed_features import attributes, words
 from kcrf_core import chain
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.model import KernelTerm, Model
 from kcrf_core.parallel import Workers
 from kcrf_core.sparse_weights import SparseWeights, as_dense, matrix_of

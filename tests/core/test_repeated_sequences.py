@@ -11,7 +11,7 @@ from test_training import toy_corpus
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus, concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.fitted_terms import fit_terms
 from kcrf_core.observer import Observer
 from kcrf_core.posterior import Cliques, Posterior

@@ -11,7 +11,7 @@ from kcrf_core import certificates, chain
 from kcrf_core.archives import StoredBasis
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import Corpus
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.maps import ExplicitMap

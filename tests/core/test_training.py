@@ -14,7 +14,7 @@ from kcrf_core.archives import StoredBasis, load_basis, save_basis
 from kcrf_core.config_options import with_options
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus, concatenate
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.fitted_terms import select_bases
 from kcrf_core.formats import read_corpus

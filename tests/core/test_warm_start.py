@@ -9,7 +9,7 @@ from test_training import fit, toy_corpus
 from kcrf_core.config_reader import parse_config
 from kcrf_core.corpus import AttributeRows, Corpus
 from kcrf_core.dataset import UNSEEN
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import ConjunctionTerm
 from kcrf_core.observer import Observer

@@ -10,7 +10,7 @@ from test_training import fit, toy_corpus
 
 from kcrf_core.archives import load_dataset, save_dataset
 from kcrf_core.config_reader import parse_config
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding_fitting import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 
 TIGHT = {"sigma2": 1.0, "tolerance": 1e-7, "precision": "double"}
