@@ -14,7 +14,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(wildcard src/kcrf_core/*.pyx src/kcrf_core/*.pxd) setup.py pyproject.toml
+SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/*/*.h) setup.py pyproject.toml
 
 .PHONY: demo test test-debug sanitize fuzz soak coverage wheel lint clean
 .DELETE_ON_ERROR:
@@ -104,5 +104,5 @@ lint: $(VENV)/linters
 
 clean:
 	rm -rf $(VENV) build demo dist .pytest_cache .ruff_cache
-	rm -rf src/*.egg-info src/*/*.so
+	rm -rf src/*.egg-info src/*/*.so src/*/*/*.so
 	find src tests -name __pycache__ -exec rm -rf {} +

@@ -8,8 +8,10 @@ import glob
 import os
 import sys
 
+import setuptools
+import setuptools.command.build_ext
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension
 
 SANITIZE, DEBUG = (os.environ.get(name, "") not in ("", "0") for name in ("KCRF_SANITIZE", "KCRF_DEBUG"))
 
@@ -26,40 +28,46 @@ DIRECTIVES = {
 # one build serves every machine of its kind and infinities keep their meaning.
 COMPILE_ARGS = [] if sys.platform == "win32" else ["-O3"]
 LINK_ARGS = []
+CORES = os.cpu_count() or 1
 if SANITIZE:
     LINK_ARGS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     COMPILE_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK_ARGS]
 
 
-MODULES = (
-    "_chain",
-    "_conjunctions",
-    "_kernels",
-    "_nbest",
-    "_pictures",
-    "_second_order",
-    "_second_order_tangent",
-    "_sparse",
-    "_tangent",
-    "_text",
-)
+CORE = "src/kcrf_core"
+SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 
 
-def extension(name):
+def extension(source):
+    name = os.path.relpath(source, "src")[: -len(".pyx")].replace(os.sep, ".")
     return Extension(
-        f"kcrf_core.{name}",
-        [f"src/kcrf_core/{name}.pyx"],
-        include_dirs=["src/kcrf_core"],
-        depends=sorted(glob.glob("src/kcrf_core/*.h")),
+        name,
+        [source],
+        include_dirs=[os.path.dirname(source), f"{CORE}/system"],
+        depends=sorted(glob.glob(f"{CORE}/*/*.h")),
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )
 
 
-setup(
+class build_ext(setuptools.command.build_ext.build_ext):
+    """Compiles extensions side by side, one for each core, unless told otherwise."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or CORES
+
+
+setuptools.setup(
+    cmdclass={"build_ext": build_ext},
     ext_modules=cythonize(
-        [extension(name) for name in MODULES],
+        [
+            *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"))),
+            Extension(SHARED, [SHARED + ".c"], extra_compile_args=COMPILE_ARGS, extra_link_args=LINK_ARGS),
+        ],
         build_dir="build/debug-cython" if DEBUG else "build/cython",
         compiler_directives=DIRECTIVES,
-    )
+        shared_utility_qualified_name=SHARED,
+        nthreads=CORES,
+    ),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kcrf_core.parallel import Workers
+from kcrf_core.system import Workers
 
 ROOT = Path(__file__).parent.parent
 

@@ -26,29 +26,19 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_cli import inspect_text
-from kcrf_core.archives import load_basis, load_dataset, save_basis, save_dataset
-from kcrf_core.compression import SUFFIXES, packing, unpacked
-from kcrf_core.config import Config
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conllu import put_labels
-from kcrf_core.corpus import Corpus, concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_cli.text import inspection as inspect_text
+from kcrf_core.config import Config, load_template, load_yaml, parse_config
+from kcrf_core.corpora import Corpus, put_labels, read_corpus, stream_corpus
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.formats import PARSERS
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import export, fit_encoding
+from kcrf_core.encoding.exporting import FORMATS as EXPORTS
 from kcrf_core.errors import KcrfError
-from kcrf_core.export import FORMATS as EXPORTS
-from kcrf_core.export import export
-from kcrf_core.fitted_terms import select_bases
-from kcrf_core.formats import PARSERS, read_corpus, stream_corpus
-from kcrf_core.inspection import dump
-from kcrf_core.lines import blocks
-from kcrf_core.model import Model
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.storage import read_container
-from kcrf_core.summary import summarise, unpack
-from kcrf_core.templates import load_template
-from kcrf_core.training import train
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
+from kcrf_core.system import Workers, packing, read_container, unpacked
+from kcrf_core.system.compression import SUFFIXES
+from kcrf_core.training import Observer, select_bases, train
 
 SECONDS, BYTES = 20, 4 << 30  # that one case may take
 CASES_PER_PROCESS = 500

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from kcrf_core.chain import Edges
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conjunctions import find_conjunctions
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.kernel_values import PolynomialKernel, RBFKernel
-from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model, explicit_size
-from kcrf_core.problem import score_columns
+from kcrf_core.chains import Edges, score_columns
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.kernels import PolynomialKernel
+from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.maps import find_conjunctions
+from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model
+from kcrf_core.model.model import explicit_size
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 KINDS = ("explicit", "cosine", "affine", "kernel", "conjunctions", "edge-x", "edge-x kernel")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from kcrf_core.dataset import Inputs
+from kcrf_core.kernels import Inputs
 
 
 def random_inputs(rng, N, categorical=3, real=2, bag=0, values=4):

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from kcrf_core.formats import read_corpus
+from kcrf_core.corpora import read_corpus
 from kcrf_core.model import Model
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kcrf_core.corpus import Corpus
+from kcrf_core.corpora import Corpus
 
 USEFUL = {"strong", "weak"}
 COLUMNS = ["strong", "weak", "few", "many", "real", "label"]

@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from kcrf_core.crossval import Division, Task, make_plan
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.formats import read_corpus
-from kcrf_core.grid import make_settings
+from kcrf_core.config import load_yaml
+from kcrf_core.corpora import read_corpus
+from kcrf_core.crossval import Division, Task, make_plan, make_settings
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.maps import sparse_block
-from kcrf_core.yaml_text import load_yaml
 
 COST = 1.0
 

@@ -18,12 +18,10 @@ import numpy as np
 import pycrfsuite
 from readme import fill
 
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.formats import read_corpus
-from kcrf_core.parallel import Workers
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import Corpus, read_corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.system import Workers
 from kcrf_core.training import train
 
 TASKS = ("basenp", "chunking", "segmentation", "japanesene")

@@ -23,7 +23,8 @@ from typing import Any
 from readme import fill, table
 from tutorial import read_sentences, sent2features, sent2labels
 
-from kcrf_core import KernelCRF, metrics
+from kcrf_core import KernelCRF
+from kcrf_core.scoring import metrics
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"

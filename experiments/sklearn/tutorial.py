@@ -8,7 +8,7 @@ import sys
 import time
 
 import kcrf_core as sklearn_crfsuite  # was: import sklearn_crfsuite
-from kcrf_core import metrics  # was: from sklearn_crfsuite import metrics
+from kcrf_core.scoring import metrics
 
 
 def read_sentences(path):

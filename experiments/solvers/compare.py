@@ -19,20 +19,17 @@ import numpy as np
 from readme import fill
 from readme import table as markdown
 
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.fitted_terms import DTYPES, fit_terms
-from kcrf_core.formats import read_corpus
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import Cliques, Evaluation, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.chains import Problem
+from kcrf_core.config import load_template, parse_config, with_options
+from kcrf_core.corpora import Corpus, read_corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.objective import Cliques, Evaluation, Posterior
 from kcrf_core.solvers import SOLVERS, Progress, Run, SolverResult, lbfgs
+from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.run import until_stopped
-from kcrf_core.solvers.scaling import Diagonal
-from kcrf_core.templates import load_template
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer
+from kcrf_core.training.fitted_terms import DTYPES, fit_terms
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "sample_data"

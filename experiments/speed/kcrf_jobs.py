@@ -13,17 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.dataset import Dataset
-from kcrf_core.encoding import Encoding
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.features import CategoricalFeature
-from kcrf_core.formats import read_corpus
+from kcrf_core.chains import Problem
+from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.corpora import read_corpus
+from kcrf_core.encoding import CategoricalFeature, Dataset, Encoding, fit_encoding
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.system import Workers
 
 
 def prepared(config_path: str, data: str) -> tuple[Encoding, Dataset]:

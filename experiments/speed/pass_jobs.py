@@ -19,18 +19,14 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kcrf_core import chain
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.fitted_terms import fit_terms
-from kcrf_core.formats import read_corpus
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.chains import Problem, chain
+from kcrf_core.config import load_yaml, parse_config, with_options
+from kcrf_core.corpora import Corpus, read_corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer
+from kcrf_core.training.fitted_terms import fit_terms
 
 ROUNDS = 7  # after one that is not counted
 GENERATED_POSITIONS, GENERATED_COLUMNS, GENERATED_LENGTH = 20_000, 50, 20

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from kcrf_core.formats import read_corpus
+from kcrf_core.corpora import read_corpus
 
 LANDMARKS = 1000
 

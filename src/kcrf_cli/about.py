@@ -14,12 +14,12 @@ OPTIONAL = ("matplotlib", "scikit-learn")
 SHELLS = ("bash", "zsh", "fish")
 
 
-def _once(show: Callable[[Any], str]) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _once(show: Callable[[Any, click.Command], str]) -> Callable[[click.Context, click.Parameter, Any], None]:
     """A callback that prints and ends the program."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:
-            click.echo(show(value))
+            click.echo(show(value, ctx.command))
             ctx.exit()
 
     return callback
@@ -30,7 +30,7 @@ def versions() -> str:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    from kcrf_core.parallel import available_threads
+    from kcrf_core.system import available_threads
 
     lines = [("kcrf", __version__), ("Python", f"{platform.python_version()} ({platform.python_implementation()})")]
     for package in (*PACKAGES, *OPTIONAL):
@@ -53,12 +53,10 @@ def _libraries() -> list[tuple[str, str]]:
     ]
 
 
-def completion(shell: str) -> str:
+def completion(shell: str, command: click.Command) -> str:
     from click.shell_completion import get_completion_class
 
-    from .main import main
-
-    return get_completion_class(shell)(main, {}, "kcrf", "_KCRF_COMPLETE").source()
+    return get_completion_class(shell)(command, {}, "kcrf", "_KCRF_COMPLETE").source()
 
 
 show_versions = click.option(
@@ -66,7 +64,7 @@ show_versions = click.option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_once(lambda value: versions()),
+    callback=_once(lambda value, command: versions()),
     help="Show the versions of kcrf and of what it runs on, and exit.",
 )
 

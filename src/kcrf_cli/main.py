@@ -19,14 +19,14 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about
-from .crossval import crossval
-from .evaluate import evaluate
-from .featurize import featurize
-from .files import discard, say
-from .inspect import inspect
-from .select_basis import select_basis
-from .tag import tag
-from .train import train
+from .commands.crossval import crossval
+from .commands.evaluate import evaluate
+from .commands.featurize import featurize
+from .commands.inspect import inspect
+from .commands.select_basis import select_basis
+from .commands.tag import tag
+from .commands.train import train
+from .running.files import discard, say
 
 EXIT_CODES = {
     errors.ConfigError: 2,

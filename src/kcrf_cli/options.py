@@ -95,7 +95,7 @@ class Window(click.ParamType):
     name = "a..b"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config_reader import parse_config
+        from kcrf_core.config import parse_config
 
         try:
             return list(parse_config({"window": value}, "--window").window)
@@ -121,7 +121,7 @@ class Shape(click.ParamType):
     name = "rxc"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config_values import shape
+        from kcrf_core.config import shape
 
         try:
             return list(shape(value))

@@ -25,85 +25,33 @@ True
 Names are imported when they are first used, so that importing the package itself costs nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from ._version import __version__
+from ._lazy import lazy
+from ._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from . import metrics
-    from .config import Config
-    from .config_reader import parse_config
-    from .corpus import Corpus
-    from .encoding import Encoding
-    from .encoding_fitting import fit_encoding
-    from .errors import ConfigError, DataError, FileFormatError, KcrfError, NumericError
-    from .estimator import KernelCRF
-    from .estimator import KernelCRF as CRF
-    from .evaluation import Evaluation, evaluate
-    from .formats import read_corpus
-    from .model import Model
-    from .parallel import Workers
-    from .training import Report, train
-
-# Public names and the modules that define them.
-_HOMES = {
-    "Config": "config",
-    "ConfigError": "errors",
-    "Corpus": "corpus",
-    "DataError": "errors",
-    "Encoding": "encoding",
-    "Evaluation": "evaluation",
-    "FileFormatError": "errors",
-    "KcrfError": "errors",
-    "KernelCRF": "estimator",
-    "Model": "model",
-    "NumericError": "errors",
-    "Report": "training",
-    "Workers": "parallel",
-    "evaluate": "evaluation",
-    "fit_encoding": "encoding_fitting",
-    "parse_config": "config_reader",
-    "read_corpus": "formats",
-    "train": "training",
-}
-
-__all__ = [
-    "CRF",
-    "Config",
-    "ConfigError",
-    "Corpus",
-    "DataError",
-    "Encoding",
-    "Evaluation",
-    "FileFormatError",
-    "KcrfError",
-    "KernelCRF",
-    "Model",
-    "NumericError",
-    "Report",
-    "Workers",
-    "__version__",
-    "evaluate",
-    "fit_encoding",
-    "metrics",
-    "parse_config",
-    "read_corpus",
-    "train",
-]
+_lazy_name, _, _names = lazy(
+    __name__,
+    {
+        "config": ["Config", "parse_config"],
+        "corpora": ["Corpus", "read_corpus"],
+        "encoding": ["Encoding", "fit_encoding"],
+        "errors": ["ConfigError", "DataError", "FileFormatError", "KcrfError", "NumericError"],
+        "estimator": ["KernelCRF"],
+        "model": ["Model"],
+        "scoring": ["Evaluation", "evaluate"],
+        "system": ["Workers"],
+        "training": ["Report", "train"],
+    },
+)
+__all__ = sorted([*_names, "CRF", "__version__", "metrics"])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name):
     if name == "metrics":
-        return import_module(".metrics", __name__)
-    if name == "CRF":  # what the class is called in sklearn-crfsuite
-        return __getattr__("KernelCRF")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        return import_module(".scoring.metrics", __name__)
+    return _lazy_name("KernelCRF" if name == "CRF" else name)  # CRF is what sklearn-crfsuite calls the class
 
 
-def __dir__() -> list[str]:
+def __dir__():
     return sorted({*globals(), *__all__})

@@ -5,6 +5,9 @@ Every message says where, what, and what to do, in one line.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class KcrfError(Exception):
     """Base of every error this library raises on purpose."""
@@ -35,3 +38,9 @@ class FileFormatError(KcrfError):
 
 class NumericError(KcrfError):
     """The arithmetic broke down; the message names the cause and the remedy."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The known word that comes closest, as a question to put behind an error; empty where none does."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""

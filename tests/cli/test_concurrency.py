@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kcrf_core.storage import replacing
+from kcrf_core.system import replacing
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="open files cannot be replaced there")
 
@@ -74,7 +74,7 @@ def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_mode
 
 @POSIX
 def test_a_second_crossval_into_the_same_output_is_refused(kcrf, sample_data, tmp_path):
-    from kcrf_core.journal import Journal
+    from kcrf_core.crossval import Journal
 
     output = tmp_path / "r.json"
     first = Journal(f"{output}.journal")

@@ -81,7 +81,7 @@ def test_details(kcrf, write):
 
 def test_probabilities_of_a_model_and_of_its_tagged_file_agree(kcrf, trained, sample_data, tmp_path):
     """A model's own marginals, and the same ones written down as LABEL:p of all labels or of the predicted one."""
-    from kcrf_core.formats import read_corpus
+    from kcrf_core.corpora import read_corpus
     from kcrf_core.model import Model
 
     data = sample_data / "pitch_accent.conll"

@@ -8,16 +8,15 @@ import json
 import numpy as np
 import pytest
 
-from kcrf_core.archives import load_dataset
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conll import parse_blocks
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.corpora import read_corpus
+from kcrf_core.corpora.conll import parse_blocks
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import export, fit_encoding
+from kcrf_core.encoding.exporting import exported_columns
 from kcrf_core.errors import ConfigError
-from kcrf_core.export import column_names, export
-from kcrf_core.formats import read_corpus
-from kcrf_core.lines import blocks
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.model import load_dataset
 
 CONFIGS = {
     "defaults": "{}",
@@ -89,7 +88,7 @@ def test_values_that_look_like_others_are_told_apart():
     corpus = corpus_of(ODD)
     encoding, dataset = fit_encoding(config, corpus)
     text = "".join(export(encoding, dataset, "crfsuite", corpus.columns[-1]))
-    from kcrf_core import crfsuite
+    from kcrf_core.corpora import crfsuite
 
     parsed = crfsuite.parse_blocks(blocks(io.BytesIO(text.encode()), "data"), "data")
     again = concatenate(part.corpus for part in parsed)
@@ -101,7 +100,7 @@ def test_values_that_look_like_others_are_told_apart():
     codes = inputs.codes
     expected = (codes[:, None, :] == codes[None, :, :]).sum(axis=2)
     assert (bag.bag @ bag.bag.T).toarray().tolist() == expected.tolist()
-    assert len(known.features[0].vocabulary.values) == len(column_names(encoding, inputs))
+    assert len(known.features[0].vocabulary.values) == len(exported_columns(encoding, inputs))
 
 
 def test_svmlight_rows_are_those_of_the_dataset(kcrf, tmp_path, sample_data):

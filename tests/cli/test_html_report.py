@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from kcrf_cli import svg
+from kcrf_cli.report import svg
 
 ALONE = {"meta", "link", "br", "img", "input"}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kcrf_core.model import Model
-from kcrf_core.storage import read_container, write_container
+from kcrf_core.system import read_container, write_container
 
 DATA = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\nran\tV\noff\tP\n\nthe\tD\ndog\tN\n"
 

@@ -15,11 +15,8 @@ import click
 import pytest
 
 from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
-from kcrf_core import config
 from kcrf_core._version import __version__
-from kcrf_core.config_reader import parse_config
-from kcrf_core.templates import load_template, looks_like_template
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"

@@ -13,8 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from kcrf_cli.run_log import Both, RunLog
-from kcrf_core.observer import Observer
+from kcrf_cli.running.log import Both, RunLog
+from kcrf_core.training import Observer
 
 DATA = "the D X\ncat N Y\n\na D X\ndog N Y\n\nthe D X\n"
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.affine import Affine
-from kcrf_core.config_reader import parse_config
-from kcrf_core.dataset import Inputs
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import read_corpus
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.formats import read_corpus
-from kcrf_core.kernel_values import PolynomialKernel
-from kcrf_core.kernels import Pivots
+from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
+from kcrf_core.maps import Affine
 from kcrf_core.model import AffineTerm, Model
-from kcrf_core.parallel import Workers
-from kcrf_core.storage import read_container, write_container
+from kcrf_core.system import Workers, read_container, write_container
 from kcrf_core.training import train
 
 

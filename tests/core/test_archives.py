@@ -17,7 +17,14 @@ import zipfile
 import numpy as np
 import pytest
 
-from kcrf_core.archives import (
+from kcrf_core.config import parse_config
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.formats import PARSERS
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import FileFormatError
+from kcrf_core.kernels.values import LinearKernel
+from kcrf_core.model import (
     StoredBasis,
     TermBasis,
     digest,
@@ -27,14 +34,7 @@ from kcrf_core.archives import (
     save_basis,
     save_dataset,
 )
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.errors import FileFormatError
-from kcrf_core.formats import PARSERS
-from kcrf_core.kernel_values import LinearKernel
-from kcrf_core.lines import blocks
-from kcrf_core.storage import pack_strings, read_container, replacing, write_container
+from kcrf_core.system import pack_strings, read_container, replacing, write_container
 
 COLUMNS = "Das\tART\t1.5\tO\nHaus\tN\t-2\tB\n\nein\tART\t0.25\tO\nHaus\tN\t1e3\tB\nhat\tV\t7\tI\n"
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\n"

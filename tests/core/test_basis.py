@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core import basis
 from kcrf_core.errors import ConfigError, NumericError
-from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
-from kcrf_core.kernels import gram
-from kcrf_core.parallel import Workers
+from kcrf_core.kernels import PolynomialKernel, gram
+from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.maps import pivots as basis
+from kcrf_core.system import Workers
 from problems import random_inputs
 
 KERNEL = RBFKernel(0.2)

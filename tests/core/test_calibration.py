@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from kcrf_core.calibration import Bin, Probabilities, calibrate, from_marginals
+from kcrf_core.scoring import Bin, from_marginals
+from kcrf_core.scoring.calibration import Probabilities, calibrate
 
 
 def test_figures_worked_by_hand():

@@ -9,25 +9,20 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.config import KernelConfig
-from kcrf_core.config_reader import parse_config
-from kcrf_core.dataset import UNSEEN, Group
+from kcrf_core.config import KernelConfig, load_yaml, parse_config
 from kcrf_core.errors import ConfigError
-from kcrf_core.kernel_fitting import fit_kernel
-from kcrf_core.kernel_storage import kernel_from_dict, kernel_to_dict
-from kcrf_core.kernel_values import (
-    CosineKernel,
-    ImageKernel,
-    LinearKernel,
-    Part,
+from kcrf_core.kernels import (
+    UNSEEN,
+    Group,
+    Pivots,
     PolynomialKernel,
-    ProductKernel,
-    RBFKernel,
-    SumKernel,
+    fit_kernel,
+    gram,
+    kernel_from_dict,
+    kernel_to_dict,
 )
-from kcrf_core.kernels import Pivots, gram
-from kcrf_core.pictures import Neighbourhoods
-from kcrf_core.yaml_text import load_yaml
+from kcrf_core.kernels.pictures import Neighbourhoods
+from kcrf_core.kernels.values import CosineKernel, ImageKernel, LinearKernel, Part, ProductKernel, RBFKernel, SumKernel
 from problems import random_inputs
 
 POLY = PolynomialKernel(2, 0.5, 1.0, 0.7)

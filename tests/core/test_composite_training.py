@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core.archives import load_basis, save_basis
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.fitted_terms import select_bases
 from kcrf_core.kernels import gram
-from kcrf_core.model import KernelTerm, Model
-from kcrf_core.observer import Observer
-from kcrf_core.storage import read_container, write_container
-from kcrf_core.warm_start import WarmStart
+from kcrf_core.model import KernelTerm, Model, load_basis, save_basis
+from kcrf_core.system import read_container, write_container
+from kcrf_core.training import Observer, WarmStart, select_bases
 
 SUM = {"type": "sum", "parts": [{"type": "rbf", "features": ["c1"]}, {"type": "poly", "features": ["c0"], "weight": 2}]}
 PRODUCT = {"type": "product", "parts": [{"type": "rbf", "features": ["c1"]}, {"type": "poly", "features": ["c0"]}]}

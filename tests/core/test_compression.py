@@ -12,9 +12,10 @@ import zlib
 
 import pytest
 
-from kcrf_core.compression import SUFFIXES, compression_of, packing, unpacked, without_suffix
+from kcrf_core.corpora import guess_format, read_corpus, stream_corpus
 from kcrf_core.errors import DataError
-from kcrf_core.formats import guess_format, read_corpus, stream_corpus
+from kcrf_core.system import compression_of, packing, unpacked, without_suffix
+from kcrf_core.system.compression import SUFFIXES
 
 COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 DECOMPRESS = {"gzip": gzip.decompress, "bzip2": bz2.decompress, "xz": lzma.decompress}

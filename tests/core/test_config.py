@@ -8,11 +8,20 @@ import random
 import pytest
 import yaml
 
-from kcrf_core.config import Config, FeatureConfig, KernelConfig, MapConfig, TermConfig, matching_features
-from kcrf_core.config_options import OPTION_PATHS, set_path, with_options
-from kcrf_core.config_reader import parse_config
+from kcrf_core.config import (
+    OPTION_PATHS,
+    Config,
+    FeatureConfig,
+    KernelConfig,
+    TermConfig,
+    load_yaml,
+    matching_features,
+    parse_config,
+    with_options,
+)
+from kcrf_core.config.config import MapConfig
+from kcrf_core.config.options import set_path
 from kcrf_core.errors import ConfigError
-from kcrf_core.yaml_text import load_yaml
 
 FULL = """\
 columns: [word, pos, f0, energy, label]

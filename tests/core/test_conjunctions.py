@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kcrf_core import conjunctions
-from kcrf_core.conjunctions import conjunction_count, find_conjunctions, squared_weights, why_not
+from kcrf_core.chains import Problem
 from kcrf_core.errors import ConfigError
-from kcrf_core.kernel_values import PolynomialKernel
-from kcrf_core.kernels import gram
-from kcrf_core.maps import ExplicitMap
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.kernels import PolynomialKernel, gram
+from kcrf_core.maps import ExplicitMap, conjunction_count, conjunctions, find_conjunctions, squared_weights, why_not
+from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
 from kcrf_core.solvers import SOLVERS, Run
 from problems import random_inputs, random_offsets
 

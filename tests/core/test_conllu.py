@@ -8,13 +8,13 @@ import io
 import numpy as np
 import pytest
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conllu import parse_blocks, put_labels
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import guess_format, read_corpus
+from kcrf_core.corpora.conllu import parse_blocks, put_labels
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.formats import guess_format, read_corpus
-from kcrf_core.lines import blocks
 from kcrf_core.model import Model
 from kcrf_core.training import train
 
@@ -161,7 +161,7 @@ def test_models_know_their_columns(tmp_path, workers):
 
 
 def test_template_columns_count_those_that_were_chosen():
-    from kcrf_core.templates import load_template
+    from kcrf_core.config import load_template
 
     config = parse_config(load_template("U0:%x[0,0]\nU1:%x[-1,1]/%x[0,1]\nU:%x[1,0]\nU:%x[0,1]\nB", "t"))
     encoding, dataset = fit_encoding(config, corpus_of(TEXT, ("form", "lemma", "upos")))

@@ -10,10 +10,10 @@ import pytest
 
 import models
 import oracle
-from kcrf_core.decoding import Decoder, Wishes, given_labels
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.parallel import Workers
-from kcrf_core.schemes import allowed_transitions
+from kcrf_core.model import Decoder, Wishes, given_labels
+from kcrf_core.scoring import allowed_transitions
+from kcrf_core.system import Workers
 
 
 def decode(model, dataset, **wishes):

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core import evaluation
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.dev import DevScore
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.model import ConjunctionTerm
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.training import train
+from kcrf_core.scoring import evaluation
+from kcrf_core.system import Workers
+from kcrf_core.training import DevScore, Observer, train
 
 SETTINGS = [{}, {"kernel": "rbf", "size": 40}]
 # Weak priors on little data: the best parameters for new data come long before the optimum.

@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import concatenate
-from kcrf_core.dataset import UNSEEN, Inputs
-from kcrf_core.encoding import Encoding
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.formats import PARSERS
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import Encoding, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.formats import PARSERS
-from kcrf_core.lines import blocks
-from kcrf_core.storage import read_container, write_container
+from kcrf_core.kernels import UNSEEN, Inputs
+from kcrf_core.system import read_container, write_container
 
 
 def corpus_of(data, format="conll", name="data"):

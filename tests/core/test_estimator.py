@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from kcrf_cli.main import main
 from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, parse_config, read_corpus
-from kcrf_core.corpus import concatenate
-from kcrf_core.sequences import corpus_of
+from kcrf_core.corpora import corpus_of
+from kcrf_core.corpora.corpus import concatenate
 
 
 def number_data(rng, count=40, columns=2):

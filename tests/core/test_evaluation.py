@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.evaluation import Score, evaluate
-from kcrf_core.schemes import SCHEME_LETTERS, SpanFinder, allowed_transitions, detect_scheme, spans, split_label
+from kcrf_core.scoring import Score, allowed_transitions, detect_scheme, evaluate
+from kcrf_core.scoring.schemes import SCHEME_LETTERS, SpanFinder, spans, split_label
 
 
 def split(text):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import models
-from kcrf_core import chain
-from kcrf_core.decoding import Decoder, Wishes
-from kcrf_core.explanation import Explainer
-from kcrf_core.parallel import Workers
+from kcrf_core.chains import chain
+from kcrf_core.model import Decoder, Wishes
+from kcrf_core.model.explanation import Explainer
+from kcrf_core.system import Workers
 
 MANY = 10_000
 

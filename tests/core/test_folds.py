@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.corpus import Corpus
-from kcrf_core.crossval import Division, base_seed, make_plan
+from kcrf_core.corpora import Corpus
+from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, read_folds
+from kcrf_core.crossval.folds import deal
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.folds import deal, read_folds
-from kcrf_core.grid import make_settings
 
 
 def corpus_of(sequences):

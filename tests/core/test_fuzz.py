@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from fuzz import Targets, finding
+from kcrf_core.config import load_yaml
+from kcrf_core.config.yaml_text import DEEPEST, MOST_CHARACTERS
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.storage import MAGIC, read_container, write_container
-from kcrf_core.yaml_text import DEEPEST, MOST_CHARACTERS, load_yaml
+from kcrf_core.system import read_container, write_container
+from kcrf_core.system.containers import MAGIC
 
 CASES = 1500
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcrf_core.crossval import make_settings, parse_grid
+from kcrf_core.crossval.grid import path_of
 from kcrf_core.errors import ConfigError
-from kcrf_core.grid import make_settings, parse_grid, path_of
 
 
 def test_values_are_those_of_yaml():

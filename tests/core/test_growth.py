@@ -6,26 +6,20 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core import certificates
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.chains import Problem
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
-from kcrf_core.fitted_terms import fit_terms, select_bases
-from kcrf_core.growing_basis import GrowingBasis, best_of_block, residual_products
-from kcrf_core.kernel_fitting import fit_kernel
-from kcrf_core.kernels import gram
-from kcrf_core.maps import ReducedMap
+from kcrf_core.kernels import fit_kernel, gram
+from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
+from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.model import KernelTerm
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.repeated_maps import RepeatedMap
+from kcrf_core.objective import EDGE, NODE, Cliques, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
-from kcrf_core.training import train
-from kcrf_core.warm_start import WarmStart
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer, WarmStart, select_bases, train
+from kcrf_core.training.fitted_terms import fit_terms
 from tasks import COLUMNS, Task, draw_task
 
 GROWING = {"kernel": "rbf", "select": "gradient", "sigma2": 2.0}

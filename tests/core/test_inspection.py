@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 from test_pruning import KINDS, fit
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conjunctions import feature_base
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.feature_names import CONSTANT, FeatureNames
-from kcrf_core.formats import PARSERS
-from kcrf_core.inspection import dump, term_weights
+from kcrf_core.config import parse_config
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.formats import PARSERS
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import CONSTANT, FeatureNames, fit_encoding
 from kcrf_core.kernels import gram
-from kcrf_core.lines import blocks
-from kcrf_core.model import KernelTerm
-from kcrf_core.sparse_rows import sparse_block
+from kcrf_core.maps import feature_base, sparse_block
+from kcrf_core.model import KernelTerm, dump
+from kcrf_core.model.inspection import term_weights
 
 PARTS = {
     "columns": ["word", "pos", "f0", "energy", "label"],
@@ -106,7 +104,7 @@ def test_edges_are_told_and_what_is_forbidden_too():
 
 
 def test_the_strongest_are_the_strongest(monkeypatch):
-    monkeypatch.setattr("kcrf_core.inspection.VALUES_AT_ONCE", 28)
+    monkeypatch.setattr("kcrf_core.model.inspection.VALUES_AT_ONCE", 28)
     for kind in ("linear", "observed", "conjunctions", "affine", "two labels"):
         model, _, _ = fit(kind)
         weights = term_weights(model, model.terms[0])

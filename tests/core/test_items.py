@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.items import attribute_rows
+from kcrf_core.corpora.sequences import attribute_rows
 
 # What stands at a position, and the attributes it has.
 RULES = [

@@ -8,9 +8,10 @@ import os
 import numpy as np
 import pytest
 
-from kcrf_core.corpus import Corpus
+from kcrf_core.corpora import Corpus
+from kcrf_core.crossval import Journal
+from kcrf_core.crossval.journal import corpus_digest, digest_of
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.journal import Journal, corpus_digest, digest_of
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ import scipy.sparse
 
 import oracle
 from kcrf_core.config import KernelConfig
-from kcrf_core.kernel_fitting import fit_kernel
-from kcrf_core.kernel_storage import kernel_from_dict, kernel_to_dict
-from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
-from kcrf_core.kernels import gram
+from kcrf_core.kernels import PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
+from kcrf_core.kernels.values import LinearKernel, RBFKernel
 from problems import random_inputs
 
 KERNELS = [

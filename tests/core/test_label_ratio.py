@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.archives import load_dataset, load_encoding, save_dataset
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding.label_ratio import PARTS
 from kcrf_core.errors import ConfigError
-from kcrf_core.label_ratio import PARTS
+from kcrf_core.model import load_dataset, load_encoding, save_dataset
 
 RATIO = {"column": "c0", "transform": "label-ratio", "scale": "none", "window": [0]}
 

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core import basis
-from kcrf_core.blocks import Blocks
-from kcrf_core.chain import Edges
-from kcrf_core.kernel_values import RBFKernel
+from kcrf_core.chains import Edges, Problem
+from kcrf_core.kernels.values import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.maps import pivots as basis
+from kcrf_core.objective import EDGE, EDGE2, EDGE_X, NODE, Blocks, Cliques, Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -151,7 +149,7 @@ def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeyp
     posterior = random_posterior(rng, workers, (NODE, EDGE), 3)
     theta = rng.normal(size=posterior.size)
     matrix = Blocks(posterior, theta).small[EDGE]
-    monkeypatch.setattr("kcrf_core.blocks.LARGEST_EDGE_BLOCK", 1)
+    monkeypatch.setattr("kcrf_core.objective.blocks.LARGEST_EDGE_BLOCK", 1)
     diagonal = Blocks(posterior, theta).small[EDGE]
     assert diagonal.shape == (len(matrix),)
     assert np.linalg.eigvalsh(np.diag(diagonal) - matrix).min() > -1e-12

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core import _sparse
-from kcrf_core.buffers import LEAST_BYTES, Buffers
-from kcrf_core.parallel import Workers
-from kcrf_core.slices import FEWEST_SLICES, SLICE, Slices
+from kcrf_core.maps import _sparse
+from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
-from kcrf_core.solvers.scaling import Diagonal
+from kcrf_core.system import Slices, Workers
+from kcrf_core.system.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
 
 LONG = FEWEST_SLICES * SLICE + 77
 

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kcrf_core import basis
-from kcrf_core.dataset import Inputs
-from kcrf_core.kernel_rows import KernelRows
-from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
-from kcrf_core.kernels import Pivots
+from kcrf_core.chains import Problem
+from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
+from kcrf_core.kernels.values import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
-from kcrf_core.memory import Budget, free_memory, size_text
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.maps import pivots as basis
+from kcrf_core.maps.kernel_rows import KernelRows
+from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.system import Budget, Workers, size_text
+from kcrf_core.system.memory import free_memory
 from problems import random_inputs
 
 KERNELS = [LinearKernel(), PolynomialKernel(3, 0.1, 1.0, 0.5), RBFKernel(0.05)]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core import merged_columns as module
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.maps import merged as module
+from kcrf_core.maps import sparse_block
 from kcrf_core.model import Model
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.sparse_rows import sparse_block
-from kcrf_core.training import train
-from kcrf_core.warm_start import WarmStart
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer, WarmStart, train
 from problems import random_inputs
 
 

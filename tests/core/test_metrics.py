@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from kcrf_core import metrics
+from kcrf_core.scoring import metrics
 
 LABELS = ["B-X", "B-Y", "I-X", "O"]
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core import chain
-from kcrf_core.chain import Edges
-from kcrf_core.nbest import best_labellings
+from kcrf_core.chains import Edges, best_labellings, chain
 
 
 def random_chain(rng, order, per_position, forbid=0.0, whole=False):

@@ -10,7 +10,7 @@ import pytest
 import models
 import oracle
 from kcrf_core.errors import ConfigError
-from kcrf_core.novelty import Novelty
+from kcrf_core.model.novelty import Novelty
 
 
 def test_formula_and_pivots():

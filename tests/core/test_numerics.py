@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core import chain
-from kcrf_core.corpus import Corpus
+from kcrf_core.chains import chain
+from kcrf_core.corpora import Corpus
 from kcrf_core.errors import NumericError
-from kcrf_core.factorisation import _independent
-from kcrf_core.kernel_values import RBFKernel
+from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.maps.factorisation import _independent
 from problems import random_inputs
 
 KERNELS = {

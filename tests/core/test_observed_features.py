@@ -9,24 +9,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kcrf_core import merged_columns, observed_features
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import AttributeRows, Corpus
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.chains import Problem
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import AttributeRows, Corpus
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.fitted_terms import fit_terms
-from kcrf_core.inspection import dump
-from kcrf_core.model import Model
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.sparse_weights import SparseWeights, as_dense, matrix_of
-from kcrf_core.storage import read_container, write_container
-from kcrf_core.training import train
-from kcrf_core.warm_start import WarmStart
-from kcrf_core.weights import state_weights
+from kcrf_core.maps import SparseWeights, as_dense, matrix_of
+from kcrf_core.maps import merged as merged_columns
+from kcrf_core.model import Model, dump, state_weights
+from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.system import Workers, read_container, write_container
+from kcrf_core.training import Observer, WarmStart, observed_features, train
+from kcrf_core.training.fitted_terms import fit_terms
 
 SIGMA2 = 2.0
 

@@ -10,15 +10,13 @@ from test_long_cliques import random_posterior
 from test_training import fit, toy_corpus
 
 import oracle
-from kcrf_core.archives import load_dataset, save_dataset
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.dataset import UNKNOWN, UNOBSERVED
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.model import Model
-from kcrf_core.posterior import EDGE, EDGE2, EDGE_X, NODE, Posterior
-from kcrf_core.solvers import CERTIFIED, SOLVERS, STATIONARY, Run
+from kcrf_core.model import Model, load_dataset, save_dataset
+from kcrf_core.objective import EDGE, EDGE2, EDGE_X, NODE, Posterior
+from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.solvers.run import STATIONARY
 
 HIDDEN = "?"
 

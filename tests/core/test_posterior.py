@@ -7,15 +7,14 @@ import pytest
 from scipy.optimize import minimize
 
 import oracle
-from kcrf_core import basis, certificates
-from kcrf_core.blocks import Blocks
-from kcrf_core.kernel_values import LinearKernel, PolynomialKernel, RBFKernel
-from kcrf_core.kernels import gram
+from kcrf_core.chains import Problem
+from kcrf_core.kernels import PolynomialKernel, gram
+from kcrf_core.kernels.values import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.maps import pivots as basis
+from kcrf_core.objective import EDGE, NODE, Blocks, Cliques, Posterior, certificates
 from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
+from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
 
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from kcrf_core.crossval.processes import ProcessDied, Processes, TaskFailed
 from kcrf_core.errors import DataError
-from kcrf_core.processes import ProcessDied, Processes, TaskFailed
 
 
 def make_squares(base):

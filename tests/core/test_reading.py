@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core import conll
-from kcrf_core.corpus import concatenate
+from kcrf_core.corpora import conll, guess_format, read_corpus, stream_corpus
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.formats import FORMATS, PARSERS
+from kcrf_core.corpora.lines import Block, blocks, encode_lines
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.formats import FORMATS, PARSERS, guess_format, read_corpus, stream_corpus
-from kcrf_core.lines import Block, blocks, encode_lines
 
 
 class Pieces:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.kernel_values import RBFKernel
-from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.repeated_maps import RepeatedMap, has_nested_columns
+from kcrf_core.chains import Problem
+from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap, has_nested_columns
+from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
 from problems import random_inputs
 
 

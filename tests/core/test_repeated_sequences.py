@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from test_training import toy_corpus
 
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import AttributeRows, Corpus, concatenate
-from kcrf_core.encoding_fitting import fit_encoding
-from kcrf_core.fitted_terms import fit_terms
-from kcrf_core.observer import Observer
-from kcrf_core.posterior import Cliques, Posterior
-from kcrf_core.problem import Problem
-from kcrf_core.repeated_sequences import collapse, distinct_sequences
-from kcrf_core.training import train
+from kcrf_core.chains import Problem
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import AttributeRows, Corpus
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.training import Observer, train
+from kcrf_core.training.fitted_terms import fit_terms
+from kcrf_core.training.repeated_sequences import collapse, distinct_sequences
 
 SETTINGS = [
     {},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core import chain
+from kcrf_core.chains import chain
 from kcrf_core.errors import NumericError
 
 

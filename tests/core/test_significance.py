@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import DataError
-from kcrf_core.evaluation import evaluate
-from kcrf_core.judgement import JudgementOptions, judge
-from kcrf_core.labelling import Labelling
-from kcrf_core.significance import differences, figures, intervals, sequence_counts
+from kcrf_core.scoring import JudgementOptions, Labelling, evaluate, judge
+from kcrf_core.scoring.significance import differences, figures, intervals, sequence_counts
 
 
 def labelling(sequences, predicted, source="data", gap=1):

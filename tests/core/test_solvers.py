@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core import basis
-from kcrf_core.blocks import Blocks
-from kcrf_core.kernel_values import PolynomialKernel, RBFKernel
+from kcrf_core.chains import Problem
+from kcrf_core.kernels import PolynomialKernel
+from kcrf_core.kernels.values import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
-from kcrf_core.posterior import EDGE, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem
+from kcrf_core.maps import pivots as basis
+from kcrf_core.objective import EDGE, NODE, Blocks, Cliques, Posterior
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
-from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
-from kcrf_core.solvers.scaling import (
+from kcrf_core.solvers.first_guess import (
     EDGES_BESIDE_TURNED,
     POSITIONS_PER_COLUMN,
     POWER,
@@ -25,6 +24,7 @@ from kcrf_core.solvers.scaling import (
     Turned,
     scaling,
 )
+from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
 
 
@@ -232,7 +232,7 @@ def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solv
     posterior = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
     assert isinstance(scaling(posterior, Run(1e-4, 500)), Turned)
     turned = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
-    monkeypatch.setattr("kcrf_core.solvers.scaling.FEWEST_TURNED", posterior.size)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", posterior.size)
     straight = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
     assert turned.reason == straight.reason == CERTIFIED
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
-from kcrf_core.evaluation import evaluate
-from kcrf_core.schemes import SCHEME_LETTERS, spans, tell_iob_apart
+from kcrf_core.scoring import evaluate
+from kcrf_core.scoring.schemes import SCHEME_LETTERS, spans, tell_iob_apart
 
 
 def split(text):

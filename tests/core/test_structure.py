@@ -7,23 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core import certificates, chain
-from kcrf_core.archives import StoredBasis
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import Corpus
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.chains import Problem, chain, positions_within
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Corpus
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.fitted_terms import select_bases
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.model import Model
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.posterior import EDGE, EDGE_X, NODE, Cliques, Posterior
-from kcrf_core.problem import Problem, positions_within
+from kcrf_core.model import Model, StoredBasis
+from kcrf_core.objective import EDGE, EDGE_X, NODE, Cliques, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
-from kcrf_core.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
-from kcrf_core.structure_null import drawn_labels, exchanged, tail
-from kcrf_core.training import train
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer, select_bases, train
+from kcrf_core.training.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
+from kcrf_core.training.structure_null import drawn_labels, exchanged, tail
 from problems import random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config
 

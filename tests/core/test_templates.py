@@ -12,18 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.conll import parse_blocks
-from kcrf_core.corpus import concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import load_template, load_yaml, looks_like_template, parse_config
+from kcrf_core.corpora import read_corpus
+from kcrf_core.corpora.conll import parse_blocks
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.corpora.lines import blocks
+from kcrf_core.encoding import fit_encoding, term_counts
 from kcrf_core.errors import ConfigError
-from kcrf_core.feature_counts import term_counts
-from kcrf_core.formats import read_corpus
-from kcrf_core.lines import blocks
 from kcrf_core.model import Model
-from kcrf_core.templates import load_template, looks_like_template
 from kcrf_core.training import train
-from kcrf_core.yaml_text import load_yaml
 
 CHUNKING = """\
 # Unigram

@@ -9,21 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core import chain
-from kcrf_core.archives import StoredBasis, load_basis, save_basis
-from kcrf_core.config_options import with_options
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import AttributeRows, Corpus, concatenate
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.chains import chain
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
+from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import DataError, FileFormatError
-from kcrf_core.fitted_terms import select_bases
-from kcrf_core.formats import read_corpus
 from kcrf_core.kernels import gram
-from kcrf_core.model import ExplicitTerm, KernelTerm, Model
-from kcrf_core.observer import Observer
-from kcrf_core.parallel import Workers
-from kcrf_core.sparse_rows import sparse_block
-from kcrf_core.training import train
+from kcrf_core.maps import sparse_block
+from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
+from kcrf_core.system import Workers
+from kcrf_core.training import Observer, select_bases, train
 from problems import random_inputs
 
 

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core.config_reader import parse_config
-from kcrf_core.corpus import AttributeRows, Corpus
-from kcrf_core.dataset import UNSEEN
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import AttributeRows, Corpus
+from kcrf_core.encoding import fit_encoding, translation
 from kcrf_core.errors import ConfigError
+from kcrf_core.kernels import UNSEEN
 from kcrf_core.model import ConjunctionTerm
-from kcrf_core.observer import Observer
-from kcrf_core.translation import translation
-from kcrf_core.warm_start import WarmStart
+from kcrf_core.training import Observer, WarmStart
 
 TIGHT = {"sigma2": 1.0, "tolerance": 1e-7, "precision": "double"}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core.archives import load_dataset, save_dataset
-from kcrf_core.config_reader import parse_config
-from kcrf_core.encoding_fitting import fit_encoding
+from kcrf_core.config import parse_config
+from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.model import load_dataset, save_dataset
 
 TIGHT = {"sigma2": 1.0, "tolerance": 1e-7, "precision": "double"}
 NAMES = {"columns": ["word", "number", "importance", "label"], "weight": "importance"}

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kcrf_core.formats import read_corpus
+from kcrf_core.corpora import read_corpus
 from kcrf_core.model import Model
-from kcrf_core.storage import FORMAT
+from kcrf_core.system.containers import FORMAT
 
 HERE = Path(__file__).parent
 DATA = "words.conll"

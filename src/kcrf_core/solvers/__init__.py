@@ -5,24 +5,11 @@
 Each file has a `descend` that steps downhill from theta until its run stops it.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
+from .._lazy import lazy
 from . import block_jacobi, lbfgs, nested, newton, subspace
-from .run import (
-    BEST,
-    CERTIFIED,
-    INTERRUPTED,
-    PASSES,
-    PRECISION,
-    PRUNED,
-    STATIONARY,
-    Progress,
-    Run,
-    SolverResult,
-    until_stopped,
-)
+from .run import until_stopped
 
 SOLVERS = {
     "auto": partial(until_stopped, nested.descend),
@@ -32,16 +19,11 @@ SOLVERS = {
     "subspace": partial(until_stopped, subspace.descend),
 }
 
-__all__ = [
-    "BEST",
-    "CERTIFIED",
-    "INTERRUPTED",
-    "PASSES",
-    "PRECISION",
-    "PRUNED",
-    "SOLVERS",
-    "STATIONARY",
-    "Progress",
-    "Run",
-    "SolverResult",
-]
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "lbfgs": ["vectors_held"],
+        "nested": ["widened"],
+        "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
+    },
+)

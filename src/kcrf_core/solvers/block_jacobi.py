@@ -19,8 +19,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..blocks import Blocks
-from ..posterior import Evaluation, Posterior
+from ..objective import Blocks, Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
 from .lbfgs import Memory, step
 from .metric import BlockMetric, LeadingColumns

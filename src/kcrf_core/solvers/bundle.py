@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..posterior import Evaluation, Posterior
+from ..objective import Evaluation, Posterior
 
 POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.

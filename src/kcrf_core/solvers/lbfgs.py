@@ -15,12 +15,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..memory import hand_back
-from ..posterior import Evaluation, Posterior
-from ..slices import Slices
+from ..objective import Evaluation, Posterior
+from ..system import Slices, hand_back
 from .bundle import POINTS
+from .first_guess import Diagonal, Unsized, scaling
 from .run import Run
-from .scaling import Diagonal, Unsized, scaling
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 12, 60, 1 << 23

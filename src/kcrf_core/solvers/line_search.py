@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..posterior import Evaluation
-from ..slices import Slices
+from ..objective import Evaluation
+from ..system import Slices
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 MOST_TRIALS = 20

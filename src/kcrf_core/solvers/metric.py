@@ -17,9 +17,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, inv
 
-from ..blocks import Blocks
-from ..posterior import NODE, Posterior
-from ..repeated_maps import has_nested_columns
+from ..maps import has_nested_columns
+from ..objective import NODE, Blocks, Posterior
 from .run import Run
 
 MOST_COLUMNS = 300

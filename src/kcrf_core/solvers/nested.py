@@ -18,11 +18,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..posterior import Evaluation, Posterior
-from ..repeated_maps import has_nested_columns
+from ..maps import has_nested_columns
+from ..objective import Evaluation, Posterior
 from . import lbfgs
+from .first_guess import scaling
 from .run import Run
-from .scaling import scaling
 
 PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway

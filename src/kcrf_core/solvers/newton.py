@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..posterior import Evaluation, Posterior
+from ..objective import Evaluation, Posterior
 from .conjugate_gradients import conjugate_gradients
 from .metric import BlockMetric, LeadingColumns
 from .run import Run

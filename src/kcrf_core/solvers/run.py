@@ -17,10 +17,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..blocks import Blocks
 from ..errors import NumericError
-from ..posterior import Evaluation, Posterior
-from ..slices import Slices
+from ..objective import Blocks, Evaluation, Posterior
+from ..system import Slices
 from .bundle import Bundle
 from .line_search import line_search
 

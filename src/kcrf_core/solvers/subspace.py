@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..posterior import Evaluation, Posterior
+from ..objective import Evaluation, Posterior
 from .block_jacobi import BlockNewton
 from .lbfgs import Memory, step
 from .metric import LeadingColumns

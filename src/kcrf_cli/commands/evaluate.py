@@ -1,0 +1,266 @@
+"""`kcrf evaluate`: compare predicted labels with gold ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import options
+
+if TYPE_CHECKING:
+    from kcrf_core.corpora import Corpus
+    from kcrf_core.scoring import Labelling
+
+REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
+
+
+@click.command(short_help="Score predicted labels against gold ones.")
+@options.data
+@click.option(
+    "-m",
+    "--model",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
+)
+@click.option(
+    "--gold",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
+    "that --label names. Default: DATA has both.",
+)
+@click.option(
+    "--label",
+    type=click.Choice(["lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"], case_sensitive=False),
+    metavar="NAME",
+    help="Column of CoNLL-U files to compare with --gold. Default: upos.",
+)
+@click.option(
+    "--compare",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="OTHER",
+    help="Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
+)
+@click.option(
+    "--scheme",
+    type=click.Choice(["iob1", "iob2", "iobes", "bilou", "none"]),
+    help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that "
+    "nothing begins as the beginning of a span.",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    metavar="C",
+    help="Confidence of intervals. Default: 0.95.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=10000,
+    metavar="N",
+    help="Draws of the randomisation test of --compare. Default: 10000.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 1000),
+    default=10,
+    metavar="N",
+    help="Bins of the calibration error and the reliability curve. Default: 10.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Seed of all chance. Default: 0.")
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
+    "Default: what fits a screen.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write everything as one page with pictures and the worst sequences. Default: none.",
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=20,
+    metavar="N",
+    help="Sequences with the most errors to show in the page. Default: 20.",
+)
+@options.format
+@options.json
+@click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
+def evaluate(
+    data: str,
+    model: str | None,
+    gold: str | None,
+    label: str | None,
+    compare: str | None,
+    scheme: str | None,
+    strict: bool,
+    bootstrap: int | None,
+    confidence: float,
+    draws: int,
+    bins: int,
+    seed: int,
+    details: bool,
+    html: str | None,
+    worst: int,
+    format_: str | None,
+    as_json: bool,
+    as_tsv: bool,
+) -> None:
+    """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
+
+    Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
+    as conlleval computes them; else the same per label. Where there are probabilities, from -m or as LABEL:p columns,
+    says how far they can be believed.
+
+    \b
+    Example:
+      kcrf train sample_data/pitch_accent.conll -o model.npz
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
+      kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
+      kcrf train sample_data/sentences.conllu -o words.npz
+      kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
+    """
+    from kcrf_core.scoring import JudgementOptions, judge
+
+    from ..running.files import check_writable, output_stream, say, write_out
+    from ..text import evaluation as evaluation_text
+    from ..text import figures as render
+
+    if as_json and as_tsv:
+        raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
+    if strict and scheme == "none":
+        raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
+    if [data, gold, compare].count("-") > 1:
+        raise click.UsageError("standard input can be read once: give the other as a file")
+    if gold is not None and model is not None:
+        raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
+    if label is not None and gold is None:
+        raise click.UsageError("--label says what to compare with --gold: give that, too")
+    if html is not None:
+        check_writable(html, data, model, gold, compare)
+
+    if gold is not None:
+        first, second = _against(gold, data, compare, format_, label)
+    else:
+        first, second = _labellings(data, model, compare, format_)
+    if first.left_out:
+        say(f"{first.left_out:,} gold labels are not observed: these positions are left out")
+    found = judge(
+        first,
+        second,
+        JudgementOptions(
+            scheme={None: "auto", "none": None}.get(scheme, scheme),
+            strict=strict,
+            resamples=(REPORT_RESAMPLES if html is not None else 0) if bootstrap is None else bootstrap,
+            confidence=confidence,
+            draws=draws,
+            bins=bins,
+            seed=seed,
+        ),
+    )
+    if html is not None:
+        from kcrf_core.corpora import display_name
+
+        from ..report.html import page
+
+        with output_stream(html) as stream:
+            stream.write(page(found, first, model or first.source, compare and display_name(compare), worst).encode())
+    if as_json:
+        write_out(render.as_json(found.to_dict()))
+    elif as_tsv:
+        write_out(evaluation_text.tsv(found))
+    else:
+        write_out(evaluation_text.text(found, details))
+
+
+def _against(
+    gold: str, data: str, compare: str | None, format_: str | None, label: str | None
+) -> tuple[Labelling, Labelling | None]:
+    """What one or two files say beside the gold labels of another one."""
+    from kcrf_core.corpora import guess_format, read_corpus
+    from kcrf_core.scoring import from_two_files
+
+    format_ = format_ or guess_format(data if gold == "-" else gold)
+    if label is not None and format_ != "conllu":
+        raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
+    columns = ("form", label or "upos")
+    right = read_corpus(gold, format_, columns)
+    first = from_two_files(right, read_corpus(data, format_, columns))
+    return first, None if compare is None else from_two_files(right, read_corpus(compare, format_, columns))
+
+
+def _labellings(
+    data: str, model: str | None, compare: str | None, format_: str | None
+) -> tuple[Labelling, Labelling | None]:
+    """What one or two systems make of the data, which is read once."""
+    from kcrf_core.corpora import guess_format, read_corpus
+    from kcrf_core.errors import DataError
+    from kcrf_core.scoring import from_tagged
+
+    from ..running.files import is_archive
+
+    if model is None:
+        if compare is not None and is_archive(compare):
+            raise click.UsageError(
+                f"{compare} is no tagged text: a model can be compared with another one, given with -m"
+            )
+        if (format_ or guess_format(data)) == "conllu":
+            raise click.UsageError("CoNLL-U has one column for gold and predicted labels: give --gold or -m")
+        try:
+            first = from_tagged(read_corpus(data, format_ or "conll"))
+        except DataError:
+            if (format_ or guess_format(data)) != "crfsuite":
+                raise
+            raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
+        return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
+
+    corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
+    first = _with_model(data, model, format_, corpora)
+    if compare is None:
+        return first, None
+    if is_archive(compare):
+        return first, _with_model(data, compare, format_, corpora)
+    return first, from_tagged(read_corpus(compare, "conll"))
+
+
+def _with_model(
+    data: str, model: str, format_: str | None, corpora: dict[tuple[str, tuple[str, ...]], Corpus]
+) -> Labelling:
+    """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
+    from kcrf_core.corpora import read_corpus
+    from kcrf_core.errors import FileFormatError
+    from kcrf_core.model import Model, from_model, from_model_and_dataset, load_dataset
+    from kcrf_core.system import Workers
+
+    from ..running.files import is_archive
+
+    fitted = Model.load(model)
+    with Workers(1):
+        if is_archive(data):
+            stored = load_dataset(data)
+            if not stored.encoding.same_as(fitted.encoding):
+                raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
+            return from_model_and_dataset(fitted, stored.dataset, data)
+        format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
+        key = (format_, columns if format_ == "conllu" else ())
+        if key not in corpora:
+            corpora[key] = read_corpus(data, format_, columns)
+        return from_model(fitted, corpora[key])

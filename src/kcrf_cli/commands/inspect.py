@@ -1,0 +1,94 @@
+"""`kcrf inspect`: what a model, basis or dataset holds."""
+
+from __future__ import annotations
+
+import click
+
+from .. import options
+
+
+@click.command(short_help="Show what a model holds.")
+@click.argument("file", type=click.Path(dir_okay=False), metavar="FILE")
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    metavar="N",
+    help="Tell the N strongest features or pivots of each label. Default: 10.",
+)
+@click.option(
+    "--dump",
+    is_flag=True,
+    help="Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Draw the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
+    "Default: no picture.",
+)
+@options.json
+def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) -> None:
+    """Show what FILE holds: a model, a basis or a dataset.
+
+    Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
+    the features or pivots that speak most for each label and against it. A pivot is told by its line in the
+    training data.
+
+    \b
+    Example:
+      kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
+      kcrf inspect model.npz --top 3
+      kcrf inspect model.npz --dump | grep -F "c1[0]="
+    """
+    from kcrf_core.model import summarise, unpack
+    from kcrf_core.system import read_container
+
+    from ..report.plots import check_plot
+    from ..running.files import check_writable, write_out
+    from ..text import figures as render
+    from ..text.inspection import text
+
+    if dump and as_json:
+        raise click.UsageError("--dump and --json both want standard output: give one of them")
+    check_plot(plot)
+    if plot is not None:
+        check_writable(plot, file)
+    contents = read_container(file, "model", "basis", "dataset")
+    kind = contents.header["kind"]
+    if kind != "model" and dump:
+        raise click.UsageError(f"{file} is a {kind}, which has no weights to dump")
+    if kind == "dataset" and plot is not None:
+        raise click.UsageError(f"{file} is a dataset, of which there is nothing to draw")
+    stored = unpack(contents)
+    if plot is not None:
+        _draw(plot, stored)
+    if dump:
+        _dump(stored)
+        return
+    found = summarise(contents, stored, top)
+    write_out(render.as_json({"schema": 1, **found}) if as_json else text(found, file, top))
+
+
+def _draw(path: str, stored: object) -> None:
+    from kcrf_core.model import Model
+
+    from ..report import plots
+
+    if isinstance(stored, Model):
+        plots.transitions(path, stored.labels, stored.edges)
+    else:
+        plots.residual_curves(path, {term.name: term.curve for term in stored.terms})
+
+
+def _dump(model: object) -> None:
+    from kcrf_core.model import dump
+
+    from ..running.files import output_stream
+    from ..text.inspection import shown
+
+    with output_stream(None) as stream:
+        for cells in dump(model):
+            plain = "".join(cells).isprintable()  # most are, and looking is far quicker than replacing
+            stream.write(("\t".join(cells if plain else map(shown, cells)) + "\n").encode())

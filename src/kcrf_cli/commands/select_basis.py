@@ -1,0 +1,107 @@
+"""`kcrf select-basis`: choose the pivots that a reduced feature map is spanned by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .. import options
+
+
+@click.command("select-basis", short_help="Choose pivots for a kernel.")
+@options.data
+@options.output_unless_dry
+@options.config
+@options.format
+@options.kernel
+@options.encoding
+@options.weight
+@options.unobserved
+@options.precision
+@options.seed
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Draw what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no picture.",
+)
+@options.threads
+@options.memory
+@options.dry_run
+@options.dump_config
+@options.json
+@options.quiet
+def select_basis(
+    data: str,
+    output: str | None,
+    config: str | None,
+    format_: str | None,
+    plot: str | None,
+    threads: int | None,
+    memory: int | None,
+    dry_run: bool,
+    dump_config: bool,
+    as_json: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Choose pivots among the positions of DATA, for `train --basis`.
+
+    A kernel model with M pivots scores a position by its kernel values with them. Pivots are chosen so that they
+    leave little of the kernel unexplained; the unexplained part of the trace is printed. The basis file keeps
+    kernel, encoding and the source line of each pivot.
+
+    \b
+    Example:
+      kcrf select-basis sample_data/digits.conll --kernel poly --degree 3 --size 300 -o basis.npz
+      kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
+    """
+    from kcrf_core.model import digest, save_basis
+    from kcrf_core.system import Workers
+    from kcrf_core.training import select_bases
+
+    from ..report.plots import check_plot, residual_curves
+    from ..running.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
+    from ..running.progress import Talk
+    from ..text import figures as render
+
+    options.check_output(output, dry_run, dump_config)
+    if output is not None:
+        check_writable(output, data, config)
+    check_plot(plot)
+    if plot is not None:
+        check_writable(plot, data, config, output)
+    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
+    prepared = prepare(data, format_, config, chosen)
+    if dry_run:
+        show_footprint(prepared, memory, as_json)
+        return
+    if dump_config:
+        show_config(prepared.config)
+        return
+    with Workers(threads, memory) as workers, Talk(quiet) as talk:
+        for remark in [*prepared.encoding.remarks(prepared.dataset), memory_line(prepared, workers.memory)]:
+            talk.note(remark)
+        basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
+    save_basis(output, basis, digest(prepared.dataset))
+    if plot is not None:
+        residual_curves(plot, {term.name: term.curve for term in basis.terms})
+    if as_json:
+        write_out(
+            render.as_json(
+                {
+                    "schema": 1,
+                    "positions": prepared.dataset.positions,
+                    "terms": [
+                        {
+                            "name": term.name,
+                            "kernel": term.kernel.type,
+                            "pivots": len(term.pivots),
+                            "unexplained": float(term.curve[-1]),
+                        }
+                        for term in basis.terms
+                    ],
+                }
+            )
+        )

@@ -1,0 +1,286 @@
+"""`kcrf train`: fit a model to labelled sequences."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import options
+
+if TYPE_CHECKING:
+    from kcrf_core.encoding import Dataset
+
+    from ..running.files import Prepared
+
+
+@click.command(short_help="Train a model.")
+@options.data
+@options.output_unless_dry
+@options.config
+@options.format
+@options.kernel
+@options.basis_tolerance
+@click.option(
+    "--basis",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
+)
+@options.encoding
+@options.weight
+@options.unobserved
+@options.chain
+@options.training
+@click.option(
+    "--certify",
+    type=click.Choice(["estimate", "exact"]),
+    default="estimate",
+    help="What could still be gained outside the pivots: an estimate, or a bound that takes all pairs of positions. "
+    "Default: estimate.",
+)
+@click.option(
+    "--select-terms",
+    is_flag=True,
+    help="Keep only those terms of the configuration that do better than chance, fit by fit on held-out sequences.",
+)
+@click.option(
+    "--min-gain",
+    type=click.FloatRange(min=0),
+    metavar="G",
+    help="With --select-terms: leave out terms that are proven to gain less in P, in nats. Default: 1.",
+)
+@click.option(
+    "--init",
+    type=click.Path(dir_okay=False),
+    metavar="MODEL",
+    help="Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is "
+    "given. Default: from zero.",
+)
+@click.option(
+    "--dev",
+    type=click.Path(allow_dash=True),
+    metavar="DEV",
+    help="Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
+)
+@click.option(
+    "--keep",
+    type=click.Choice(["last", "best"]),
+    help="Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
+)
+@click.option(
+    "--prune",
+    type=options.FiniteNumber(),
+    metavar="EPS",
+    help="Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all "
+    "of them together. Default: keep all.",
+)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
+@options.threads
+@options.memory
+@options.dry_run
+@options.dump_config
+@options.json
+@options.quiet
+@options.verbose("pass over the data")
+def train(
+    data: str,
+    output: str | None,
+    config: str | None,
+    format_: str | None,
+    basis: str | None,
+    certify: str,
+    select_terms: bool,
+    min_gain: float | None,
+    init: str | None,
+    dev: str | None,
+    keep: str | None,
+    prune: float | None,
+    log: str | None,
+    strict: bool,
+    threads: int | None,
+    memory: int | None,
+    dry_run: bool,
+    dump_config: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **values: Any,
+) -> None:
+    """Train a model on the labelled sequences of DATA.
+
+    Nothing needs to be set: numeric columns are real features, others categorical ones in a window of five, the
+    kernel is linear, and the prior variance is chosen on held-out sequences. Training stops when the objective is
+    proven to be within --tolerance of its optimum. The first Ctrl-C ends it early with the best model so far.
+
+    \b
+    Example:
+      kcrf train sample_data/pitch_accent.conll -o model.npz
+      kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
+      kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
+      kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+    """
+    from kcrf_core.model import Model
+    from kcrf_core.solvers import CERTIFIED, INTERRUPTED
+    from kcrf_core.system import Workers
+    from kcrf_core.training import MIN_GAIN, WarmStart
+    from kcrf_core.training import train as fit
+
+    from ..running.files import (
+        check_writable,
+        load_dev,
+        memory_line,
+        prepare,
+        say,
+        show_config,
+        show_footprint,
+        write_out,
+    )
+    from ..running.log import Both, RunLog, check_log
+    from ..running.progress import Talk
+    from ..text import figures as render
+
+    began = time.perf_counter()
+    options.resolve_c2(values)
+    if min_gain is not None and not select_terms:
+        raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
+    inputs = (data, config, basis, dev)
+    options.check_output(output, dry_run, dump_config)
+    if output is not None:
+        check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
+    check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
+    if keep is not None and dev is None:
+        raise click.UsageError("--keep needs --dev, the data to judge by")
+    if data == dev == "-":
+        raise click.UsageError("DATA and --dev cannot both be read from stdin")
+    chosen = options.given(
+        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+    )
+    if dry_run:
+        show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)
+        return
+    if dump_config:
+        show_config(prepare(data, format_, config, chosen, basis).config)
+        return
+    with RunLog(log) as run_log:
+        earlier = None if init is None else Model.load(init)
+        prepared = prepare(data, format_, config, chosen, basis)
+        start = None
+        if earlier is not None:
+            start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
+            start.check_columns(prepared.encoding)
+        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
+        run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
+        with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
+            observer = Both(talk, run_log)
+            for remark in [*_remarks(prepared, dev_set), memory_line(prepared, workers.memory)]:
+                observer.note(remark)
+            with _stop_on_interrupt(observer.note) as interrupted:
+                model, report = fit(
+                    prepared.encoding,
+                    prepared.dataset,
+                    prepared.config,
+                    basis=prepared.basis,
+                    workers=workers,
+                    observer=observer,
+                    interrupted=interrupted,
+                    certify=certify,
+                    select_terms=select_terms,
+                    min_gain=MIN_GAIN if min_gain is None else min_gain,
+                    start=start,
+                    dev=dev_set,
+                    keep=keep or "last",
+                    prune=prune,
+                )
+                talk.close()
+                model.save(output)
+        seconds = time.perf_counter() - began
+        figures = {
+            **report.to_dict(),
+            "bytes": os.path.getsize(output),
+            "seconds": seconds,
+            "peak_memory": render.peak_memory(),
+        }
+        run_log.end(figures)
+    if as_json:
+        write_out(render.as_json({"schema": 1, **figures}))
+    if not quiet:
+        for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
+            say(line)
+    run_log.check()
+    if report.result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    if strict and report.result.reason != CERTIFIED:
+        from kcrf_core.errors import NumericError
+
+        raise NumericError(f"not certified to {prepared.config.training.tolerance:g} (--strict); {output} was written")
+
+
+def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | None]) -> dict[str, Any]:
+    """What a log begins with."""
+    from kcrf_core._version import __version__
+
+    dataset, training = prepared.dataset, prepared.config.training
+    return {
+        "version": __version__,
+        **names,
+        "seed": training.seed,
+        "sequences": dataset.sequences,
+        "positions": dataset.positions,
+        "labels": list(prepared.encoding.labels),
+        "dev_sequences": None if dev is None else dev.sequences,
+        "dev_positions": None if dev is None else dev.positions,
+        "configuration": prepared.config.to_dict(),
+    }
+
+
+def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
+    """What to say before work begins."""
+    out = prepared.encoding.remarks(prepared.dataset)
+    if dev is not None:
+        unknown = int((dev.labels < 0).sum())
+        out.append(f"dev: {dev.sequences:,} sequences, {dev.positions:,} positions")
+        if unknown:
+            out[-1] += f"; {unknown:,} labels that DATA does not have count as wrong"
+    return out
+
+
+@contextlib.contextmanager
+def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C only asks for an end, which is told when it is heard; the second is the ordinary one."""
+    asked = told = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupted() -> bool:
+        nonlocal told
+        if asked and not told:
+            told = True
+            say("stopping here and writing the model; Ctrl-C again to give up")
+        return asked
+
+    try:
+        before = signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not in the main thread: nobody can interrupt
+        yield lambda: False
+        return
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,290 @@
+"""What `evaluate` found as one page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .svg import safe, shortened
+
+if TYPE_CHECKING:
+    from kcrf_core.scoring import Labelling
+import os
+from collections.abc import Iterable, Sequence
+
+from kcrf_core._version import __version__
+
+from ..text.evaluation import (
+    FIGURES,
+    MOST_CONFUSIONS,
+    SCORE_HEADER,
+    calibration_text,
+    comparison_header,
+    comparison_rows,
+    confusions,
+    interval_name,
+    malformed_text,
+    range_text,
+    scheme_text,
+    score_row,
+)
+from ..text.figures import percent
+from . import svg
+
+if TYPE_CHECKING:
+    from kcrf_core.scoring import Evaluation, Judgement, Labelling
+
+
+# Of a long sequence only what stands beside errors is shown, and not more than so many positions.
+SHOWN_WHOLE = 50  # positions
+BESIDE = 8
+MOST_SHOWN = 400
+LONGEST_WORD = 60  # characters
+
+SEQUENCE_STYLE = """
+.sequence { border-top: 1px solid var(--line); padding: .5rem 0; line-height: 1.35; }
+.sequence p.head { margin: 0 0 .3rem; color: var(--dim); font-size: .87rem; }
+.sequence span.t { display: inline-block; vertical-align: top; margin: 0 .32em .35em 0; unicode-bidi: isolate;
+  max-width: 100%; overflow-wrap: anywhere; }
+.sequence span.e { background: color-mix(in srgb, var(--bad) 22%, var(--back)); border-bottom: 2px solid var(--bad);
+  border-radius: 3px 3px 0 0; padding: 0 .25em; }
+.sequence small { display: block; font-size: .74rem; }
+.sequence small i { color: var(--dim); }
+.sequence span.gap { color: var(--dim); }
+"""
+
+
+def worst_sequences(labelling: Labelling, number: int) -> str:
+    """At most `number` sequences: most errors first, of equal ones the shortest, then as in the data."""
+    wrong = ~labelling.right
+    offsets = np.unique(labelling.offsets)
+    errors = np.add.reduceat(wrong, offsets[:-1], dtype=np.int64)  # [S]
+    lengths = np.diff(offsets)
+    order = np.lexsort((np.arange(len(errors)), lengths, -errors))[:number]
+    order = order[errors[order] > 0]
+    if not len(order):
+        return '<p class="note">None: every sequence is right.</p>'
+    legend = "Under a wrong word what it should be, and not the label it got."
+    if labelling.words is None:
+        legend = "The gold labels; under a position that is wrong, the label it got instead."
+    parts = [f'<p class="note">{legend}</p>']
+    for s in order.tolist():
+        begin, end = int(offsets[s]), int(offsets[s + 1])
+        head = f"sequence {s + 1:,}, line {int(labelling.lines[begin]):,}: {int(errors[s]):,} of {end - begin:,} wrong"
+        tokens = _tokens(labelling, wrong, begin, end)
+        parts.append(f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>")
+    return "\n".join(parts)
+
+
+def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
+    near = np.ones(end - begin, dtype=bool)  # [T]
+    if end - begin > SHOWN_WHOLE:
+        near = np.convolve(wrong[begin:end], np.ones(2 * BESIDE + 1), mode="same") > 0
+    out, left_out, shown = [], 0, 0
+    for t in range(begin, end):
+        if not near[t - begin]:
+            left_out += 1
+            continue
+        if shown == MOST_SHOWN:
+            rest = int(np.count_nonzero(wrong[t:end]))
+            out.append(f'<span class="t gap">… {end - t + left_out:,} more, {rest:,} of them wrong</span>')
+            return out
+        if left_out:
+            out.append(_gap(left_out))
+            left_out = 0
+        out.append(_token(labelling, t, bool(wrong[t])))
+        shown += 1
+    if left_out:
+        out.append(_gap(left_out))
+    return out
+
+
+def _gap(count: int) -> str:
+    return f'<span class="t gap">… {count:,} right …</span>'
+
+
+def _token(labelling: Labelling, t: int, wrong: bool) -> str:
+    gold, predicted = (safe(shortened(labels[t], LONGEST_WORD)) for labels in (labelling.gold, labelling.predicted))
+    word = gold if labelling.words is None else safe(shortened(labelling.words[t], LONGEST_WORD))
+    if not wrong:
+        return f'<span class="t">{word}</span>'
+    should = "" if labelling.words is None else f"<small>{gold}</small>"
+    return f'<span class="t e">{word}{should}<small><i>not</i> {predicted}</small></span>'
+
+
+# Longer tables are folded away.
+LONGEST_TABLE = 40
+
+STYLE = (
+    """
+:root { color-scheme: light dark; --back: #fff; --text: #1c1c1c; --dim: #5c5c5c; --line: #d5d5d5; --good: #2f7ed8;
+  --bad: #d9622b; --soft: #f4f4f2; }
+@media (prefers-color-scheme: dark) { :root { --back: #16181b; --text: #e8e8e6; --dim: #a3a6aa; --line: #3a3e44;
+  --good: #5a9ded; --bad: #f0824d; --soft: #202327; } }
+body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--back); color: var(--text);
+  font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+p.note, footer { color: var(--dim); font-size: .87rem; max-width: 50rem; }
+table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .18rem .8rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td.name { text-align: left; }
+th { color: var(--dim); font-weight: 500; } tr.all td { font-weight: 600; }
+summary { cursor: pointer; color: var(--dim); }
+.wide { overflow-x: auto; }
+svg { max-width: none; font-family: system-ui, sans-serif; }
+svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
+svg .end { text-anchor: end; } svg .start { text-anchor: start; }
+svg .right, svg .bar { fill: var(--good); } svg .wrong { fill: var(--bad); }
+svg .mixed { fill: var(--dim); } svg .bar { fill-opacity: .45; }
+svg .grid { stroke: var(--line); fill: none; } svg .line { stroke: var(--dim); }
+svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
+svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }
+"""
+    + SEQUENCE_STYLE
+).strip()
+
+
+def page(found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int) -> str:
+    """The whole document; the same judgement of the same files gives the same text.
+
+    `system` and `other` are the files, models or tagged ones, that the labels come from.
+    """
+    title = f"Evaluation of {_shown_name(system)}"
+    if system != labelling.source:
+        title += f" on {_shown_name(labelling.source)}"
+    sections = [
+        ("Summary", _summary(found)),
+        ("Comparison", None if other is None else _comparison(found, system, other)),
+        (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
+        ("Labels", _scores("label", map(score_row, found.scores.labels))),
+        ("Confusion", _confusion(found.scores)),
+        ("Reliability", None if found.calibration is None else _reliability(found)),
+        ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
+    ]
+    body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{safe(title)}</title>
+<style>
+{STYLE}
+</style>
+</head>
+<body>
+<h1>{safe(title)}</h1>
+{body}
+<footer><p>kcrf {safe(__version__)}</p></footer>
+</body>
+</html>
+"""
+
+
+def _shown_name(source: str) -> str:
+    """Without its folder: the page does not depend on where files lie."""
+    return os.path.basename(source)
+
+
+def _summary(found: Judgement) -> str:
+    scores = found.scores
+    figures = {
+        "accuracy": (scores.accuracy, f"{scores.correct:,} of {scores.positions:,} positions"),
+        "sequence_accuracy": (scores.sequence_accuracy, f"{scores.correct_sequences:,} of {scores.sequences:,}"),
+    }
+    if found.spans is not None:
+        total = found.spans.total
+        figures |= {
+            "precision": (total.precision, f"{total.correct:,} of {total.predicted:,} predicted spans"),
+            "recall": (total.recall, f"{total.correct:,} of {total.gold:,} gold spans"),
+            "f1": (total.f1, f"{scheme_text(scores)}{', strict' * found.options.strict}"),
+        }
+    header = ["figure", "value", *([interval_name(found)] if found.intervals else []), ""]
+    rows = []
+    for figure, (value, note) in figures.items():
+        interval = [range_text(found.intervals[figure])] if found.intervals else []
+        rows.append([FIGURES[figure], percent(value), *interval, note])
+    notes = []
+    if found.intervals:
+        notes.append(f"Intervals by the bootstrap over sequences, {found.options.resamples:,} resamples.")
+    elif found.options.resamples:
+        notes.append("No confidence intervals: they need more than one sequence.")
+    if scores.unknown_gold:
+        notes.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong.")
+    return _table(header, rows) + _note(notes)
+
+
+def _comparison(found: Judgement, system: str, other: str) -> str:
+    compared = found.comparison
+    counts = [
+        ["right in both", f"{compared.both_right:,}"],
+        ["only in this", f"{compared.only_first:,}"],
+        ["only in the other", f"{compared.only_second:,}"],
+        ["in neither", f"{compared.both_wrong:,}"],
+    ]
+    notes = [
+        f"This is {_shown_name(system)}, the other is {_shown_name(other)}.",
+        f"p by paired randomisation over sequences, {found.options.draws:,} draws, two-sided.",
+    ]
+    return _table(comparison_header(found), comparison_rows(found)) + _note(notes) + _table(["positions", ""], counts)
+
+
+def _spans(found: Judgement) -> str:
+    scores, strict = found.scores, found.options.strict
+    rows = [score_row(score, score.name or "spans") for score in found.spans.types]
+    table = _scores("span", rows, score_row(found.spans.total, "all"))
+    notes = []
+    if (malformed := malformed_text(scores)) is not None:
+        other = scores.spans if strict else scores.strict_spans
+        how = "Counted as conlleval does it" if strict else "Without them"
+        notes = [f"{malformed}.", f"{how}, F1 is {percent(other.total.f1)}."]
+    return table + _note(notes)
+
+
+def _confusion(scores: Evaluation) -> str:
+    names = [score.name for score in scores.labels]
+    notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
+    if len(names) > svg.MOST_LABELS:
+        notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
+    out = f'{_note(notes)}<div class="wide">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
+    pairs = confusions(scores)[:MOST_CONFUSIONS]
+    if not pairs:
+        return out
+    rows = "".join(
+        f'<tr><td>{safe(gold)}</td><td class="name">{safe(predicted)}</td><td>{count:,}</td></tr>\n'
+        for gold, predicted, count in pairs
+    )
+    header = "<tr><th>gold</th><th>predicted</th><th>positions</th></tr>"
+    return f"{out}\n<details><summary>Most frequent confusions</summary>\n<table>\n{header}\n{rows}</table></details>"
+
+
+def _reliability(found: Judgement) -> str:
+    text = calibration_text(found.calibration)
+    note = "On the dashed line, labels are right as often as they are said to be; below it, the system is too sure."
+    picture = svg.reliability(found.calibration.bins)
+    return _note([f"{text[0].upper()}{text[1:]}.", note]) + f'<div class="wide">\n{picture}\n</div>'
+
+
+# ----------------------------------------------------------------------------- parts
+
+
+def _scores(kind: str, rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:
+    rows = list(rows)
+    table = _table((kind, *SCORE_HEADER), rows, total if len(rows) > 1 else None)
+    if len(rows) <= LONGEST_TABLE:
+        return table
+    return f"<details><summary>{len(rows):,} {kind}s</summary>\n{table}</details>\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], total: Sequence[str] | None = None) -> str:
+    lines = [f"<tr>{''.join(f'<th>{safe(cell)}</th>' for cell in header)}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{safe(cell)}</td>' for cell in row)}</tr>" for row in rows]
+    if total is not None:
+        lines.append(f'<tr class="all">{"".join(f"<td>{safe(cell)}</td>" for cell in total)}</tr>')
+    return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>\n"
+
+
+def _note(sentences: Sequence[str]) -> str:
+    return f'<p class="note">{safe(" ".join(sentences))}</p>\n' if sentences else ""

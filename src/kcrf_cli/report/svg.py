@@ -1,0 +1,191 @@
+"""Pictures as SVG text, to stand inside a page.
+
+Colours come from the classes of the page, so that a picture fits light and dark; numbers are rounded when they are
+written, so that the same data gives the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from kcrf_core.scoring import Bin
+
+# More labels than this would be too small to read: the rest share a row and a column.
+MOST_LABELS = 40
+LONGEST_LABEL = 14  # characters
+OTHERS = "(all others)"
+
+# Characters that no document may contain, and that would end up as errors in a reader.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def safe(text: str) -> str:
+    """Text for a page: markup is escaped, characters that cannot be shown are replaced."""
+    return escape(replaced(text), quote=True)
+
+
+def replaced(text: str) -> str:
+    """Text without characters that cannot be shown."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def compact(count: int) -> str:
+    """At most four characters."""
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{round(count / size)}{unit}"
+    return str(count)
+
+
+# ----------------------------------------------------------------------------- confusion
+
+
+def gathered(names: Sequence[str], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Names and counts of at most `MOST_LABELS` rows: those with most errors in their order, then all others as one."""
+    if len(names) <= MOST_LABELS:
+        return list(names), counts
+    wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diagonal(counts)
+    kept = np.sort(np.argsort(-wrong, kind="stable")[: MOST_LABELS - 1])
+    place = np.full(len(names), MOST_LABELS - 1)
+    place[kept] = np.arange(MOST_LABELS - 1)
+    small = np.zeros((MOST_LABELS, MOST_LABELS), dtype=np.int64)
+    np.add.at(small, (place[:, None], place[None, :]), counts)
+    return [*(names[y] for y in kept.tolist()), OTHERS], small
+
+
+def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
+    """Rows gold, columns predicted; the shade of a cell is its share of its row."""
+    names, counts = gathered(names, counts)
+    Y = len(names)
+    cell, font = (56, 13) if Y <= 4 else (42, 12) if Y <= 12 else (26, 9)
+    label_font = 13 if Y <= 12 else 11
+    longest = max(len(shortened(name)) for name in names)
+    upright = 0.62 * label_font * longest > cell - 2  # too wide to stand above a column
+    left = 34 + 0.62 * label_font * longest
+    top = left if upright else 30 + label_font
+    side = cell * Y
+    out = [_open(left + side + 8, top + side + 8, "Confusion matrix: rows gold, columns predicted")]
+    out.append(_text(left + side / 2, 14, "predicted", "axis", label_font))
+    out.append(_upright_text(14, top + side / 2, "gold", "axis", label_font))
+    for y, name in enumerate(names):
+        middle = cell * (y + 0.5)
+        out.append(_text(left - 6, top + middle + label_font / 3, name, "tick end", label_font))
+        if upright:
+            out.append(_upright_text(left + middle + label_font / 3, top - 6, name, "tick start", label_font))
+        else:
+            out.append(_text(left + middle, top - 6, name, "tick", label_font))
+    for row, column in zip(*(axis.tolist() for axis in counts.nonzero()), strict=True):
+        x, y = left + cell * column, top + cell * row
+        count, total = int(counts[row, column]), int(counts[row].sum())
+        out += _cell(names[row], names[column], count, total, x, y, cell, font)
+    grid = "".join(
+        f"M{_n(left)} {_n(top + cell * k)}H{_n(left + side)}M{_n(left + cell * k)} {_n(top)}V{_n(top + side)}"
+        for k in range(Y + 1)
+    )
+    out.append(f'<path class="grid" d="{grid}"/>')
+    return "\n".join([*out, "</svg>"])
+
+
+def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: float, cell: int, font: int) -> list[str]:
+    """One count at the corner (x, y)."""
+    share = count / row_total
+    # Among others there may be right ones and wrong ones.
+    kind = "wrong" if gold != predicted else "mixed" if gold == OTHERS else "right"
+    told = f"gold {gold}, predicted {predicted}: {count:,} ({100 * share:.1f} % of {gold})"
+    whole = f"{count:,}"
+    shown = whole if 0.6 * font * len(whole) <= cell - 4 else compact(count)
+    # The root makes rare confusions visible beside frequent ones.
+    shade = 0.08 + 0.62 * share**0.5
+    return [
+        f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{cell}" height="{cell}" fill-opacity="{shade:.2f}">'
+        f"<title>{safe(told)}</title></rect>",
+        _text(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font),
+    ]
+
+
+# ----------------------------------------------------------------------------- reliability
+
+
+def reliability(bins: Sequence[Bin]) -> str:
+    """Accuracy against confidence, above a histogram of the confidences."""
+    left, top, side, below, bars = 62, 12, 360, 24, 80
+    base = top + side + below + bars
+    out = [_open(left + side + 18, base + 56, "Reliability: accuracy against confidence")]
+
+    def x(value: float) -> float:
+        return left + side * value
+
+    def y(value: float) -> float:
+        return top + side * (1 - value)
+
+    ticks = [k / 5 for k in range(6)]
+    grid = "".join(f"M{_n(x(v))} {top}V{top + side}M{left} {_n(y(v))}H{left + side}" for v in ticks)
+    out.append(f'<path class="grid" d="{grid}"/>')
+    out.append(f'<path class="ideal" d="M{_n(x(0))} {_n(y(0))}L{_n(x(1))} {_n(y(1))}"/>')
+    most, total = max(b.positions for b in bins), sum(b.positions for b in bins)
+    for b in bins:
+        high = bars * b.positions / most
+        wide = max(side * (b.high - b.low) - 2, 0.5)
+        told = (
+            f"confidence {b.low:g} to {b.high:g}: {b.positions:,} positions ({100 * b.positions / total:.1f} %), "
+            f"mean confidence {100 * b.confidence:.1f} %, accuracy {100 * b.accuracy:.1f} %"
+        )
+        out.append(
+            f'<rect class="bar" x="{_n(x(b.low) + 1)}" y="{_n(base - high)}" '
+            f'width="{_n(wide)}" height="{_n(high)}"><title>{safe(told)}</title></rect>'
+        )
+    points = " ".join(f"{_n(x(b.confidence))},{_n(y(b.accuracy))}" for b in bins)
+    out.append(f'<polyline class="curve" points="{points}"/>')
+    out += [
+        f'<circle class="point" cx="{_n(x(b.confidence))}" cy="{_n(y(b.accuracy))}" r="4.5">'
+        f"<title>{safe(f'{100 * b.confidence:.1f} % sure, {100 * b.accuracy:.1f} % right')}</title></circle>"
+        for b in bins
+    ]
+    out.append(f'<path class="line" d="M{left} {base}H{left + side}"/>')
+    for v in ticks:
+        out.append(_text(x(v), base + 18, f"{100 * v:g}", "tick", 12))
+        out.append(_text(left - 8, y(v) + 4, f"{100 * v:g}", "tick end", 12))
+    out.append(_text(left - 8, base - bars + 10, compact(most), "tick end", 12))
+    out.append(_text(left - 8, base + 2, "0", "tick end", 12))
+    out.append(_text(x(0.5), base + 42, "confidence, %", "axis", 13))
+    for label, middle in (("accuracy, %", top + side / 2), ("positions", base - bars / 2)):
+        out.append(_upright_text(16, middle, label, "axis", 13))
+    return "\n".join([*out, "</svg>"])
+
+
+# ----------------------------------------------------------------------------- parts
+
+
+def _open(width: float, height: float, title: str) -> str:
+    return (
+        f'<svg role="img" aria-label="{title}" viewBox="0 0 {_n(width)} {_n(height)}" '
+        f'width="{_n(width)}" height="{_n(height)}" xmlns="http://www.w3.org/2000/svg">'
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str, size: int) -> str:
+    return f'<text class="{kind}" font-size="{size}" x="{_n(x)}" y="{_n(y)}">{_label(text)}</text>'
+
+
+def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
+    place = f"translate({_n(x)} {_n(y)}) rotate(-90)"
+    return f'<text class="{kind}" font-size="{size}" transform="{place}">{_label(text)}</text>'
+
+
+def _label(text: str) -> str:
+    """Shortened if need be; then the whole of it is told on pointing at it."""
+    short = shortened(text)
+    return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
+
+
+def _n(value: float) -> str:
+    """A coordinate, without digits that nobody sees."""
+    return f"{value:.1f}".rstrip("0").rstrip(".")

@@ -1,0 +1,1 @@
+"""What commands run with: files, progress, logs."""

@@ -1,0 +1,257 @@
+"""What commands do with files: configurations, data that is text or encoded, output to a file or stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from kcrf_core.errors import ConfigError, DataError, FileFormatError
+
+if TYPE_CHECKING:
+    from kcrf_core.config import Config
+    from kcrf_core.encoding import Dataset, Encoding
+    from kcrf_core.model import StoredBasis
+    from kcrf_core.system import Budget
+    from kcrf_core.training import Footprint
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Encoded training data and the configuration in force."""
+
+    encoding: Encoding
+    dataset: Dataset
+    config: Config
+    basis: StoredBasis | None = None
+
+
+def is_archive(path: str) -> bool:
+    """Whether a path names one of our `.npz` files rather than text."""
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return False  # what is read from a pipe is gone: only files may be looked into
+    with open(path, "rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def load_config(path: str | None) -> dict[str, Any]:
+    """The raw configuration of a file: YAML, or a CRF++ template."""
+    from kcrf_core.config import load_template, load_yaml, looks_like_template
+
+    if path is None:
+        return {}
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            text = stream.read().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+    return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
+
+
+def prepare(
+    data: str,
+    format_: str | None,
+    config_path: str | None,
+    options: dict[str, Any],
+    basis_path: str | None = None,
+) -> Prepared:
+    """Read and encode training data under a configuration file, options, and perhaps a basis.
+
+    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
+    """
+    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.corpora import read_corpus
+    from kcrf_core.encoding import UNKNOWN, fit_encoding
+    from kcrf_core.model import load_basis, load_dataset
+
+    raw = load_config(config_path)
+    source = config_path or "options"
+    if basis_path is None and not is_archive(data):
+        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
+        return Prepared(encoding, dataset, config)
+
+    basis = load_basis(basis_path) if basis_path is not None else None
+    if is_archive(data):
+        stored = load_dataset(data)
+        encoding, dataset = stored.encoding, stored.dataset
+        if basis is not None and not basis.encoding.same_as(encoding):
+            raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
+    else:
+        encoding = basis.encoding
+        if encoding.features_of_labels:
+            raise ConfigError(
+                f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
+                "training must not see: featurize the data, and give the result to select-basis and train"
+            )
+        dataset = encoding.encode(read_corpus(data, format_, encoding.columns), weighed=True)
+    origin = basis_path or data
+    if dataset.labels is None:
+        raise DataError("no labels to train on", data)
+    if (dataset.labels == UNKNOWN).any():
+        line = int(dataset.lines[(dataset.labels == UNKNOWN).argmax()])
+        raise DataError(f"a label that {origin} does not know", data, line)
+    if basis is not None:
+        config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
+    else:
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
+    return Prepared(encoding, dataset, config, basis)
+
+
+def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> Dataset:
+    """Labelled data to score by, encoded like the training data, whose name is `data`."""
+    from kcrf_core.corpora import read_corpus
+    from kcrf_core.encoding import UNOBSERVED
+    from kcrf_core.model import load_dataset
+
+    if is_archive(path):
+        stored = load_dataset(path)
+        if not stored.encoding.same_as(encoding):
+            hint = f"featurize it with --like {data}" if is_archive(data) else "give it as text"
+            raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
+        dataset = stored.dataset
+    else:
+        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
+    if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
+        raise DataError("no labels to score by (--dev)", path)
+    return dataset
+
+
+ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "weight", "features")
+
+
+def _merge(
+    base: Config,
+    raw: dict[str, Any],
+    options: dict[str, Any],
+    fixed: tuple[str, ...],
+    origin: str,
+    source: str,
+) -> Config:
+    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
+    from kcrf_core.config import parse_config, with_options
+
+    stored = base.to_dict()
+    combined = {**stored, **raw}
+    if isinstance(raw.get("training"), dict):
+        combined["training"] = {**stored["training"], **raw["training"]}
+    _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
+    merged = parse_config(with_options(combined, options), source)
+    _refuse_changes(base, merged, fixed, "an option", origin)
+    return merged
+
+
+def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:
+    for part in fixed:
+        if getattr(new, part) != getattr(base, part):
+            shown = {"mapped_terms": "terms"}.get(part, part).replace("_", "-")
+            raise ConfigError(f"{what} contradicts {origin}, which was made with other {shown}")
+
+
+def say(text: str) -> None:
+    """A line on stderr. A stderr that cannot be written to must not cost the work."""
+    if sys.stderr is None:
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: IO[str] | None) -> None:
+    """Send what a broken stream still holds nowhere: Python would fail again when it flushes at exit."""
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def write_out(text: str) -> None:
+    """Data as text on stdout, all of it or an error."""
+    with output_stream(None) as stream:
+        stream.write((text + "\n").encode())
+
+
+def show_config(config: Config) -> None:
+    """A configuration as YAML on stdout; read again, it is the same."""
+    import yaml
+
+    from kcrf_core._version import __version__
+
+    text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+    write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
+
+
+@contextlib.contextmanager
+def output_stream(path: str | None) -> Iterator[IO[bytes]]:
+    """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
+    from kcrf_core.system import compression_of, packing, replacing
+
+    if path is None or path == "-":
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "standard output is closed")
+        sys.stdout.flush()
+        stream = sys.stdout.buffer
+        # With PYTHONUNBUFFERED it is a raw file, which may write a part and leave the rest to its caller.
+        raw = isinstance(stream, io.RawIOBase)
+        whole = io.BufferedWriter(stream) if raw else stream
+        try:
+            yield whole
+            whole.flush()
+        finally:
+            if raw:
+                with contextlib.suppress(OSError):
+                    whole.detach()
+        return
+    with replacing(path) as stream:
+        if (kind := compression_of(path)) is not None:
+            with packing(stream, kind) as packed:
+                yield packed
+        else:
+            yield stream
+
+
+def check_writable(path: str, *inputs: str | None) -> None:
+    """Refuse an output that cannot be written, or that is an input, before the work is done rather than after."""
+    if path == "-":
+        raise click.UsageError("this output cannot go to stdout: give the name of a file")
+    if os.path.isdir(path):
+        raise click.UsageError(f"{path} is a directory: give the name of a file")
+    if os.path.exists(path):
+        for given in inputs:
+            if given not in (None, "-") and os.path.exists(given) and os.path.samefile(path, given):
+                raise click.UsageError(f"{path} is also an input and would be overwritten: give another name")
+        if not os.path.isfile(path):  # a device or a pipe, which is written to and not replaced
+            return
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, "there is no such directory to write to", os.path.dirname(path) or folder)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(13, "no permission to write there", folder)
+
+
+def memory_line(prepared: Prepared, budget: Budget) -> str:
+    """How much memory a run will take, in a line."""
+    return _footprint(prepared, budget).summary()
+
+
+def show_footprint(prepared: Prepared, memory: int | None, as_json: bool) -> None:
+    """The estimate as data, on stdout."""
+    from kcrf_core.system import Budget
+
+    from ..text import figures
+
+    found = _footprint(prepared, Budget(memory))
+    write_out(figures.as_json({"schema": 1, **found.to_dict()}) if as_json else "\n".join(found.lines()))
+
+
+def _footprint(prepared: Prepared, budget: Budget) -> Footprint:
+    from kcrf_core.training import footprint
+
+    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget)

@@ -1,0 +1,79 @@
+"""What is said on stderr while work goes on: notes in lines, and a bar where someone can watch it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from kcrf_core.solvers import Progress
+from kcrf_core.training import ALL_TERMS, DevProgress, GrowthRound, Observer, Structure, Trial
+
+from ..text import figures as render
+from .files import say
+
+
+class Talk(Observer):
+    """Notes as lines on stderr; passes as lines too if `verbose`, else by a bar where stderr is a terminal."""
+
+    def __init__(self, quiet: bool, verbose: bool = False):
+        self._quiet, self._verbose = quiet, verbose
+        self._watched = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+        self._name = ""
+        self._dev = ""
+
+    def note(self, text: str) -> None:
+        self.close()
+        if not self._quiet:
+            say(text)
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        self.close()
+        self._name = name
+        if self._watched:
+            from tqdm import tqdm
+
+            layout = None if total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
+            self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, bar_format=layout)
+
+    def pivots(self, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+    def passed(self, progress: Progress) -> None:
+        gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
+        state = f"P {progress.value:.6g}, certified gap {gap}{self._dev}"
+        if self._verbose:
+            say(f"  {self._name}: pass {progress.passes}, {state}")
+        if self._bar is not None:
+            self._bar.set_postfix_str(state, refresh=False)
+            self._bar.update(progress.passes - self._bar.n)
+
+    def scored(self, progress: DevProgress) -> None:
+        self._dev = f", dev {100 * progress.score.accuracy:.2f} %"
+
+    def tried(self, trial: Trial) -> None:
+        if trial.term == ALL_TERMS:
+            setting = f"score variance {trial.score_variance:<8g}"
+        else:
+            setting = f"sigma2 of {trial.term} {trial.sigma2[trial.term]:<8g}"
+        self.note(
+            f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
+        )
+
+    def grew(self, state: GrowthRound) -> None:
+        self.note("  " + render.growth_text(state))
+
+    def selected(self, structure: Structure) -> None:
+        self.note(render.structure_text(structure))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

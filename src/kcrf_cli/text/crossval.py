@@ -1,0 +1,61 @@
+"""Results of cross-validation as text: a table for people, one separated by TABs for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import figures as render
+
+TITLES = {"accuracy": "accuracy %", "sequence_accuracy": "sequences %", "f1": "F1"}
+
+
+def table(results: dict[str, Any]) -> str:
+    """A line for each setting; with nested selection a line for each outer fold and one for all of them."""
+    measures = [measure for measure in TITLES if measure in results["settings"][0]]
+    names = [_name(entry["setting"]) for entry in results["settings"]]
+    titles = [TITLES[measure] for measure in measures]
+    nested = results.get("nested")
+    if nested is None:
+        rows = []
+        for number, (name, entry) in enumerate(zip(names, results["settings"], strict=True)):
+            mark = "*" if number == results["best"] and len(names) > 1 else ""
+            rows.append([name, *_spreads(entry, measures), _worst_gap(entry["folds"]), mark])
+        text = render.table(["setting", *titles, "certified gap", ""], rows)
+        unknown = results["settings"][0]
+    else:
+        rows = [
+            [str(fold["fold"]), *(render.percent(fold[m]) for m in measures), _worst_gap([fold]), names[fold["chosen"]]]
+            for fold in nested["folds"]
+        ]
+        rows.append(["all", *_spreads(nested, measures), _worst_gap(nested["folds"]), ""])
+        text = render.table(["fold", *titles, "certified gap", "chosen"], rows)
+        unknown = nested
+    if unknown["unknown_gold"]:
+        labels = sorted({label for fold in unknown["folds"] for label in fold["unknown_labels"]})
+        few = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
+        count = f"{unknown['unknown_gold']:,} gold labels ({few})"
+        text += f"\n{count} were missing from their training folds and counted wrong"
+    return text
+
+
+def _name(setting: dict[str, Any]) -> str:
+    from kcrf_core.crossval import Setting
+
+    return Setting(setting, {}).name
+
+
+def _spreads(entry: dict[str, Any], measures: list[str]) -> list[str]:
+    return [f"{render.percent(entry[m]['mean'])} ± {render.percent(entry[m]['deviation'])}" for m in measures]
+
+
+def _worst_gap(folds: list[dict[str, Any]]) -> str:
+    gaps = [fold["training"]["certified_gap"] for fold in folds]
+    return "unknown" if None in gaps else render.gap_text(max(gaps))
+
+
+def as_tsv(results: dict[str, Any]) -> str:
+    """A header, then lines for every fold of every setting, for their mean and for their deviation."""
+    from kcrf_core.crossval import rows, shown
+
+    header, lines = rows(results)
+    return "\n".join("\t".join(shown(cell) for cell in line) for line in [header, *lines])

@@ -1,0 +1,267 @@
+"""What `evaluate` found, as text for people and as rows for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kcrf_core.scoring import SMALLEST_PROBABILITY
+
+from .figures import percent, table
+
+if TYPE_CHECKING:
+    from kcrf_core.scoring import Calibration, Evaluation, Interval, Judgement, Score, SpanScores
+
+SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
+
+# Up to here a confusion matrix fits a terminal; of more labels the most frequent confusions are listed.
+WIDEST_MATRIX = 12
+MOST_CONFUSIONS = 20
+
+FIGURES = {
+    "accuracy": "accuracy %",
+    "sequence_accuracy": "sequences right %",
+    "precision": "span precision %",
+    "recall": "span recall %",
+    "f1": "span F1",
+}
+
+
+def text(found: Judgement, details: bool) -> str:
+    """Spans where there are any, else labels, then more of both if wanted, then the totals."""
+    scores, spans = found.scores, found.spans
+    parts = [label_table(scores.labels) if spans is None else span_table(spans)]
+    if details:
+        if spans is not None:
+            parts.append(label_table(scores.labels))
+        parts.append(confusion_text(scores))
+        if found.calibration is not None:
+            parts.append(reliability_table(found.calibration))
+    parts.append("\n".join(totals(found)))
+    if found.comparison is not None:
+        parts.append(comparison_text(found))
+    return "\n\n".join(parts)
+
+
+def span_table(spans: SpanScores) -> str:
+    rows = [score_row(score) for score in spans.types]
+    if len(rows) > 1:
+        rows.append(score_row(spans.total, "all"))
+    elif rows and rows[0][0] == "":
+        rows = [["spans", *rows[0][1:]]]
+    return table(("span", *SCORE_HEADER), rows)
+
+
+def label_table(scores: Sequence[Score]) -> str:
+    return table(("label", *SCORE_HEADER), [score_row(score) for score in scores])
+
+
+def score_row(score: Score, name: str | None = None) -> list[str]:
+    return [
+        score.name if name is None else name,
+        percent(score.precision),
+        percent(score.recall),
+        percent(score.f1),
+        f"{score.gold:,}",
+        f"{score.predicted:,}",
+    ]
+
+
+def confusion_text(scores: Evaluation) -> str:
+    """All counts of a few labels, or the most frequent confusions of many."""
+    names = [score.name for score in scores.labels]
+    if len(names) <= WIDEST_MATRIX:
+        rows = [[name, *(f"{n:,}" for n in row)] for name, row in zip(names, scores.confusion.tolist(), strict=True)]
+        return table(("gold \\ predicted", *names), rows)
+    rows = [[gold, predicted, f"{count:,}"] for gold, predicted, count in confusions(scores)]
+    return table(("gold", "predicted", "confusions"), rows[:MOST_CONFUSIONS])
+
+
+def confusions(scores: Evaluation) -> list[tuple[str, str, int]]:
+    """Pairs of different labels, the most frequent first, else in order of the labels."""
+    names = [score.name for score in scores.labels]
+    rows, columns = scores.confusion.nonzero()
+    pairs = [
+        (names[row], names[column], int(scores.confusion[row, column]))
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if row != column
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def reliability_table(calibration: Calibration) -> str:
+    rows = [
+        [f"{100 * b.low:g} to {100 * b.high:g} %", f"{b.positions:,}", percent(b.confidence), percent(b.accuracy)]
+        for b in calibration.bins
+    ]
+    return table(("confidence", "positions", "mean %", "accuracy %"), rows)
+
+
+def totals(found: Judgement) -> list[str]:
+    """Lines with the figures over everything; spans come last where there are any."""
+    scores = found.scores
+    lines = [
+        f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {scores.positions:,} positions)"
+        + interval_text(found, "accuracy"),
+        f"whole sequences right {percent(scores.sequence_accuracy)} % "
+        f"({scores.correct_sequences:,} of {scores.sequences:,})" + interval_text(found, "sequence_accuracy"),
+    ]
+    if found.options.resamples and not found.intervals:
+        lines.append("no confidence intervals: they need more than one sequence")
+    if found.calibration is not None:
+        lines.append(calibration_text(found.calibration))
+    if scores.spans is not None:
+        lines += _span_lines(found)
+    if scores.unknown_gold:
+        lines.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong")
+    return lines
+
+
+def _span_lines(found: Judgement) -> list[str]:
+    scores, strict = found.scores, found.options.strict
+    how = scheme_text(scores)
+    modes = {f"spans ({how})": scores.spans, f"spans ({how}, strict)": scores.strict_spans}
+    if strict:
+        modes = dict(reversed(modes.items()))
+    lines = [
+        f"{name}: precision {percent(spans.total.precision)} %, recall {percent(spans.total.recall)} %, "
+        f"F1 {percent(spans.total.f1)}"
+        for name, spans in modes.items()
+    ]
+    lines[0] += interval_text(found, "f1")
+    malformed = malformed_text(scores)
+    # The mode asked for stands last, the other one only where it tells something else.
+    return ([malformed, lines[1]] if malformed else []) + lines[:1]
+
+
+def scheme_text(scores: Evaluation) -> str:
+    return f"{scores.scheme}, detected" if scores.scheme_detected else f"{scores.scheme}"
+
+
+def malformed_text(scores: Evaluation) -> str | None:
+    """How many spans are not written as the scheme demands."""
+    loose, strict = scores.spans.total, scores.strict_spans.total
+    gold, predicted = loose.gold - strict.gold, loose.predicted - strict.predicted
+    if not gold and not predicted:
+        return None
+    return f"{gold:,} gold and {predicted:,} predicted spans are not written as {scores.scheme} demands"
+
+
+def calibration_text(calibration: Calibration) -> str:
+    parts = []
+    if calibration.log_loss is not None:
+        parts.append(f"log-loss {calibration.log_loss:.4f}")
+    if calibration.brier is not None:
+        parts.append(f"Brier score {calibration.brier:.4f}")
+    parts.append(f"expected calibration error {percent(calibration.calibration_error)} %")
+    line = f"probabilities: {', '.join(parts)}"
+    notes = []
+    if calibration.impossible:
+        notes.append(f"{calibration.impossible:,} gold labels have probability 0, taken for {SMALLEST_PROBABILITY:g}")
+    if calibration.left_out and calibration.log_loss is not None:
+        notes.append(f"log-loss without {calibration.left_out:,} gold labels that have no probability")
+    return f"{line} ({'; '.join(notes)})" if notes else line
+
+
+def interval_text(found: Judgement, figure: str) -> str:
+    if figure not in found.intervals:
+        return ""
+    return f", {interval_name(found)} {range_text(found.intervals[figure])}"
+
+
+def interval_name(found: Judgement) -> str:
+    return f"{100 * found.options.confidence:.6g} % interval"
+
+
+def range_text(interval: Interval, sign: str = "") -> str:
+    low, high = (format(100 * value, f"{sign}.2f") for value in (interval.low, interval.high))
+    return f"{low} to {high}"
+
+
+COMPARISON_HEADER = ("figure", "this", "other", "difference", "p")
+
+
+def comparison_rows(found: Judgement) -> Iterator[list[str]]:
+    """One row for each figure, with the interval of the difference if there are intervals."""
+    for entry in found.comparison.differences:
+        row = [
+            FIGURES[entry.figure],
+            percent(entry.first),
+            percent(entry.second),
+            f"{100 * entry.difference:+.2f}",
+            f"{entry.p_value:.2g}",
+        ]
+        if entry.interval is not None:
+            row.append(range_text(entry.interval, "+"))
+        yield row
+
+
+def comparison_header(found: Judgement) -> tuple[str, ...]:
+    if any(entry.interval is not None for entry in found.comparison.differences):
+        return (*COMPARISON_HEADER, interval_name(found))
+    return COMPARISON_HEADER
+
+
+def comparison_text(found: Judgement) -> str:
+    compared = found.comparison
+    lines = [
+        table(comparison_header(found), list(comparison_rows(found))),
+        f"p: paired randomisation over sequences, {found.options.draws:,} draws",
+        f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
+        f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}",
+    ]
+    return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------------- rows
+
+
+def tsv(found: Judgement) -> str:
+    """Every figure as `part, name, figure, value`; of the confusion, `figure` is the predicted label."""
+    return "\n".join("\t".join(map(_cell, row)) for row in [("part", "name", "figure", "value"), *_rows(found)])
+
+
+def _rows(found: Judgement) -> Iterator[tuple]:
+    scores = found.scores
+    for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
+        yield "all", "", figure, getattr(scores, figure)
+    yield "all", "", "macro_f1", scores.macro_f1
+    if scores.unknown_gold is not None:
+        yield "all", "", "unknown_gold", scores.unknown_gold
+    if scores.scheme is not None:
+        yield "all", "", "scheme", scores.scheme
+    calibration = found.calibration
+    if calibration is not None:
+        for figure in ("log_loss", "brier", "calibration_error"):
+            if (value := getattr(calibration, figure)) is not None:
+                yield "all", "", figure, value
+    for figure, interval in found.intervals.items():
+        yield "interval", "low", figure, interval.low
+        yield "interval", "high", figure, interval.high
+    for part, spans in (("span", scores.spans), ("strict span", scores.strict_spans)):
+        if spans is not None:
+            for name, score in [("", spans.total), *((score.name or "spans", score) for score in spans.types)]:
+                for figure, value in score.to_dict().items():
+                    yield part, name, figure, value
+    for score in scores.labels:
+        for figure, value in score.to_dict().items():
+            yield "label", score.name, figure, value
+    names = [score.name for score in scores.labels]
+    for row, column in zip(*(axis.tolist() for axis in scores.confusion.nonzero()), strict=True):
+        yield "confusion", names[row], names[column], int(scores.confusion[row, column])
+    if calibration is not None:
+        for b in calibration.bins:
+            for figure in ("positions", "confidence", "accuracy"):
+                yield "reliability", f"{b.low:g}-{b.high:g}", figure, getattr(b, figure)
+    if found.comparison is not None:
+        for entry in found.comparison.differences:
+            for name, value in entry.to_dict().items():
+                if name != "interval":
+                    yield "comparison", name, entry.figure, value
+            if entry.interval is not None:
+                yield "comparison", "low", entry.figure, entry.interval.low
+                yield "comparison", "high", entry.figure, entry.interval.high
+
+
+def _cell(value: str | int | float) -> str:
+    return repr(value) if isinstance(value, float) else str(value)

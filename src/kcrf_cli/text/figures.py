@@ -1,0 +1,159 @@
+"""Figures as text: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kcrf_core.system import size_text
+
+if TYPE_CHECKING:
+    from kcrf_core.model import PruneReport
+    from kcrf_core.training import DevReport, DevScore, Growth, GrowthRound, Report, Structure
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned: the first to the left, the others to the right."""
+    widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        first = cells[0].ljust(widths[0])
+        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([first, *rest]).rstrip()
+
+    return "\n".join([line(header), *map(line, rows)])
+
+
+def as_json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2)
+
+
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:.2f}"
+
+
+def report_lines(report: Report, tolerance: float, seconds: float, size: int) -> list[str]:
+    """What training found, for stderr; `size` is that of the model's file in bytes."""
+    result = report.result
+    reasons = {
+        "certified": f"certified: within {result.gap:.2g} of the optimum (tolerance {tolerance:g})",
+        "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
+        "interrupted": "interrupted; the best model so far is kept",
+        "precision": "stopped: rounding hides any further progress",
+        "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
+        "best": f"kept what labels DEV best, which is not certified to be within {tolerance:g} of the optimum",
+        "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
+    }
+    sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
+    lines = [
+        reasons[result.reason],
+        f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}"
+        if result.lower > -math.inf
+        else f"  P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}",
+    ]
+    if report.outside is not None and report.outside > 0:
+        kind = "at most" if report.certify == "exact" else "estimate"
+        lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
+    if report.growth is not None:
+        lines.append("  " + _growth_end(report.growth))
+    if report.pruned is not None:
+        lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
+    if report.dev is not None:
+        lines.append("  " + dev_text(report.dev))
+    columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
+    lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
+    work = [f"{result.passes} passes"]
+    if result.products:
+        work.append(f"{result.products} Hessian products")
+    work.append(f"{seconds:.1f} s")
+    memory = peak_memory()
+    if memory is not None:
+        work.append(f"peak memory {memory / 2**20:.0f} MiB")
+    lines.append("  " + ", ".join(work))
+    return lines
+
+
+def structure_text(structure: Structure) -> str:
+    """Every term of the configuration, with what speaks for it or against it."""
+    header = ("term", "bound", "null", "ratio", "chance", "gain in P", "held-out gain", "decision")
+    rows = []
+    for found in structure.judgements:
+        held_out = "-" if found.held_out is None else f"{found.held_out:.1f} +- {found.held_out_error:.1f}"
+        figures = (found.bound, found.null, found.ratio, found.p_value, found.gain)
+        forms = (".1f", ".1f", ".2f", ".2g", ".1f")
+        cells = ["-" if value is None else format(value, form) for value, form in zip(figures, forms, strict=True)]
+        rows.append([found.term, *cells, held_out, found.decision])
+    return table(header, rows)
+
+
+def growth_text(state: GrowthRound) -> str:
+    """One fit on a growing basis, or the bound that confirms it."""
+    pivots = _pivots_text(state)
+    kind, gain = ("estimate", state.estimate) if state.bound is None else ("at most", state.bound)
+    part = f", {gain / state.objective:.2g} of P" if state.objective > 0 else ""
+    return f"{pivots}: P {state.objective:.6g}, gain outside them ({kind}) {gain:.4g}{part}"
+
+
+def _pivots_text(state: GrowthRound) -> str:
+    return ", ".join(f"{name} {count:,} pivots" for name, count in state.pivots.items())
+
+
+def _growth_end(growth: Growth) -> str:
+    """Why no more pivots came."""
+    why = {
+        "tolerance": f"more would gain no more than {growth.tolerance:g} of P",
+        "size": "--size is reached",
+        "residual": "nothing is left to add",
+    }
+    return f"{_pivots_text(growth.rounds[-1])}: {why.get(growth.stop, 'more might be wanted')}"
+
+
+def dev_text(dev: DevReport) -> str:
+    """Held-out figures of the model written, and of better ones that were passed by."""
+    parts = [_dev_figures(dev.score)]
+    if dev.keep == "best":
+        parts.append(f"the best on the way (pass {dev.best_pass})")
+    elif dev.best.accuracy > dev.score.accuracy:
+        parts.append(f"best on the way {percent(dev.best.accuracy)} % (pass {dev.best_pass}; --keep best)")
+    return f"dev: {'; '.join(parts)}"
+
+
+def _dev_figures(score: DevScore) -> str:
+    spans = "" if score.f1 is None else f", span F1 {percent(score.f1)}"
+    return f"accuracy {percent(score.accuracy)} %, log p(label) {score.log_probability:.4f}{spans}"
+
+
+def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
+    """What was dropped, what that saves, and what it changes."""
+    gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
+    data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
+    return [
+        f"pruned by {pruned.prune:g}: {pruned.weights_left:,} of {pruned.weights:,} weights left, "
+        f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}",
+        f"before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {percent(pruned.accuracy_left)} %, "
+        f"{percent(pruned.accuracy)} % before",
+    ]
+
+
+def gap_text(gap: float) -> str:
+    return f"{gap:.2g}" if gap < 1e6 else "unknown"
+
+
+def peak_memory() -> int | None:
+    """Bytes, where the system tells."""
+    with (
+        contextlib.suppress(OSError, IndexError, ValueError, StopIteration),
+        open("/proc/self/status", encoding="ascii") as status,
+    ):
+        # What getrusage tells may be the peak of the process that started this one.
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

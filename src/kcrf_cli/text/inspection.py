@@ -1,0 +1,204 @@
+"""What a file holds, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kcrf_core.system import size_text
+
+from .figures import gap_text, table
+
+# Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
+WIDEST_TABLE = 12
+MOST_NAMES = 25  # in a list
+
+# What would move the cursor or break a line is shown by its number: names come from anywhere.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+
+
+def shown(text: str) -> str:
+    return text.translate(_CONTROL)
+
+
+def text(found: dict[str, Any], path: str, top: int) -> str:
+    parts = [_head(found, path)]
+    if found["kind"] == "dataset":
+        parts.append(_gold(found))
+    if found["kind"] == "basis":
+        parts += [_first_pivots(term) for term in found["terms"] if term["first_pivots"]]
+    if found["kind"] == "model":
+        if any(value != 0 for row in [*found["transitions"], found["start"], found["end"]] for value in row):
+            parts.append(_transitions(found, top))
+        if found.get("triples", {}).get("top"):
+            parts.append(_strongest("strongest triples of labels", found["triples"]["top"]))
+        parts += [_top(term) for term in found["terms"] if term.get("top")]
+    return "\n\n".join(part for part in parts if part)
+
+
+# ----------------------------------------------------------------------------- what it is, and where it is from
+
+
+def _head(found: dict[str, Any], path: str) -> str:
+    lines = [
+        f"{path}: {found['kind']}, format {found['format']}, written by kcrf {shown(str(found['version']))}, "
+        f"{size_text(found['bytes'])}",
+        f"columns ({len(found['columns']):,}, {found['data_format']}): {_some(found['columns'])}",
+        f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
+    ]
+    if found["kind"] == "dataset":
+        lines.append(f"{found['sequences']:,} sequences, {found['positions']:,} positions")
+    lines += _features(found["features"])
+    lines += [f"term {_term(term)}" for term in found.get("terms", [])]
+    if found["kind"] == "model":
+        forbidden = sum(value is None for row in found["transitions"] for value in row)
+        rule = f", {forbidden:,} of them forbidden" if forbidden else ""
+        lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
+        lines += _training(found.get("training"))
+    config = found.get("config")
+    training = config.get("training") if isinstance(config, dict) else None
+    if isinstance(training, dict):
+        settings = ", ".join(f"{key} {_plain(value)}" for key, value in training.items())
+        lines.append(f"configured: {shown(settings)}")
+    if isinstance(found.get("digest"), str):
+        lines.append(f"data: SHA-256 {shown(found['digest'])}")
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _some(names: Sequence[str]) -> str:
+    few = ", ".join(map(shown, names[:MOST_NAMES]))
+    return few + (", ..." if len(names) > MOST_NAMES else "")
+
+
+def _features(features: Sequence[dict[str, Any]]) -> list[str]:
+    """A line for each, or for all that are alike."""
+    alike: dict[str, list[str]] = {}
+    for feature in features:
+        alike.setdefault(_feature(feature), []).append(feature["name"])
+    return [
+        f"feature {shown(names[0])}: {kind}" if len(names) == 1 else f"{len(names):,} features {_some(names)}: {kind}"
+        for kind, names in alike.items()
+    ]
+
+
+def _feature(feature: dict[str, Any]) -> str:
+    window = feature["window"]
+    if len(window) > 1 and window == list(range(window[0], window[-1] + 1)):
+        places = f"{window[0]}..{window[-1]}"
+    else:
+        places = ",".join(map(str, window))
+    count = feature["values"]
+    if feature["type"] == "real":
+        values = "1 column" if count == 1 else f"{count:,} columns"
+    else:
+        values = f"{count:,} values"
+    return f"{feature['type']}, {values}, window {places}"
+
+
+def _term(term: dict[str, Any]) -> str:
+    parts = [f"{shown(term['name'])}: {_kernel(term['kernel'])} kernel on {_some(term['features'])}"]
+    if "pivots" in term:
+        parts.append(f"{term['pivots']:,} pivots")
+    if "dimensions" in term:
+        parts.append(f"{term['dimensions']:,} features")
+    if "weights" in term:
+        parts.append(f"{term['weights']:,} {'coefficients' if 'pivots' in term else 'weights'}")
+    if "unexplained" in term:
+        parts.append(f"{100 * term['unexplained']:.2g} % of the trace unexplained")
+    if term.get("type", "node") != "node":
+        parts.append("of two labels in a row")
+    return "; ".join(parts)
+
+
+def _kernel(kernel: dict[str, Any]) -> str:
+    if kernel["type"] == "cosine":
+        return f"cosine {_kernel(kernel['kernel'])}"
+    if "parts" in kernel:
+        return f"{kernel['type']} of {', '.join(_kernel(part['kernel']) for part in kernel['parts'])}"
+    values = [
+        f"{key} {value:.4g}" for key, value in kernel.items() if isinstance(value, int | float) and key != "scale"
+    ]
+    return f"{kernel['type']} ({', '.join(values)})" if values else kernel["type"]
+
+
+def _training(training: Any) -> list[str]:
+    """The certificate, as far as a file has one that can be read."""
+    if not isinstance(training, dict):
+        return []
+
+    def number(key: str) -> float | None:
+        value = training.get(key)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    value, lower, gap, passes = map(number, ("objective", "lower_bound", "certified_gap", "passes"))
+    lines = []
+    if value is not None:
+        least = "" if lower is None else f", at least {max(lower, 0):.6f}"
+        proven = "unknown" if gap is None else gap_text(gap)
+        lines.append(f"certificate: P {value:.6f}{least}; certified relative gap {proven}")
+        if "stop" in training and passes is not None:
+            lines[-1] += f" ({shown(str(training['stop']))}, {passes:g} passes)"
+    for key, kind in (("outside_bound", "at most"), ("outside_estimate", "estimate")):
+        if number(key):
+            lines.append(f"gain still possible outside the pivots ({kind}): {number(key):.4g}")
+    sigma2 = training.get("sigma2")
+    if isinstance(sigma2, dict):
+        lines.append(f"sigma2: {', '.join(f'{shown(str(name))} {_plain(value)}' for name, value in sigma2.items())}")
+    return lines
+
+
+# ----------------------------------------------------------------------------- tables
+
+
+def _cell(value: float | None) -> str:
+    return "forbidden" if value is None else f"{value:.3f}"
+
+
+def _transitions(found: dict[str, Any], top: int) -> str:
+    labels = [shown(label) for label in found["labels"]]
+    if len(labels) > WIDEST_TABLE:
+        from kcrf_core.model import strongest_transitions
+
+        strongest = strongest_transitions(labels, found["transitions"], max(top, 1))
+        entries = [{"labels": [before, after], "weight": weight} for before, after, weight in strongest]
+        return _strongest("strongest transitions (all of them: --dump, --plot)", entries)
+    rows = [["(start)", *map(_cell, found["start"]), ""]]
+    for label, row, last in zip(labels, found["transitions"], found["end"], strict=True):
+        rows.append([label, *map(_cell, row), _cell(last)])
+    return table(["from \\ to", *labels, "(end)"], rows)
+
+
+def _strongest(title: str, entries: Sequence[dict[str, Any]]) -> str:
+    lines = [f"{entry['weight']:10.3f}  {' -> '.join(map(shown, entry['labels']))}" for entry in entries]
+    return "\n".join([title, *lines])
+
+
+def _top(term: dict[str, Any]) -> str:
+    """Of each label what speaks for it and against it; of pairs of labels the same."""
+    name = shown(term["name"])
+    blocks = []
+    for entry in term["top"]:
+        lines = [f"{name}, {' -> '.join(map(shown, entry['labels']))}"]
+        lines += [f"{item['weight']:10.3f}  {shown(item['name'])}" for item in entry["items"]]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _first_pivots(term: dict[str, Any]) -> str:
+    rows = [[str(pivot["line"]), f"{100 * pivot['unexplained']:.3g}"] for pivot in term["first_pivots"]]
+    return f"{shown(term['name'])}: first pivots\n" + table(("line", "% unexplained"), rows)
+
+
+def _gold(found: dict[str, Any]) -> str:
+    if found["gold"] is None:
+        return "no labels"
+    total = max(found["positions"], 1)
+    rows = [[shown(label), f"{n:,}", f"{100 * n / total:.2f}"] for label, n in found["gold"].items()]
+    for key, name in (("unknown_gold", "(unknown)"), ("unobserved", "(not observed)")):
+        if found[key]:
+            rows.append([name, f"{found[key]:,}", f"{100 * found[key] / total:.2f}"])
+    return table(("label", "positions", "%"), rows)

@@ -1,0 +1,246 @@
+"""How `kcrf tag` writes what it found: columns beside the input's own, n-best blocks, or JSON lines.
+
+The predicted label is the last column. Before it, each only if asked for, stand
+
+    novelty=R    probability=P    LABEL:p ...
+
+and before these the columns of the input, the gold label being the last of them; `kcrf evaluate` reads all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from kcrf_core.corpora import BYTE_ORDER_MARK, put_labels
+
+if TYPE_CHECKING:
+    from kcrf_core.corpora import Corpus, ParsedBlock
+    from kcrf_core.model import Decoded, Explanation
+
+EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
+
+
+class Writer(Protocol):
+    """Writes one block, some sequences after others."""
+
+    def sequences(self, decoded: Decoded) -> bytes: ...
+
+    def rest(self) -> bytes:
+        """What comes after the last sequence."""
+
+
+class ColumnWriter:
+    """Repeats the lines of a block, with more columns and perhaps lines under them."""
+
+    def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
+        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._labels, self._marginals = labels, marginals
+        self._position = self._copied = 0
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        out: list[bytes] = []
+        for t, label in enumerate(decoded.labels.tolist()):
+            end = int(self._ends[self._position])
+            out += [self._data[self._copied : end], columns.at(t, label).encode()]
+            if decoded.explanations is not None:
+                ending = _line_ending(self._data, end)
+                for line in _explained(decoded.explanations[t], self._labels):
+                    out.append(ending + f"{EXPLAINED}{line}".encode())
+            self._position, self._copied = self._position + 1, end
+        return b"".join(out)
+
+    def rest(self) -> bytes:
+        return self._data[self._copied :]
+
+
+class NBestWriter:
+    """The lines of each sequence once for each labelling, under a line with its rank and probability."""
+
+    def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
+        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._labels, self._marginals = labels, marginals
+        self._position = 0
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        out: list[bytes] = []
+        for s, best in enumerate(decoded.nbest):
+            first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
+            lines = [self._line(self._position + t) for t in range(first, last)]
+            ending = _line_ending(self._data, int(self._ends[self._position + first]))
+            for rank, (path, log_probability) in enumerate(zip(best.labels.tolist(), best.scores, strict=True), 1):
+                out.append(f"# {rank} {_probability(log_probability)}".encode() + ending)
+                for t, line, label in zip(range(first, last), lines, path, strict=True):
+                    out += [line, columns.at(t, label).encode(), ending]
+                out.append(ending)
+        self._position += int(decoded.offsets[-1])
+        return b"".join(out)
+
+    def _line(self, position: int) -> bytes:
+        end = int(self._ends[position])
+        return self._data[self._data.rfind(b"\n", 0, end) + 1 : end].removeprefix(BYTE_ORDER_MARK.encode())
+
+    def rest(self) -> bytes:
+        return b""
+
+
+class ConlluWriter:
+    """Repeats the lines of a block with the labels in their own column."""
+
+    def __init__(self, parsed: ParsedBlock, labels: Sequence[str]):
+        self._parsed, self._labels = parsed, labels
+        self._found: list[np.ndarray] = []
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        self._found.append(decoded.labels)
+        return b""
+
+    def rest(self) -> bytes:
+        return put_labels(self._parsed, self._labels, np.concatenate(self._found))
+
+
+class JsonWriter:
+    """One object on one line for each sequence."""
+
+    def __init__(
+        self, corpus: Corpus, labels: Sequence[str], marginals: str | None, with_labels: bool, free: str | None
+    ):
+        self._corpus, self._labels, self._marginals = corpus, labels, marginals
+        self._with_labels, self._free = with_labels, free
+        self._position = 0
+
+    def sequences(self, decoded: Decoded) -> bytes:
+        out = []
+        for s in range(len(decoded.offsets) - 1):
+            rows = slice(int(decoded.offsets[s]), int(decoded.offsets[s + 1]))
+            found = self._input(rows) | self._found(decoded, s, rows)
+            out.append(json.dumps(found, ensure_ascii=False) + "\n")
+        self._position += int(decoded.offsets[-1])
+        return "".join(out).encode()
+
+    def rest(self) -> bytes:
+        return b""
+
+    def _input(self, rows: slice) -> dict[str, Any]:
+        corpus = self._corpus
+        own = slice(self._position + rows.start, self._position + rows.stop)
+        if corpus.attributes is not None:
+            attributes, tokens = corpus.attributes, []
+            for t in range(own.start, own.stop):
+                entries = range(attributes.indptr[t], attributes.indptr[t + 1])
+                tokens.append([_attribute(attributes.names[e], float(attributes.values[e])) for e in entries])
+        else:
+            columns = corpus.columns[:-1] if self._with_labels else corpus.columns
+            tokens = [list(row) for row in zip(*(column[own] for column in columns), strict=True)]
+        out: dict[str, Any] = {"schema": 1, "line": int(corpus.lines[own.start]), "tokens": tokens}
+        if self._with_labels:
+            had = list(corpus.columns[-1][own])
+            if self._free is None:
+                out["gold"] = had
+            else:
+                out["given"] = [None if label == self._free else label for label in had]
+        return out
+
+    def _found(self, decoded: Decoded, s: int, rows: slice) -> dict[str, Any]:
+        names, numbers = self._labels, decoded.labels[rows].tolist()
+        out: dict[str, Any] = {"labels": [names[number] for number in numbers]}
+        if decoded.log_probabilities is not None:
+            out |= _json_probability(decoded.log_probabilities[s])
+        if decoded.marginals is not None:
+            values = np.round(decoded.marginals[rows], 6).tolist()
+            if self._marginals == "best":
+                out["marginals"] = [row[number] for row, number in zip(values, numbers, strict=True)]
+            else:
+                out["marginals"] = [dict(zip(names, row, strict=True)) for row in values]
+        if decoded.novelty is not None:
+            out["novelty"] = np.round(decoded.novelty[rows], 6).tolist()
+        if decoded.nbest is not None:
+            best = decoded.nbest[s]
+            out["nbest"] = [
+                {"labels": [names[number] for number in path]} | _json_probability(log_probability)
+                for path, log_probability in zip(best.labels.tolist(), best.scores, strict=True)
+            ]
+        if decoded.explanations is not None:
+            out["explanation"] = [_json_explanation(one, names) for one in decoded.explanations[rows]]
+        return out
+
+
+class _Columns:
+    """The columns that stand behind those of the input."""
+
+    def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, separator: str):
+        self._labels, self._marginals, self._separator = labels, marginals, separator
+        self._decoded = decoded
+        self._probabilities: list[str] | None = None
+        if decoded.log_probabilities is not None:
+            written = [f"{separator}probability={_probability(value)}" for value in decoded.log_probabilities]
+            lengths = np.diff(decoded.offsets).tolist()
+            self._probabilities = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
+
+    def at(self, t: int, label: int) -> str:
+        decoded, separator, out = self._decoded, self._separator, ""
+        if decoded.novelty is not None:
+            out += f"{separator}novelty={decoded.novelty[t]:.6f}"
+        if self._probabilities is not None:
+            out += self._probabilities[t]
+        if decoded.marginals is not None:
+            if self._marginals == "best":
+                out += f"{separator}{self._labels[label]}:{decoded.marginals[t, label]:.6f}"
+            else:
+                values = decoded.marginals[t].tolist()
+                out += "".join(f"{separator}{name}:{p:.6f}" for name, p in zip(self._labels, values, strict=True))
+        return f"{out}{separator}{self._labels[label]}"
+
+
+def _line_ending(data: bytes, end: int) -> bytes:
+    """How the line of a position ends; the last one of a file may lack its end and takes that of the others."""
+    returns = b"\r\n" in data if end == len(data) else data.startswith(b"\r", end)
+    return b"\r\n" if returns else b"\n"
+
+
+def _probability(log_probability: float) -> str:
+    return f"{np.exp(log_probability):.6g}"
+
+
+def _json_probability(log_probability: float) -> dict[str, float]:
+    return {
+        "probability": float(_probability(log_probability)),
+        "log_probability": round(float(log_probability), 6),
+    }
+
+
+def _attribute(name: str, value: float) -> str:
+    return name if value == 1 else f"{name}:{value:g}"
+
+
+def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
+    """Lines that say why: the labels and the whole difference, its largest parts, and the sum of the others."""
+    if one.against is None:
+        return [f"{labels[one.label]}: no other label is possible here"]
+    out = [f"{labels[one.label]} against {labels[one.against]} {one.difference:+.4f}"]
+    for part in one.contributions:
+        what = part.what if part.line is None else f"{part.what} in line {part.line} of the training data"
+        out.append(f"  {part.value:+.4f} {part.term}: {what}")
+    out.append(f"  {one.others:+.4f} all others")
+    return out
+
+
+def _json_explanation(one: Explanation, labels: Sequence[str]) -> dict[str, Any]:
+    if one.against is None:
+        return {"label": labels[one.label], "against": None}
+    parts = []
+    for part in one.contributions:
+        line = {} if part.line is None else {"line": part.line}
+        parts.append({"term": part.term, "what": part.what, "value": round(part.value, 6)} | line)
+    return {
+        "label": labels[one.label],
+        "against": labels[one.against],
+        "difference": round(one.difference, 6),
+        "contributions": parts,
+        "others": round(one.others, 6),
+    }

@@ -1,0 +1,13 @@
+"""Inference on chains: forward-backward, Viterbi, tangents, n-best lists, constraints, missing labels."""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "chain": ["Edges"],
+        "nbest": ["Labellings", "best_labellings"],
+        "partial_labels": ["Held", "first_impossible", "hold"],
+        "problem": ["Problem", "gathered", "positions_within", "score_columns", "spread"],
+    },
+)

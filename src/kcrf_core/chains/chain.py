@@ -1,0 +1,243 @@
+"""Inference on chains: log Z, marginals and their derivatives, the best labelling, scores of given labellings.
+
+All functions take scores [n, Y] of several sequences laid end to end, `offsets` [S+1] that say where each
+begins, and the potentials between labels; chains of second order are those whose edges have triples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import NumericError
+from . import _chain, _tangent, second_order
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Potentials between neighbouring labels, and of the first and last label."""
+
+    transitions: np.ndarray  # [Y, Y] T, or [n, Y, Y] with row t leading from t-1 to t
+    start: np.ndarray  # [Y] s
+    end: np.ndarray  # [Y] e
+    triples: np.ndarray | None = None  # [Y, Y, Y] U: the chain is of second order
+
+    @classmethod
+    def zeros(cls, labels: int) -> Edges:
+        return cls(np.zeros((labels, labels)), np.zeros(labels), np.zeros(labels))
+
+    def with_triples(self, triples: np.ndarray) -> Edges:
+        return Edges(self.transitions, self.start, self.end, triples)
+
+    def plus(self, other: Edges) -> Edges:
+        """Transitions, first and last labels of both, triples of this."""
+        transitions = self.transitions + other.transitions
+        return Edges(transitions, self.start + other.start, self.end + other.end, self.triples)
+
+    def plus_pairs(self, pairs: np.ndarray) -> Edges:
+        """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
+        return Edges(self.transitions + pairs, self.start, self.end, self.triples)
+
+    def stacked(self) -> np.ndarray:
+        """Transitions as [1, Y, Y] or [n, Y, Y]."""
+        transitions = np.ascontiguousarray(self.transitions, dtype=np.float64)
+        return transitions if transitions.ndim == 3 else transitions[None]
+
+
+@dataclass(frozen=True)
+class Marginals:
+    node: np.ndarray  # [n, Y] p(y_t | x)
+    edge: np.ndarray  # [Y, Y] weighted sum over positions, or [n, Y, Y] for potentials per position
+    log_z: np.ndarray  # [S]
+    triple: np.ndarray | None = None  # [Y, Y, Y] weighted sum over positions, of a second-order chain
+
+
+@dataclass(frozen=True)
+class Change:
+    """The derivative of marginals along a direction of the potentials, shaped like them."""
+
+    node: np.ndarray  # [n, Y]
+    edge: np.ndarray  # [Y, Y] or [n, Y, Y]
+    triple: np.ndarray | None = None  # [Y, Y, Y]
+
+
+def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None) -> Marginals:
+    """Forward-backward. `weights` [S] only concern sums: shared edge marginals and triples."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    S = len(offsets) - 1
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    if edges.triples is not None:
+        node, edge, triple, log_z = second_order.marginals(
+            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets, _weights(weights, S)
+        )
+        _check_finite(log_z, scores, offsets)
+        return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z, triple)
+    node = np.empty_like(scores)
+    edge = np.zeros_like(stacked)
+    log_z = np.empty(S)
+    bad = _chain.forward_backward(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        _weights(weights, S),
+        node,
+        edge,
+        log_z,
+        np.empty(_chain.work_size(_longest(offsets), Y)),
+    )
+    if bad != _chain.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z)
+
+
+def tangent(
+    scores: np.ndarray,
+    edges: Edges,
+    offsets: np.ndarray,
+    d_scores: np.ndarray,
+    d_edges: Edges,
+    weights: np.ndarray | None = None,
+) -> Change:
+    """Derivatives of all marginals along a direction.
+
+    Long-range correlations included: this is what turns a direction of the weights into an exact product
+    with the Hessian.
+    """
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked, d_stacked = edges.stacked(), d_edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    _check_shapes(d_stacked, d_edges, n, Y)
+    if d_stacked.shape != stacked.shape or d_scores.shape != scores.shape or d_scores.dtype != scores.dtype:
+        raise ValueError("a direction must have the shape and type of the potentials")
+    if edges.triples is not None:
+        d_node, d_edge, d_triple, log_z = second_order.tangent(
+            scores,
+            stacked,
+            _vector(edges.start),
+            _vector(edges.end),
+            edges.triples,
+            offsets,
+            _weights(weights, len(offsets) - 1),
+            np.ascontiguousarray(d_scores),
+            d_stacked,
+            _vector(d_edges.start),
+            _vector(d_edges.end),
+            np.zeros_like(edges.triples) if d_edges.triples is None else d_edges.triples,
+        )
+        _check_finite(log_z, scores, offsets)
+        return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0], d_triple)
+    d_node = np.empty_like(scores)
+    d_edge = np.zeros_like(stacked)
+    bad = _tangent.tangent(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        _weights(weights, len(offsets) - 1),
+        np.ascontiguousarray(d_scores),
+        d_stacked,
+        _vector(d_edges.start),
+        _vector(d_edges.end),
+        d_node,
+        d_edge,
+        np.empty(_tangent.work_size(_longest(offsets), Y)),
+    )
+    if bad != _tangent.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0])
+
+
+def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best labels [n] int32 and their unnormalised log scores [S]."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    if edges.triples is not None:
+        path, best = second_order.viterbi(
+            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets
+        )
+        _check_finite(best, scores, offsets)
+        return path, best
+    path = np.empty(n, dtype=np.int32)
+    best = np.empty(len(offsets) - 1)
+    bad = _chain.viterbi(
+        scores,
+        stacked,
+        _vector(edges.start),
+        _vector(edges.end),
+        offsets,
+        path,
+        best,
+        np.empty(_longest(offsets) * Y),
+    )
+    if bad != _chain.STATUS_OK:
+        raise NumericError(_no_path(scores, offsets, bad))
+    return path, best
+
+
+def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Unnormalised log scores [S] of the given labels [n]."""
+    n, Y = scores.shape
+    offsets = _checked_offsets(offsets, n)
+    stacked = edges.stacked()
+    _check_shapes(stacked, edges, n, Y)
+    labels = np.ascontiguousarray(labels, dtype=np.int32)
+    if len(labels) != n or (n and not 0 <= labels.min() <= labels.max() < Y):
+        raise ValueError(f"labels must be {n} numbers in 0..{Y - 1}")
+    out = np.empty(len(offsets) - 1)
+    _chain.path_scores(scores, stacked, _vector(edges.start), _vector(edges.end), offsets, labels, out)
+    if edges.triples is not None:
+        out += second_order.path_scores(edges.triples, offsets, labels)
+    return out
+
+
+def _vector(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _weights(weights: np.ndarray | None, sequences: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(sequences)
+    if weights.shape != (sequences,):
+        raise ValueError(f"weights must be {sequences} numbers, one for each sequence")
+    return _vector(weights)
+
+
+def _longest(offsets: np.ndarray) -> int:
+    return int(np.diff(offsets).max(initial=0))
+
+
+def _checked_offsets(offsets: np.ndarray, n: int) -> np.ndarray:
+    # The core indexes without bounds checks, so nothing inconsistent may reach it.
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"offsets must rise from 0 to {n}")
+    return offsets
+
+
+def _check_shapes(stacked: np.ndarray, edges: Edges, n: int, Y: int) -> None:
+    if stacked.shape not in ((1, Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
+        raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
+    if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
+        raise ValueError(f"potentials of triples do not fit {Y} labels")
+
+
+def _check_finite(log_z: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(log_z))
+    if len(bad):
+        raise NumericError(_no_path(scores, offsets, int(bad[0])))
+
+
+def _no_path(scores: np.ndarray, offsets: np.ndarray, sequence: int) -> str:
+    part = scores[offsets[sequence] : offsets[sequence + 1]]
+    if not np.isfinite(part).all():
+        return "scores overflowed: a larger prior precision (smaller sigma2) or scaled columns will help"
+    return "no labelling of a sequence has a finite score: its transitions are all forbidden"

@@ -1,0 +1,91 @@
+"""Labelled sequences as training sees them: their labels, without their inputs.
+
+With two labels a node term has one score column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2: exactly the
+objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..corpora import complete_sequences, sequence_rows
+
+_HALF = np.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Labelled sequences, without their inputs."""
+
+    labels: np.ndarray  # [N] int32, negative where not observed
+    offsets: np.ndarray  # [S+1] int64
+    weights: np.ndarray  # [S] float64
+    label_count: int  # Y
+
+    @property
+    def positions(self) -> int:
+        return len(self.labels)
+
+    @property
+    def weight(self) -> float:
+        """Weighted number of positions with a label, and not zero."""
+        return max(float(self.position_weights() @ (self.labels >= 0)), 1e-300)
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Which sequences have all their labels, [S] bool."""
+        return complete_sequences(self.labels, self.offsets)
+
+    def subset(self, which: np.ndarray) -> Problem:
+        """The sequences numbered `which`."""
+        rows = sequence_rows(self.offsets, which)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
+        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count)
+
+    def position_weights(self) -> np.ndarray:
+        """The weight of each position's sequence, [N]."""
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def clique_counts(self, order: int) -> np.ndarray:
+        """Weighted counts of `order` + 1 labels in a row, all of them observed, [Y] * (order + 1)."""
+        Y = self.label_count
+        inside = positions_within(self.offsets) >= order
+        for back in range(order + 1):
+            inside &= np.roll(self.labels, back) >= 0
+        last = np.flatnonzero(inside)
+        cliques = tuple(self.labels[last - back] for back in range(order, -1, -1))
+        flat = np.ravel_multi_index(cliques, (Y,) * (order + 1)) if len(last) else last
+        counts = np.bincount(flat, self.position_weights()[last], minlength=Y ** (order + 1))
+        return counts.reshape((Y,) * (order + 1))
+
+
+def positions_within(offsets: np.ndarray) -> np.ndarray:
+    """How far each position stands from the beginning of its sequence, [N]."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def score_columns(label_count: int) -> int:
+    """Columns of node scores: one for two labels, else one for each."""
+    return 1 if label_count == 2 else label_count
+
+
+def spread(columns: np.ndarray, label_count: int) -> np.ndarray:
+    """Node scores [n, Y] of score columns [n, C]."""
+    if label_count != 2:
+        return columns
+    scores = np.empty((len(columns), 2), dtype=columns.dtype)
+    np.multiply(columns[:, 0], _HALF, out=scores[:, 0])
+    np.negative(scores[:, 0], out=scores[:, 1])
+    return scores
+
+
+def gathered(residuals: np.ndarray, label_count: int) -> np.ndarray:
+    """Adjoint of `spread`: [n, Y] to [n, C]."""
+    if label_count != 2:
+        return residuals
+    difference = (residuals[:, 0] - residuals[:, 1])[:, None]
+    difference *= residuals.dtype.type(_HALF)
+    return difference

@@ -1,0 +1,143 @@
+"""Options of the command line and dotted paths, laid over a raw configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ConfigError, suggestion
+from .config import Config, term_dict
+from .reader import entry_name
+from .yaml_text import LocatedMapping
+
+
+def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """`raw` with options of the command line put in their places (see `OPTION_PATHS`)."""
+    out = _unshared(raw)
+    if "order" in options:
+        _set_order(out, options["order"])
+    paths = {name: OPTION_PATHS.get(name, name) for name in options if name != "order"}
+    # A section before what stands in it, and the type of a kernel before its parameters.
+    for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
+        if name in OPTION_PATHS and paths[name].startswith("terms."):
+            _only_node_term(out.get("terms"))
+        set_path(out, paths[name], options[name])
+    return out
+
+
+def _unshared(value: Any) -> Any:
+    """A copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
+    if isinstance(value, dict):
+        copied = type(value)((key, _unshared(item)) for key, item in value.items())
+        if isinstance(value, LocatedMapping):
+            copied.lines = dict(value.lines)
+        return copied
+    return [_unshared(item) for item in value] if isinstance(value, list) else value
+
+
+# Options that are short names for a place in the configuration. `node` stands for the only node term.
+OPTION_PATHS = {
+    "kernel": "terms.node.kernel.type",
+    "degree": "terms.node.kernel.degree",
+    "gamma": "terms.node.kernel.gamma",
+    "coef0": "terms.node.kernel.coef0",
+    "cosine": "terms.node.kernel.cosine",
+    "shape": "terms.node.kernel.shape",
+    "reach": "terms.node.kernel.reach",
+    "blur": "terms.node.kernel.blur",
+    "map": "terms.node.map.type",
+    "size": "terms.node.map.size",
+    "select": "terms.node.map.select",
+    "residual": "terms.node.map.residual",
+    "basis_tolerance": "terms.node.map.basis_tolerance",
+    "cut_off": "terms.node.map.cut_off",
+    "sigma2": "training.sigma2",
+    "solver": "training.solver",
+    "tolerance": "training.tolerance",
+    "max_passes": "training.max_passes",
+    "seed": "training.seed",
+    "precision": "training.precision",
+    "scheme": "training.scheme",
+    "observed_transitions": "training.observed_transitions",
+    "observed_features": "training.observed_features",
+}
+
+
+def _set_order(raw: dict[str, Any], order: Any) -> None:
+    """Order 2 is the terms with an edge2 term among them, order 1 without."""
+    if order not in (1, 2):
+        raise ConfigError(f"'order' must be 1 or 2, not {order}")
+    terms = raw.get("terms")
+    if terms is None:
+        terms = [term_dict(term) for term in Config().terms]
+    if not isinstance(terms, list):
+        return  # an error that parse_config tells better
+    others = [entry for entry in terms if not (isinstance(entry, dict) and entry.get("type") == "edge2")]
+    if order == 1:
+        raw["terms"] = others
+    elif len(others) == len(terms):
+        raw["terms"] = [*terms, {"name": "edge2", "type": "edge2"}]
+
+
+def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
+    """Set a dotted path such as `training.sigma2` or `terms.acoustic.kernel.gamma` in a raw configuration.
+
+    Lists are entered by number or by the name of an entry, given or default. Another type of kernel starts
+    from its own defaults.
+    """
+    keys = path.split(".")
+    if keys[0] == "terms" and raw.get("terms") is None:
+        raw["terms"] = [term_dict(term) for term in Config().terms]
+    place: Any = raw
+    depth = 0
+    while depth < len(keys) - 1:
+        key = keys[depth]
+        if isinstance(place, list):
+            place, steps = _list_entry(place, keys[0], keys[depth:-1])
+            depth += steps
+            continue
+        if not isinstance(place, dict):
+            raise ConfigError(f"'{path}': there is nothing below '{'.'.join(keys[:depth])}'")
+        if isinstance(place.get(key), str) and key in ("kernel", "map"):
+            place[key] = {"type": place[key]}
+        if place.get(key) is None:
+            place[key] = {}
+        place = place[key]
+        depth += 1
+    if not isinstance(place, dict):
+        raise ConfigError(f"'{path}' does not name a value of the configuration")
+    if keys[-2:] == ["kernel", "type"] and place.get("type") != value:
+        place.clear()
+    place[keys[-1]] = value
+    getattr(place, "lines", {}).pop(keys[-1], None)  # the line in the file says something else
+
+
+def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[Any, int]:
+    """The entry that the first of `keys` name, and how many of them: names such as word.suffix3 have dots."""
+    if keys[0].isdecimal():
+        if int(keys[0]) >= len(entries):
+            shown = f"{section}.{keys[0]}"
+            raise ConfigError(f"'{shown}': there are only {len(entries)} entries (they count from 0)")
+        return entries[int(keys[0])], 1
+    names = [entry_name(section, entry) for entry in entries]
+    for steps in range(len(keys), 0, -1):
+        name = ".".join(keys[:steps])
+        if name in names:
+            return entries[names.index(name)], steps
+    if section == "terms" and keys[0] == "node" and (only := _only_node_term(entries)) is not None:
+        return only, 1
+    known = [name for name in names if name is not None]
+    raise ConfigError(f"'{section}.{keys[0]}': no entry is called '{keys[0]}'{suggestion(keys[0], known)}")
+
+
+def _only_node_term(terms: Any) -> dict[str, Any] | None:
+    """The node term that an option means; an error where there are several."""
+    entries = terms if isinstance(terms, list) else []
+    nodes = [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
+    if len(nodes) > 1:
+        names = [entry_name("terms", entry) for entry in nodes]
+        raise ConfigError(
+            f"there are {len(nodes)} node terms ({', '.join(map(str, names))}): set the option in the "
+            f"configuration file, or by a path such as terms.{names[0]}.kernel.degree"
+        )
+    return nodes[0] if nodes else None

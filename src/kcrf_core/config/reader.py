@@ -1,0 +1,353 @@
+"""Configurations from plain dictionaries.
+
+A configuration comes from YAML (`yaml_text`), from a CRF++ template (`templates`), from options (`config_options`)
+or from all of them: each is a plain dictionary in the layout of the YAML file until `parse_config` checks
+it. Unknown keys are errors with a suggestion, at the line where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import ConfigError, suggestion
+from . import values
+from .config import (
+    AUTO,
+    BAGS,
+    COMPOSITE_KERNELS,
+    DEEPEST_KERNEL,
+    EXPLICIT_KERNELS,
+    FEATURES,
+    GRADIENT,
+    KERNEL_KEYS,
+    KERNELS,
+    LARGEST_BLUR,
+    LARGEST_REACH,
+    MAPPED_TERMS,
+    MAPS,
+    NUMBER_TRANSFORMS,
+    PRECISIONS,
+    SCALES,
+    SCHEMES,
+    SELECTIONS,
+    SOLVERS,
+    TERMS,
+    TRANSFORMS,
+    WIDEST_WINDOW,
+    Config,
+    FeatureConfig,
+    KernelConfig,
+    MapConfig,
+    TermConfig,
+    TrainingConfig,
+)
+from .templates import pieces
+
+# ----------------------------------------------------------------------------- checking
+
+
+class _Section:
+    """One mapping of the configuration, read key by key; `finish` refuses what was not asked for."""
+
+    def __init__(self, raw: Any, what: str, source: str, line: int | None = None):
+        if not isinstance(raw, dict):
+            where = source if line is None else f"{source}:{line}"
+            raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {values.kind(raw)}")
+        self.raw, self.what, self.source = raw, what, source
+        self.begin = min(getattr(raw, "lines", {}).values(), default=line)
+        self._known: list[str] = []
+
+    def error(self, key: str, message: str) -> ConfigError:
+        line = self.line(key) or self.begin
+        where = self.source if line is None else f"{self.source}:{line}"
+        return ConfigError(f"{where}: {self.what}: {message}")
+
+    def line(self, key: str) -> int | None:
+        return getattr(self.raw, "lines", {}).get(key)
+
+    def get(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
+        self._known.append(key)
+        if key not in self.raw:
+            return default
+        try:
+            return convert(self.raw[key])
+        except ConfigError as error:
+            raise self.error(key, f"'{key}' {error}") from None
+
+    def subsection(self, key: str, what: str) -> _Section | None:
+        self._known.append(key)
+        if self.raw.get(key) is None:
+            return None
+        value = self.raw[key]
+        if isinstance(value, str) and key in ("kernel", "map"):  # `kernel: poly` is short for {type: poly}
+            value = {"type": value}
+        return _Section(value, what, self.source, self.line(key))
+
+    def entries(self, key: str, what: str) -> list[_Section] | None:
+        self._known.append(key)
+        if self.raw.get(key) is None:
+            return None
+        value = self.raw[key]
+        if not isinstance(value, list):
+            raise self.error(key, f"'{key}' must be a list, not {values.kind(value)}")
+        return [_Section(entry, f"{what} {number}", self.source, self.line(key)) for number, entry in enumerate(value)]
+
+    def finish(self) -> None:
+        for key in self.raw:
+            if key not in self._known:
+                raise self.error(key, f"unknown key '{key}'{suggestion(key, self._known)}")
+
+
+def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
+    """Check a raw configuration and return it as values. The layout is that of the YAML file.
+
+    >>> from kcrf_core import parse_config
+    >>> config = parse_config({"terms": [{"kernel": {"type": "poly", "degree": 3}}, {"type": "edge"}]})
+    >>> config.terms[0].kernel.degree
+    3
+    >>> parse_config({"trainign": {}})
+    Traceback (most recent call last):
+    kcrf_core.errors.ConfigError: configuration: the configuration: unknown key 'trainign' (did you mean 'training'?)
+    """
+    section = _Section(raw, "the configuration", source)
+    columns = section.get("columns", values.names)
+    if columns is not None and len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise section.error("columns", f"'columns' has '{twice}' twice")
+    window = section.get("window", values.window)
+    min_count = section.get("min_count", values.integer(1), 1)
+    unobserved = section.get("unobserved", values.text)
+    weight = section.get("weight", values.text)
+    raw_features = section.entries("features", "feature")
+    raw_terms = section.entries("terms", "term")
+    raw_training = section.subsection("training", "training")
+    section.finish()
+
+    features = None
+    if raw_features is not None:
+        features = tuple(_parse_feature(entry) for entry in raw_features)
+        if not features:
+            raise section.error("features", "'features' is empty; leave it out for one feature per column")
+        _refuse_twins(section, "features", [feature.name for feature in features])
+        if sum(feature.type in BAGS for feature in features) > 1:
+            raise section.error("features", "'features' has more than one of the type attributes or templates")
+    terms = Config.terms
+    if raw_terms is not None:
+        terms = tuple(_parse_term(entry) for entry in raw_terms)
+        _refuse_twins(section, "terms", [term.name for term in terms])
+        if not any(term.type in MAPPED_TERMS for term in terms):
+            raise section.error(
+                "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
+            )
+        for kind in ("edge", "edge2"):
+            if sum(term.type == kind for term in terms) > 1:
+                raise section.error("terms", f"'terms' has more than one {kind} term")
+    training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
+    return Config(columns, window, min_count, features, terms, training, unobserved, weight)
+
+
+def _parse_feature(section: _Section) -> FeatureConfig:
+    column = section.get("column", values.text)
+    columns = section.get("columns", values.names)
+    conjunction = section.get("conjunction", values.names)
+    templates = section.get("templates", values.names)
+    kind = section.get("type", values.choice(*FEATURES), AUTO)
+    transform = section.get("transform", values.choice(*TRANSFORMS), "identity")
+    length = section.get("length", values.integer(1))
+    window = section.get("window", values.window)
+    scale = section.get("scale", values.choice(*SCALES), AUTO)
+    min_count = section.get("min_count", values.integer(1))
+    name = section.get("name", values.text)
+    section.finish()
+
+    given = [key for key in ("column", "columns", "conjunction", "templates") if section.raw.get(key) is not None]
+    if kind == "attributes":
+        if given:
+            raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
+        if window not in (None, (0,)):
+            raise section.error("window", "attributes have no 'window': they stand at their positions")
+        _refuse_keys(section, "attributes", "transform", "length", "scale")
+        return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
+    if len(given) != 1:
+        raise section.error("name", "give one of 'column', 'columns', 'conjunction' and 'templates'")
+    if templates is not None:
+        if kind not in (AUTO, "templates"):
+            raise section.error("templates", "'templates' goes with the type templates")
+        if window not in (None, (0,)):
+            raise section.error("window", "templates have no 'window': their macros say where they look")
+        _refuse_keys(section, "templates", "transform", "length", "scale")
+        for line in templates:
+            try:
+                pieces(line)
+            except ConfigError as error:
+                raise section.error("templates", str(error)) from None
+        return FeatureConfig(
+            name or "templates", (), "templates", min_count=min_count, window=(0,), templates=templates
+        )
+    if kind == "templates":
+        raise section.error("type", "the type templates goes with the key 'templates', which lists lines")
+    if conjunction is not None:
+        if kind not in (AUTO, "conjunction") or transform != "identity":
+            raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")
+        _refuse_keys(section, "a conjunction", "length", "scale")
+        parts = tuple(_conjunction_part(section, part) for part in conjunction)
+        return FeatureConfig(
+            name or "/".join(conjunction), (), "conjunction", window=window, min_count=min_count, parts=parts
+        )
+    if kind == "conjunction":
+        raise section.error("type", "the type conjunction goes with the key 'conjunction', which lists its parts")
+    sources = (column,) if column is not None else columns
+    if transform in ("prefix", "suffix"):
+        if length is None:
+            raise section.error("transform", f"'{transform}' needs a 'length' (of characters)")
+    elif length is not None:
+        raise section.error("length", "'length' is for the transforms prefix and suffix")
+    if transform in NUMBER_TRANSFORMS:
+        if kind == "categorical":
+            raise section.error("type", f"'{transform}' gives a number, so its type is real")
+        kind = "real"
+    elif transform != "identity":
+        if kind == "real":
+            raise section.error("type", f"'{transform}' gives a string, so its type is categorical")
+        kind = "categorical"
+    if len(sources) > 1 and (kind != "real" or transform != "identity"):
+        raise section.error("columns", "several columns make one feature only with 'type: real' and no transform")
+    if kind == "categorical":
+        _refuse_keys(section, "a categorical feature", "scale")
+    default = "+".join(sources) + ("" if transform == "identity" else f".{transform}{length or ''}")
+    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count)
+
+
+def _refuse_keys(section: _Section, what: str, *keys: str) -> None:
+    for key in keys:
+        if section.raw.get(key) not in (None, AUTO, "identity"):
+            raise section.error(key, f"{what} takes no '{key}'")
+
+
+def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
+    """`word` or `word[-1]` as (name, offset)."""
+    name, bracket, rest = part.partition("[")
+    if not bracket:
+        return part, 0
+    try:
+        if not name or not rest.endswith("]"):
+            raise ValueError
+        offset = int(rest[:-1])
+    except ValueError:
+        message = f"'{part}' should be a name or a name with an offset, as word[-1]"
+        raise section.error("conjunction", message) from None
+    if abs(offset) > WIDEST_WINDOW:
+        raise section.error("conjunction", f"'{part}' looks further than {WIDEST_WINDOW} positions")
+    return name, offset
+
+
+def _parse_term(section: _Section) -> TermConfig:
+    kind = section.get("type", values.choice(*TERMS), "node")
+    name = section.get("name", values.text, kind)
+    patterns = section.get("features", values.names)
+    raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
+    raw_map = section.subsection("map", f"map of term '{name}'")
+    sigma2 = section.get("sigma2", values.automatic(values.positive))
+    section.finish()
+    if kind not in MAPPED_TERMS:
+        for key in ("features", "kernel", "map"):
+            if section.raw.get(key) is not None:
+                raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
+        return TermConfig(name, kind, (), sigma2=sigma2)
+    kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
+    map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
+    if map_config.type == "explicit" and kernel.type not in EXPLICIT_KERNELS:
+        raise section.error("map", f"map 'explicit' is for linear and poly; '{kernel.type}' takes 'reduced'")
+    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
+
+
+def _parse_kernel(section: _Section, within: str | None = None, depth: int = 1) -> KernelConfig:
+    """The kernel of a term, or a part of the composite kernel of the type `within`."""
+    default = KernelConfig()
+    kind = section.get("type", values.choice(*KERNELS), default.type)
+    kernel = KernelConfig(
+        kind,
+        section.get("degree", values.integer(1, 10), default.degree),
+        section.get("gamma", values.automatic(values.positive), default.gamma),
+        section.get("coef0", values.not_negative, default.coef0),
+        section.get("cosine", values.boolean, default.cosine),
+        section.get("shape", values.shape, default.shape),
+        section.get("reach", values.integer(0, LARGEST_REACH), default.reach),
+        section.get("blur", values.up_to(LARGEST_BLUR), default.blur),
+        features=section.get("features", values.names, default.features) if within is not None else default.features,
+        weight=section.get("weight", values.positive, default.weight) if within == "sum" else default.weight,
+    )
+    parts = section.entries("parts", f"{section.what}: part")
+    if within is None and section.raw.get("features") is not None:
+        raise section.error("features", "'features' are those of the term; a kernel names them only in its parts")
+    if within != "sum" and section.raw.get("weight") is not None:
+        raise section.error("weight", "'weight' is for the parts of a sum")
+    section.finish()
+    for key, kinds in KERNEL_KEYS.items():
+        if section.raw.get(key) is not None and kind not in kinds:
+            raise section.error(key, f"'{key}' does not belong to the kernel '{kind}'")
+    if kind == "image" and kernel.shape is None:
+        raise section.error("type", "the kernel 'image' needs the 'shape' of the picture, such as 16x8")
+    if kind not in COMPOSITE_KERNELS:
+        return kernel
+    if parts is None or len(parts) < 2:
+        raise section.error("parts", f"the kernel '{kind}' needs at least two 'parts'")
+    if depth == DEEPEST_KERNEL:
+        raise section.error("parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
+    return replace(kernel, parts=tuple(_parse_kernel(part, kind, depth + 1) for part in parts))
+
+
+def _parse_map(section: _Section) -> MapConfig:
+    kind = section.get("type", values.choice(*MAPS), AUTO)
+    size = section.get("size", values.automatic(values.integer(1)))
+    select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
+    residual = section.get("residual", values.fraction, MapConfig().residual)
+    basis_tolerance = section.get("basis_tolerance", values.not_negative)
+    cut_off = section.get("cut_off", values.integer(1), MapConfig().cut_off)
+    section.finish()
+    if size is not None and kind in ("explicit", "full"):
+        raise section.error("size", f"'size' does not belong to the map '{kind}'")
+    if cut_off > 1 and kind in ("reduced", "full"):
+        raise section.error("cut_off", f"'cut_off' does not belong to the map '{kind}'")
+    if select == GRADIENT and kind in ("explicit", "full"):
+        raise section.error("select", f"'select: gradient' does not belong to the map '{kind}'")
+    if basis_tolerance is not None and select != GRADIENT:
+        raise section.error("basis_tolerance", f"'basis_tolerance' is for 'select: gradient', not for '{select}'")
+    return MapConfig(kind, size, select, residual, basis_tolerance, cut_off)
+
+
+def _parse_training(section: _Section) -> TrainingConfig:
+    default = TrainingConfig()
+    training = TrainingConfig(
+        sigma2=section.get("sigma2", values.automatic(values.positive)),
+        solver=section.get("solver", values.choice(*SOLVERS), default.solver),
+        tolerance=section.get("tolerance", values.positive, default.tolerance),
+        max_passes=section.get("max_passes", values.integer(1), default.max_passes),
+        seed=section.get("seed", values.integer(0), default.seed),
+        precision=section.get("precision", values.choice(*PRECISIONS), default.precision),
+        scheme=section.get("scheme", values.choice(*SCHEMES)),
+        observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
+        observed_features=section.get("observed_features", values.boolean, default.observed_features),
+    )
+    section.finish()
+    return training
+
+
+def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise section.error(key, f"two {key} are called '{name}': give one of them another 'name'")
+
+
+def entry_name(section: str, entry: Any) -> str | None:
+    """What a raw feature or term is called, or would be by default; None where it cannot be told."""
+    if not isinstance(entry, dict):
+        return None
+    if entry.get("name") is not None:
+        return str(entry["name"])
+    try:
+        return (_parse_term if section == "terms" else _parse_feature)(_Section(entry, section, section)).name
+    except ConfigError:
+        return None

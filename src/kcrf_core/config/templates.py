@@ -1,0 +1,158 @@
+"""CRF++ feature templates, read into the dictionary that a YAML configuration would have given.
+
+    U05:%x[-1,0]/%x[0,0]      a conjunction of column 0 one position before and at the position
+    B                         transitions between labels: an edge term
+    B01:%x[0,1]               transitions that look at the input: a feature of an edge-x term
+
+In CRF++ a feature is the string that a line becomes, its name included, so lines whose strings can be the same share
+weights. Lines that cannot meet another one are features of their own, compared part by part; the others make one
+feature of the type `templates`, which compares strings. Values are compared as strings, so every column is categorical.
+Without a `B` line that has no macro there is no edge term, as in CRF++.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigError
+from .config import WIDEST_WINDOW
+
+Macro = tuple[int, int]  # row relative to the position, column
+
+# No key of a YAML configuration begins with U, B or *.
+_TEMPLATE_LINE = re.compile(r"[UB]|[ub*][^\s:]*:.*%[xmtXMT]\[")
+_MACRO = re.compile(r"%x\[\s*(-?[0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]")
+_NAME = re.compile(r"[^:%\s]*")
+_WAPITI = re.compile(r"%([mtXMT])\[")
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        return _NAME.match(self.text).group()
+
+    @property
+    def macros(self) -> list[Macro]:
+        return [piece for piece in pieces(self.text) if not isinstance(piece, str)]
+
+    @property
+    def beginning(self) -> str:
+        """The text before the first macro."""
+        return _MACRO.split(self.text, maxsplit=1)[0]
+
+
+def looks_like_template(text: str) -> bool:
+    """Whether the first line that says anything is a template's."""
+    for line in text.split("\n"):
+        line = line.strip()
+        if line and not line.startswith("#"):
+            return bool(_TEMPLATE_LINE.match(line))
+    return False
+
+
+def pieces(text: str) -> list[str | Macro]:
+    """A template line as literal text and macros, in turn."""
+    if found := _WAPITI.search(text):
+        raise ConfigError(
+            f"'%{found[1]}[...]' is a macro of Wapiti, which is not supported; of CRF++'s there is %x[row,column] "
+            "(put what it would give into a column of the data)"
+        )
+    if "%" in _MACRO.sub("", text):
+        raise ConfigError(f"cannot read '{text}' (macros look like %x[-1,0])")
+    out: list[str | Macro] = []
+    end = 0
+    for found in _MACRO.finditer(text):
+        row, column = int(found[1]), int(found[2])
+        if abs(row) > WIDEST_WINDOW:
+            raise ConfigError(f"%x[{row},...] looks further than {WIDEST_WINDOW} positions")
+        out += [text[end : found.start()]] * (found.start() > end) + [(row, column)]
+        end = found.end()
+    return out + [text[end:]] * (end < len(text))
+
+
+def load_template(text: str, source: str) -> dict[str, Any]:
+    """A configuration dictionary out of a CRF++ template."""
+    unigrams: list[_Line] = []
+    bigrams: list[_Line] = []
+    edge = False
+    for number, content in enumerate(text.split("\n"), start=1):
+        content = content.strip()
+        if not content or content.startswith("#"):
+            continue
+        line = _Line(number, content)
+        try:
+            _check_kind(content)
+            looks = bool(line.macros)
+        except ConfigError as error:
+            raise ConfigError(f"{source}:{number}: {error}") from None
+        if content[0] == "U":
+            unigrams.append(line)
+        elif looks:
+            bigrams.append(line)
+        else:
+            edge = True  # several such lines say the same
+    if not any(line.macros for line in unigrams + bigrams):
+        raise ConfigError(f"{source}: the template has no macro such as %x[0,0], so nothing would look at the input")
+    meeting = _meeting(bigrams)
+    if meeting:
+        numbers = ", ".join(str(line.number) for line in meeting)
+        raise ConfigError(
+            f"{source}:{meeting[-1].number}: B lines that may become the same string ({numbers}) would share weights, "
+            "which is not supported: give each a name of its own"
+        )
+    nodes, edges = _unigram_features(unigrams), [_feature(line) for line in bigrams]
+    terms: list[dict[str, Any]] = []
+    for kind, features in (("node", nodes), ("edge-x", edges)):
+        if features:
+            term = {"name": kind, "type": kind}
+            terms.append(term if not (nodes and edges) else term | {"features": [one["name"] for one in features]})
+    if edge:
+        terms.append({"name": "edge", "type": "edge"})
+    return {"features": nodes + edges, "terms": terms}
+
+
+def _check_kind(text: str) -> None:
+    if text[0] == "*":
+        raise ConfigError("a line that begins with * is Wapiti's for both: write a U line and a B line")
+    if text[0] not in "UB":
+        raise ConfigError(f"a template line starts with U or B, not '{text[0]}'")
+
+
+def _meeting(lines: Sequence[_Line]) -> list[_Line]:
+    """Those that might become the same string as another one, or would have the same name here."""
+    names = Counter(line.name for line in lines)
+    found = {line.number for line in lines if names[line.name] > 1}
+    first: _Line | None = None
+    for line in sorted(lines, key=lambda line: line.beginning):  # what begins with a text comes right after it
+        if first is not None and line.beginning.startswith(first.beginning):
+            found |= {first.number, line.number}
+        else:
+            first = line
+    return [line for line in lines if line.number in found]
+
+
+def _unigram_features(lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    meeting = {line.number for line in _meeting(lines)}
+    shared = [line for line in lines if line.number in meeting or not line.macros]
+    features = [_feature(line) for line in lines if line.number not in meeting and line.macros]
+    if shared:
+        names = {feature["name"] for feature in features}
+        name = next(name for n in range(len(names) + 1) if (name := f"U{'+' * (n + 1)}") not in names)
+        features.append({"name": name, "type": "templates", "templates": [line.text for line in shared]})
+    return features
+
+
+def _feature(line: _Line) -> dict[str, Any]:
+    macros = line.macros
+    if len(macros) == 1:
+        ((row, column),) = macros
+        return {"name": line.name, "column": f"c{column}", "type": "categorical", "window": [row]}
+    return {"name": line.name, "conjunction": [f"c{column}[{row}]" for row, column in macros], "window": [0]}

@@ -1,0 +1,92 @@
+"""YAML text as plain dictionaries whose keys remember their lines.
+
+Only plain data comes out of it, and no more than a configuration can need: aliases that stand for each other, or for
+themselves, can say in a line what no memory holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigError
+from .values import kind
+
+MOST_CHARACTERS = 1 << 20
+MOST_VALUES = 100_000  # with aliases written out
+DEEPEST = 50
+
+
+class LocatedMapping(dict):
+    """A mapping that remembers the line of each key."""
+
+    lines: dict[str, int]
+
+
+class _Loader(yaml.SafeLoader):
+    """Of the safe kind: a tag that asks for anything but plain data is an error."""
+
+
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMapping:
+    mapping = LocatedMapping()
+    mapping.lines = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        line = key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            raise ConfigError(f"line {line}: a key must be a word, not {kind(key)}")
+        if key in mapping:
+            raise ConfigError(f"line {line}: key '{key}' is given twice")
+        mapping[key] = loader.construct_object(value_node, deep=True)
+        mapping.lines[key] = line
+    return mapping
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
+
+
+def load_yaml(text: str, source: str) -> dict[str, Any]:
+    """A configuration dictionary out of YAML text."""
+    if len(text) > MOST_CHARACTERS:
+        raise ConfigError(f"{source}: {len(text):,} characters are too many for a configuration; is it another file?")
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is not None:
+                _count(node, {}, 0)
+            loaded = None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}".replace(f"{source}: line ", f"{source}:")) from None
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{source}{line}: not valid YAML: {error.problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: more than {DEEPEST} levels of lists and mappings") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
+        reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
+        raise ConfigError(f"{source}: not valid YAML: {reason}") from None
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {kind(loaded)}")
+    return loaded
+
+
+def _count(node: yaml.Node, known: dict[int, int], depth: int) -> int:
+    """Values below a node, aliases written out; an error where there are too many, or no end of them."""
+    line = node.start_mark.line + 1
+    if depth > DEEPEST:
+        raise ConfigError(f"line {line}: more than {DEEPEST} levels of lists and mappings")
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES + 1  # for one that is part of itself
+        parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
+        inner = parts if isinstance(node, yaml.CollectionNode) else ()
+        known[id(node)] = 1 + sum(_count(part, known, depth + 1) for part in inner)
+    if known[id(node)] > MOST_VALUES:
+        raise ConfigError(f"line {line}: more than {MOST_VALUES:,} values, aliases written out")
+    return known[id(node)]

@@ -1,0 +1,169 @@
+"""Lines in, lines out: what all text formats share, at the level of bytes.
+
+A file is read as blocks of whole sequences, so that a corpus can be tagged while it streams by. Lines are
+kept as they stand (byte order mark, carriage returns and missing final newline included), because tagged
+output repeats them byte for byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO
+
+import numpy as np
+
+from ..errors import DataError
+from ..system import compression_of, unpacked
+from .corpus import Corpus
+
+READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
+
+BYTE_ORDER_MARK = "\ufeff"
+
+LONE_CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
+
+ARCHIVES = (
+    (
+        (b"PK\x03\x04",),
+        "looks like a zip archive, as .npz files are, not like text (tag and evaluate without -m read text)",
+    ),
+    (
+        (b"\x1f\x8b",),
+        "looks like gzip data, not like text (give the file a name ending in .gz, or pipe it through zcat)",
+    ),
+    (
+        tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+        "looks like bzip2 data, not like text (give the file a name ending in .bz2, or pipe it through bzcat)",
+    ),
+    (
+        (b"\xfd7zXZ\0",),
+        "looks like xz data, not like text (give the file a name ending in .xz, or pipe it through xzcat)",
+    ),
+    ((b"\x28\xb5\x2f\xfd",), "looks like zstd data, which is not read here (pipe it through zstdcat)"),
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive lines of a file that hold whole sequences; only the last one of a file may lack its line feed."""
+
+    first_line: int  # number of the first one in the file, from 1
+    data: bytes  # as it was read: UTF-8 without NULs and without carriage returns inside lines
+
+    @property
+    def ends_with_newline(self) -> bool:
+        return self.data.endswith(b"\n")
+
+    @property
+    def line_count(self) -> int:
+        return self.data.count(b"\n") + (not self.ends_with_newline)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their line feeds, otherwise untouched."""
+        lines = self.data.decode("utf-8").split("\n")
+        return lines[:-1] if self.ends_with_newline else lines
+
+    def content(self) -> list[str]:
+        """The lines as a parser should see them: without byte order mark and carriage returns."""
+        content = [line.removesuffix("\r") for line in self.lines]
+        if self.first_line == 1:
+            content[0] = content[0].removeprefix(BYTE_ORDER_MARK)
+        return content
+
+
+@dataclass(frozen=True)
+class ParsedBlock:
+    """A block and what it says; line `corpus.lines[t] - block.first_line` of the block is position t."""
+
+    block: Block
+    corpus: Corpus
+    separator: str | None  # between columns; None as long as there was no data
+    ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; CoNLL only
+
+
+def display_name(path: str | os.PathLike[str]) -> str:
+    """The name of an input to show in messages."""
+    path = os.fspath(path)
+    return "<stdin>" if path == "-" else path
+
+
+def open_input(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` and the like are decompressed."""
+    path = os.fspath(path)
+    if path == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
+        return sys.stdin.buffer
+    stream = open(path, "rb")  # noqa: SIM115, the caller's to close
+    kind = compression_of(path)
+    return stream if kind is None else unpacked(stream, kind, display_name(path))
+
+
+def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
+    """Cut a stream after blank lines, as late as what has arrived allows.
+
+    All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
+    once; what is kept is never more than one unfinished sequence and one read.
+    """
+    pending = bytearray()
+    first_line = 1
+    searched = 0  # no blank line ends before this byte, which begins a line
+    while chunk := stream.read1(READ_SIZE):
+        pending += chunk
+        if first_line == 1:
+            _refuse_archives(pending, name)
+        end = _end_of_last_blank_line(pending, searched) if b"\n" in chunk else 0
+        if end:
+            block = _checked(bytes(pending[:end]), name, first_line)
+            del pending[:end]
+            first_line += block.line_count
+            yield block
+        if b"\n" in chunk:
+            searched = pending.rfind(b"\n") + 1
+    if pending:
+        yield _checked(bytes(pending), name, first_line)
+
+
+def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
+    """The bytes of consecutive lines: those of `block.lines` are the bytes the block was read from."""
+    return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
+
+
+def _refuse_archives(start: bytearray, name: str) -> None:
+    for magics, message in ARCHIVES:
+        if start.startswith(magics):
+            raise DataError(message, name)
+
+
+def _end_of_last_blank_line(data: bytearray, start: int) -> int:
+    """Just after the last blank line of `data[start:]`, or 0 if it has none; `start` begins a line."""
+    end = data.rfind(b"\n", start)
+    while end >= start:  # backwards, since the last blank line is rarely far from the end
+        begin = max(data.rfind(b"\n", start, end) + 1, start)
+        if not data[begin:end].removesuffix(b"\r").strip(b" "):
+            return end + 1
+        end = begin - 1
+    return 0
+
+
+def _checked(data: bytes, name: str, first_line: int) -> Block:
+    """A block of these bytes, once they are known to be text."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8 (convert the file, for example with iconv)"
+        raise DataError(message, name, first_line + data.count(b"\n", 0, error.start)) from None
+    if b"\0" in data:
+        message = "a NUL character (if the file is UTF-16, convert it, for example with iconv)"
+        raise DataError(message, name, first_line + data.count(b"\n", 0, data.index(b"\0")))
+    if b"\r" in data and (lone := LONE_CARRIAGE_RETURN.search(data)):
+        message = r"a carriage return inside a line (if they end the lines, convert with tr '\r' '\n')"
+        raise DataError(message, name, first_line + data.count(b"\n", 0, lone.start()))
+    return Block(first_line, data)

@@ -1,0 +1,304 @@
+"""Sequences that a program holds in memory, as a corpus.
+
+X has one entry for each sequence, of T positions:
+
+    columns   an array [T, D] of numbers; where a model has columns of words, T rows of values
+    items     a list of T dictionaries of attributes, see `items`
+
+and y has as many labels for each. Sequences without a position carry nothing and are left out of the corpus.
+
+Positions as dictionaries of attributes, in the manner of python-crfsuite, as the rows of an attribute file.
+
+What stands at a position is a dictionary, or a list, tuple or set of names:
+
+    {"bias": 1.0}                  attribute bias, value 1
+    {"upper": True}                attribute upper, value 1; False is value 0, which is no attribute at all
+    {"word": "cat"}                attribute word:cat, value 1
+    {"tags": ["a", "b"]}           attributes tags:a and tags:b, value 1 each; a tuple or a set likewise
+    {"next": {"word": "sat"}}      attribute next:word:sat; what is inside is named by the same rules
+    ["bias", "word=cat"]           attributes of value 1
+
+Values of an attribute that comes twice at one position are added up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from .corpus import AttributeRows, Corpus, NumberColumn
+
+SEPARATOR = ":"
+COLLECTIONS = (list, tuple, set, frozenset)
+NUMBERS = (int, float, np.number, np.bool_)  # bool is an int
+
+
+def attribute_rows(items: Iterable[Any]) -> AttributeRows:
+    """The attributes of all positions; an error names the position by its number, from 0."""
+    names: list[str] = []
+    values: list[float] = []
+    ends = [0]
+    for item in items:
+        try:
+            if isinstance(item, Mapping):
+                _expand(item, "", names, values)
+            else:
+                _expand_names(item, "", names, values)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"position {len(ends) - 1:,} of all: {error}") from None
+        ends.append(len(names))
+    return AttributeRows(np.array(ends, dtype=np.int64), names, np.array(values, dtype=np.float64))
+
+
+def _expand(item: Mapping[str, Any], prefix: str, names: list[str], values: list[float]) -> None:
+    for key, value in item.items():
+        if not isinstance(key, str):
+            raise TypeError(f"the name of an attribute must be a string, not {key!r}")
+        name = prefix + key
+        if isinstance(value, str):
+            names.append(name + SEPARATOR + value)
+            values.append(1.0)
+        elif isinstance(value, NUMBERS):
+            number = float(value)
+            if not math.isfinite(number):
+                raise ValueError(f"the value of attribute {name!r} is not finite (nan or infinity)")
+            if not name:
+                raise ValueError("an attribute without a name")
+            if number:
+                names.append(name)
+                values.append(number)
+        elif isinstance(value, Mapping):
+            _expand(value, name + SEPARATOR, names, values)
+        elif isinstance(value, COLLECTIONS):
+            _expand_names(value, name + SEPARATOR, names, values)
+        else:
+            raise TypeError(
+                f"the value of attribute {name!r} is of type {type(value).__name__}; "
+                "it may be a string, a number, a truth value, a list of strings or a dictionary of these"
+            )
+
+
+def _expand_names(item: Any, prefix: str, names: list[str], values: list[float]) -> None:
+    if not isinstance(item, COLLECTIONS) or not all(isinstance(name, str) for name in item):
+        shown = repr(item) if len(repr(item)) < 60 else type(item).__name__
+        raise TypeError(f"expected a dictionary of attributes or a list of their names, not {shown}")
+    # Sets have no order of their own, and that of attributes must not depend on the run.
+    for name in sorted(item) if isinstance(item, (set, frozenset)) else item:
+        if not prefix and not name:
+            raise ValueError("an attribute without a name")
+        names.append(prefix + name)
+        values.append(1.0)
+
+
+COLUMNS, ITEMS = "columns", "items"
+
+_BREAKS = re.compile(r"[\t\n\r]")
+
+
+class LabelLists(list):
+    """Labels of sequences, a list for each. NumPy takes it for a row of lists, where it would try to make a table."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        out = np.empty(len(self), dtype=object)
+        for number, labels in enumerate(self):
+            out[number] = labels
+        return out
+
+
+# ----------------------------------------------------------------------------- labels
+
+# Labels are text in a model: how those of other types are found again.
+LABEL_TYPES: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "whole": float,
+    "boolean": "True".__eq__,
+}
+
+
+@dataclass(frozen=True)
+class LabelNames:
+    """Labels as a program has them, and as the text that stands in a model."""
+
+    type: str = "text"  # one of LABEL_TYPES
+
+    @classmethod
+    def of(cls, y: Sequence[Sequence[Any]]) -> LabelNames:
+        """What the labels of training data are; all must be of one type."""
+        found = {_label_type(label) for label in set(chain.from_iterable(y))}
+        if len(found) > 1:
+            raise ValueError(f"labels must be of one type, but some are {' and some '.join(sorted(found))}")
+        return cls(found.pop() if found else "text")
+
+    def values(self, names: Sequence[str]) -> list[Any]:
+        try:
+            return [LABEL_TYPES[self.type](name) for name in names]
+        except ValueError:  # a file that says so of labels that are no numbers
+            return list(names)
+
+
+def _label_type(label: Any) -> str:
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(label, (int, np.integer)):
+        return "integer"
+    if isinstance(label, (float, np.floating)) and float(label).is_integer():
+        return "whole"
+    shown = f"{label!r} of type {type(label).__name__}"
+    raise ValueError(f"Unknown label type: {shown}; labels must be strings or whole numbers")
+
+
+def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """y as lists, one label for each position of X."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: a list of labels for each sequence")
+    if isinstance(y, (str, Mapping)) or not isinstance(y, Iterable):
+        raise TypeError("y must hold a list of labels for each sequence")
+    out = list(y)
+    if len(out) != len(X):
+        raise ValueError(f"{len(X):,} sequences in X, but {len(out):,} in y")
+    for number, (labels, sequence) in enumerate(zip(out, X, strict=True)):
+        if isinstance(labels, str) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
+            raise ValueError(f"y[{number}] must be a list of labels, one for each position, not {labels!r}")
+        out[number] = list(labels)
+        if len(out[number]) != len(sequence):
+            raise ValueError(
+                f"X[{number}] has {len(sequence):,} positions, but y[{number}] {len(out[number]):,} labels"
+            )
+        broken = next((label for label in out[number] if isinstance(label, str) and _BREAKS.search(label)), None)
+        if broken is not None:  # a line of columns could not hold it
+            raise ValueError(f"y[{number}] has the label {broken!r}: labels have no TABs and no line ends")
+    return out
+
+
+def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
+    """One finite weight >= 0 for each sequence, [S]."""
+    out = np.asarray(weights)
+    if out.dtype.kind not in "buif" or out.shape != (len(X),):
+        raise ValueError(f"sample_weight must hold a number for each of the {len(X):,} sequences")
+    if not (np.isfinite(out).all() and (out >= 0).all() and out.any()):
+        raise ValueError("sample_weight must be finite and not negative, and not all zeros")
+    return out.astype(np.float64)
+
+
+# ----------------------------------------------------------------------------- positions
+
+
+def check_sequences(X: Any) -> list[Any]:
+    """X as a list of sequences that have a length."""
+    if isinstance(X, (str, Mapping)) or hasattr(X, "toarray") or not isinstance(X, Iterable):
+        raise TypeError(f"X must be a list of sequences, not {_kind(X)}")
+    out = list(X)
+    for number, sequence in enumerate(out):
+        if hasattr(sequence, "toarray"):
+            raise TypeError(f"X[{number}] is a sparse matrix; give a dense array, or dictionaries of attributes")
+        if not isinstance(sequence, (list, tuple)):
+            if (
+                isinstance(sequence, (str, Mapping))
+                or not hasattr(sequence, "__array__")
+                or np.asarray(sequence).ndim == 0
+            ):
+                raise ValueError(
+                    f"X[{number}] must be a sequence of positions, not {_kind(sequence)}. Reshape your data: one "
+                    "sequence alone is [X]"
+                )
+            out[number] = np.asarray(sequence)
+    return out
+
+
+def _kind(value: Any) -> str:
+    return "a sparse matrix" if hasattr(value, "toarray") else f"a {type(value).__name__}"
+
+
+def form_of(X: Sequence[Sequence[Any]]) -> str:
+    """Whether sequences are made of numbers in columns or of items; their first position tells."""
+    first = next((sequence[0] for sequence in X if len(sequence)), None)
+    if first is None:
+        raise ValueError("there is no position in X")
+    named = isinstance(first, COLLECTIONS) and all(isinstance(name, str) for name in first)
+    return ITEMS if isinstance(first, Mapping) or named else COLUMNS
+
+
+def corpus_of(
+    X: Sequence[Sequence[Any]],
+    form: str,
+    y: Sequence[Sequence[Any]] | None = None,
+    weights: np.ndarray | None = None,
+    width: int | None = None,
+) -> Corpus:
+    """What the checks above let pass, as a corpus. `width` is the number of columns that a model knows."""
+    lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
+    there = lengths > 0
+    X = [sequence for sequence in X if len(sequence)]
+    labels = None if y is None else list(map(str, chain.from_iterable(y)))
+    N = int(lengths.sum())
+    columns: tuple[Sequence[str], ...] = ()
+    attributes = None
+    if form == ITEMS:
+        attributes = attribute_rows(chain.from_iterable(X))
+    else:
+        columns = _columns(X, width)
+    return Corpus(
+        source="X",
+        columns=columns if labels is None else (*columns, labels),
+        offsets=np.concatenate([[0], np.cumsum(lengths[there])]).astype(np.int64),
+        lines=np.arange(1, N + 1),
+        weights=None if weights is None else weights[there],
+        attributes=attributes,
+    )
+
+
+def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[str], ...]:
+    blocks = []
+    for number, sequence in enumerate(X):
+        block = _table(sequence, number)
+        width = block.shape[1] if width is None else width
+        if block.shape[1] != width:
+            raise ValueError(
+                f"X has {block.shape[1]} features, but KernelCRF is expecting {width} features as input: X[{number}]"
+            )
+        if not width:
+            raise ValueError(f"0 feature(s) (shape={block.shape}) while a minimum of 1 is required.")
+        blocks.append(block)
+    if not blocks:
+        return ([],) * width
+    table = np.concatenate(blocks)  # [N, D]
+    if table.dtype.kind != "f":
+        return tuple(list(map(str, column)) for column in table.T.tolist())
+    return tuple(NumberColumn(np.ascontiguousarray(column)) for column in table.T)
+
+
+def _table(sequence: Sequence[Any], number: int) -> np.ndarray:
+    """One sequence as an array [T, D] of finite numbers, or of objects where some are none."""
+    try:
+        block = np.asarray(sequence)
+        if block.dtype.kind in "OUS":
+            block = np.asarray(sequence, dtype=object)
+    except ValueError:
+        raise ValueError(f"X[{number}]: its rows are of different lengths") from None
+    if block.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X[{number}]")
+    if block.ndim != 2:
+        raise ValueError(
+            f"X[{number}] has {block.ndim} dimension{'s' * (block.ndim != 1)}, expected 2: positions and features. "
+            "Reshape your data: one sequence alone is [X]"
+        )
+    if block.dtype.kind not in "buifO":
+        raise ValueError(f"X[{number}] is an array of {block.dtype}, not of numbers")
+    if block.dtype.kind == "O" and not any(isinstance(value, str) for value in block.flat):
+        with suppress(TypeError, ValueError):
+            block = block.astype(np.float64)
+    if block.dtype.kind != "O":
+        block = block.astype(np.float64)
+        if not np.isfinite(block).all():
+            raise ValueError(f"X[{number}] contains NaN or infinity")
+    return block

@@ -1,0 +1,24 @@
+"""Cross-validation: folds, grids of settings, a journal to resume from, and processes to run on."""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "crossval": [
+            "Division",
+            "Plan",
+            "Task",
+            "base_seed",
+            "finished",
+            "make_plan",
+            "rows",
+            "run_plan",
+            "summarise",
+            "task_count",
+        ],
+        "folds": ["read_folds"],
+        "grid": ["Setting", "make_settings", "parse_grid", "shown"],
+        "journal": ["Journal"],
+    },
+)

@@ -1,0 +1,404 @@
+"""Cross-validation: folds of whole sequences, a grid of settings, results as plain data.
+
+Vocabularies, scaling, pivots and sigma2 are fitted anew on the training part of each fold, so that nothing of
+the test part leaks into them. Labels that a training part lacks are counted wrong and reported. Nested, the training
+part of each outer fold is divided again: inner folds choose the setting, the outer fold judges the choice.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..config import Config, integer, parse_config, with_options
+from ..corpora import Corpus
+from ..encoding import column_names, fit_encoding
+from ..errors import ConfigError, DataError, KcrfError
+from ..scoring import detect_scheme, evaluate
+from ..system import Budget, Workers, available_threads
+from ..training import train
+from .folds import Units, groups_of, label_contents, size_contents
+from .grid import Setting
+from .journal import Journal, corpus_digest, digest_of
+from .processes import Processes, TaskFailed
+
+
+@dataclass(frozen=True)
+class Division:
+    """How sequences become folds."""
+
+    count: int = 5
+    group: str | None = None  # column whose values stay together
+    numbers: np.ndarray | None = None  # [S], the fold of each sequence, where it is given
+    stratify: bool = False
+    inner: int | None = None  # number of inner folds, for nested selection
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Fold:
+    name: int
+    test: np.ndarray  # sequences
+    inner: tuple[np.ndarray, ...] = ()  # test parts of the inner folds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the results."""
+
+    corpus: Corpus
+    raw: Mapping[str, Any]  # configuration
+    source: str  # where it came from, for messages
+    settings: tuple[Setting, ...]
+    folds: tuple[Fold, ...]
+
+    @property
+    def nested(self) -> bool:
+        return bool(self.folds[0].inner)
+
+    @property
+    def scheme(self) -> str | None:
+        """By all labels of the corpus: a fold may lack those that show it."""
+        return detect_scheme(set(self.corpus.columns[-1]))
+
+    @property
+    def judged_by(self) -> str:
+        return "accuracy" if self.scheme is None else "f1"
+
+    def config(self, setting: int) -> Config:
+        return parse_config(with_options(self.raw, self.settings[setting].options), self.source)
+
+    def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Sequences to train on and to judge by."""
+        fold = self.folds[task.fold]
+        rest = np.setdiff1d(np.arange(self.corpus.sequences), fold.test)
+        if task.inner is None:
+            return rest, fold.test
+        test = fold.inner[task.inner]
+        return np.setdiff1d(rest, test), test
+
+    def place(self, task: Task) -> dict[str, Any]:
+        """Where a task stands, as it is shown and stored."""
+        inner = {} if task.inner is None else {"inner_fold": task.inner}
+        return {"setting": self.settings[task.setting].typed, "fold": self.folds[task.fold].name, **inner}
+
+    def describe(self, task: Task) -> str:
+        inner = "" if task.inner is None else f", inner fold {task.inner}"
+        setting = "" if len(self.settings) == 1 else f", {self.settings[task.setting].name}"
+        return f"fold {self.folds[task.fold].name}{inner}{setting}"
+
+
+@dataclass(frozen=True)
+class Task:
+    setting: int
+    fold: int
+    inner: int | None = None
+
+
+# ----------------------------------------------------------------------------- planning
+
+
+def make_plan(
+    corpus: Corpus, raw: Mapping[str, Any], source: str, settings: tuple[Setting, ...], division: Division
+) -> Plan:
+    """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
+    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    names = column_names(configs[0], corpus)
+    units = _units(corpus, division, names)
+    if division.group is not None:
+        raw = _without_column(raw, configs[0], names, division.group)
+    everything, seed = np.arange(corpus.sequences), division.seed
+    if division.numbers is not None:
+        named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
+    else:
+        _enough(units, everything, division.count, corpus.source, "folds")
+        named = list(enumerate(units.dealt(everything, division.count, [seed, 2])))
+    folds = tuple(Fold(name, test) for name, test in named)
+    if division.inner is not None:
+        folds = tuple(_divided(fold, units, corpus, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
+    plan = Plan(corpus, raw, source, settings, folds)
+    for setting in range(len(settings)):
+        plan.config(setting)
+    return plan
+
+
+def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+    """The seed that divides into folds: of the options or the configuration, whatever a grid says."""
+    training = raw.get("training")
+    given = options.get("seed", training.get("seed", 0) if isinstance(training, dict) else 0)
+    return integer(0)(given)
+
+
+def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
+    contents = label_contents(corpus) if division.stratify else None
+    if division.group is not None:
+        groups = groups_of(corpus, division.group, names)
+        return Units(groups, "groups", size_contents(corpus) if contents is None else contents)
+    if division.numbers is not None:  # its folds may stand for speakers or documents: inner folds keep them whole
+        return Units(division.numbers, "folds", size_contents(corpus))
+    return Units(np.arange(corpus.sequences), "sequences", contents)
+
+
+def _divided(fold: Fold, units: Units, corpus: Corpus, count: int, seed: list[int]) -> Fold:
+    """A fold whose training part is divided into inner ones."""
+    rest = np.setdiff1d(np.arange(corpus.sequences), fold.test)
+    _enough(units, rest, count, corpus.source, f"inner folds without fold {fold.name}")
+    return replace(fold, inner=tuple(units.dealt(rest, count, seed)))
+
+
+def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str) -> None:
+    found = units.count(which)
+    if found < count:
+        raise DataError(f"{found:,} {units.what} cannot make {count} {what}", source)
+
+
+def _without_column(raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str) -> Mapping[str, Any]:
+    """The configuration with one feature for each column but the group's, unless it says which features it wants."""
+    if config.features is not None:
+        return raw
+    others = [name for name in names[:-1] if name != column]
+    if not others:
+        raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
+    return {**raw, "features": [{"column": name} for name in others]}
+
+
+# ----------------------------------------------------------------------------- one training
+
+
+def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | None = None) -> dict[str, Any]:
+    """Train on the training part of a fold and judge by its test part."""
+    began = time.perf_counter()
+    config = plan.config(task.setting)
+    training_part, test_part = (plan.corpus.subset(part) for part in plan.parts(task))
+    with Workers(threads, memory) as workers:
+        encoding, dataset = fit_encoding(config, training_part)
+        model, report = train(encoding, dataset, config, workers=workers)
+        tagged = model.tag_corpus(test_part)
+    gold = test_part.columns[-1]
+    scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
+    return {
+        "sequences": scores.sequences,
+        "positions": scores.positions,
+        "accuracy": scores.accuracy,
+        "sequence_accuracy": scores.sequence_accuracy,
+        "f1": None if scores.spans is None else scores.spans.total.f1,
+        "unknown_gold": scores.unknown_gold,
+        "unknown_labels": sorted(set(gold) - set(model.labels)),
+        "training": report.to_dict(),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+
+
+def task_key(plan: Plan, data: str, task: Task) -> str:
+    """What the result of a task depends on, in short; `data` is the digest of the corpus."""
+    parts = [part.tolist() for part in plan.parts(task)]
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts)
+
+
+# ----------------------------------------------------------------------------- running
+
+Found = dict[Task, dict[str, Any]]
+
+
+def run_plan(
+    plan: Plan,
+    jobs: int = 1,
+    threads: int | None = None,
+    memory: int | None = None,
+    journal: Journal | None = None,
+    done: Callable[[Task], None] | None = None,
+) -> tuple[Found, tuple[int, ...]]:
+    """Results of all trainings, and for nested selection the setting chosen in each fold.
+
+    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. Those that the
+    journal has are taken from it, and it gets the others as soon as they are there.
+    """
+    data = corpus_digest(plan.corpus) if journal is not None else ""
+    with ExitStack() as stack:
+        compute = _computer(plan, jobs, threads, memory, stack)
+
+        def finish(tasks: Sequence[Task]) -> Found:
+            keys = {} if journal is None else {task: task_key(plan, data, task) for task in tasks}
+            found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
+            for task in found:
+                if done is not None:
+                    done(task)
+            for task, result in compute([task for task in tasks if task not in found]):
+                found[task] = result
+                if journal is not None:
+                    journal.add(keys[task], plan.place(task), result)
+                if done is not None:
+                    done(task)
+            return found
+
+        found = finish(_first_tasks(plan))
+        if not plan.nested:
+            return found, ()
+        chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
+        return found | finish([Task(s, f) for f, s in enumerate(chosen)]), chosen
+
+
+def _choose(plan: Plan, found: Found, fold: int) -> int:
+    """The setting with the best mean over the inner folds of an outer one; the first of equals."""
+    means = [
+        np.mean([found[Task(s, fold, i)][plan.judged_by] for i in range(len(plan.folds[fold].inner))])
+        for s in range(len(plan.settings))
+    ]
+    return int(np.argmax(means))
+
+
+def finished(plan: Plan, journal: Journal) -> int:
+    """How many trainings of the plan the journal has."""
+    data = corpus_digest(plan.corpus)
+    outer = [Task(s, f) for s in range(len(plan.settings)) for f in range(len(plan.folds))]
+    tasks = {*_first_tasks(plan), *outer}
+    return sum(journal.get(task_key(plan, data, task)) is not None for task in tasks)
+
+
+def _first_tasks(plan: Plan) -> list[Task]:
+    """Every setting on every fold; for nested selection the inner folds, by which the rest is decided."""
+    settings, folds = range(len(plan.settings)), list(enumerate(plan.folds))
+    if not plan.nested:
+        return [Task(s, f) for s in settings for f, _ in folds]
+    return [Task(s, f, i) for f, fold in folds for s in settings for i in range(len(fold.inner))]
+
+
+def task_count(plan: Plan) -> int:
+    if not plan.nested:
+        return len(plan.settings) * len(plan.folds)
+    return len(plan.settings) * sum(len(fold.inner) for fold in plan.folds) + len(plan.folds)
+
+
+def _computer(
+    plan: Plan, jobs: int, threads: int | None, memory: int | None, stack: ExitStack
+) -> Callable[[Sequence[Task]], Iterator[tuple[Task, dict[str, Any]]]]:
+    """What turns tasks into results, in this process or in others."""
+
+    def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+        for task in tasks:
+            try:
+                result = run_task(plan, task, threads, memory)
+            except (KcrfError, MemoryError) as error:
+                raise _named(plan, task, error) from None
+            yield task, result
+
+    def elsewhere(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+        try:
+            yield from processes.results(tasks)
+        except TaskFailed as failure:
+            raise _named(plan, failure.task, failure.error) from None
+
+    if jobs == 1:
+        return here
+    # Each process has its own threads: together no more than there are cores, unless the user wants it so.
+    threads = threads or max(1, available_threads() // jobs)
+    share = Budget(memory).total // jobs
+    processes = stack.enter_context(Processes(jobs, _worker, plan, threads, share))
+    return elsewhere
+
+
+def _worker(plan: Plan, threads: int, memory: int) -> Callable[[Task], dict[str, Any]]:
+    return partial(run_task, plan, threads=threads, memory=memory)
+
+
+def _named(plan: Plan, task: Task, error: Exception) -> Exception:
+    """The same error, with the fold and the setting where it happened."""
+    where = plan.describe(task)
+    if isinstance(error, DataError):
+        return DataError(f"{error.message} ({where})", error.path, error.line)
+    if isinstance(error, MemoryError):
+        return KcrfError(f"{where}: out of memory: try fewer --jobs, fewer pivots or less data")
+    if isinstance(error, KcrfError):
+        return type(error)(f"{where}: {error}")
+    return error
+
+
+SCHEMA = 2
+MEASURES = ("accuracy", "sequence_accuracy", "f1")
+COUNTS = ("sequences", "positions", "unknown_gold")
+
+
+def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Results by setting and, for nested selection, by the outer fold that judged the choice.
+
+    `about` says how it came about and stands at the head.
+    """
+    settings = []
+    for s, setting in enumerate(plan.settings):
+        inner = [range(len(fold.inner)) if plan.nested else [None] for fold in plan.folds]
+        tasks = [Task(s, f, i) for f, numbers in enumerate(inner) for i in numbers]
+        settings.append({"setting": setting.typed, **_figures(plan, found, tasks)})
+    judged_by = plan.judged_by
+    results: dict[str, Any] = {
+        "schema": SCHEMA,
+        **about,
+        "folds": len(plan.folds),
+        "sequences": plan.corpus.sequences,
+        "positions": plan.corpus.positions,
+        "judged_by": judged_by,
+        "best": max(range(len(settings)), key=lambda s: settings[s][judged_by]["mean"]),
+        "settings": settings,
+    }
+    if plan.nested:
+        outer = _figures(plan, found, [Task(s, f) for f, s in enumerate(chosen)])
+        for fold, s in zip(outer["folds"], chosen, strict=True):
+            fold["chosen"] = s
+        results["nested"] = {"inner_folds": len(plan.folds[0].inner), **outer}
+    return results
+
+
+def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
+    folds = []
+    for task in tasks:
+        place = {key: value for key, value in plan.place(task).items() if key != "setting"}
+        folds.append({**place, **found[task]})
+    out: dict[str, Any] = {}
+    for measure in MEASURES:
+        values = [fold[measure] for fold in folds]
+        if None not in values:
+            deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+            out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
+    return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
+
+
+def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of a flat table: each setting's folds, then their mean and deviation.
+
+    With nested selection the outer folds come last, each with the setting that was chosen for it.
+    """
+    keys = list(results["grid"])
+    measures = [measure for measure in MEASURES if measure in results["settings"][0]]
+    typed = [[entry["setting"][key] for key in keys] for entry in results["settings"]]
+    nested = results.get("nested")
+    inner = [] if nested is None else ["inner_fold"]
+    out: list[list[Any]] = []
+    for values, entry in zip(typed, results["settings"], strict=True):
+        firsts = [[*values, fold["fold"], *(fold[key] for key in inner)] for fold in entry["folds"]]
+        out += _lines(entry, measures, firsts, values, ["all" for _ in inner])
+    if nested is not None:
+        firsts = [[*typed[fold["chosen"]], fold["fold"], "outer"] for fold in nested["folds"]]
+        out += _lines(nested, measures, firsts, ["chosen" for _ in keys], ["outer"])
+    return [*keys, "fold", *inner, *measures, *COUNTS, "certified_gap", "seconds"], out
+
+
+def _lines(
+    entry: Mapping[str, Any], measures: Sequence[str], firsts: list[list[Any]], values: list[Any], inner: list[str]
+) -> list[list[Any]]:
+    """A line for each fold, which begins as `firsts` says, one for the mean and one for the deviation."""
+    out = []
+    for first, fold in zip(firsts, entry["folds"], strict=True):
+        gap = fold["training"]["certified_gap"]
+        figures = [fold[key] for key in (*measures, *COUNTS)]
+        out.append([*first, *figures, "" if gap is None else gap, fold["seconds"]])
+    for which in ("mean", "deviation"):
+        figures = [entry[measure][which] for measure in measures]
+        out.append([*values, which, *inner, *figures, *[""] * (len(COUNTS) + 2)])
+    return out

@@ -1,0 +1,124 @@
+"""Dividing sequences into folds: at random, by groups that stay together, or as a file says.
+
+What is dealt are units: single sequences, or groups of them. Units of unequal content are dealt one by one, roughly the
+weightiest first, each into the fold that has least of what it brings. With u the content of a unit (positions and
+sequences, or how often each label occurs), C that of all units and c_f what fold f has so far, that is the fold with
+the smallest
+
+    sum_a  c_fa u_a / C_a^2,
+
+which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, the measure of how uneven folds are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..corpora import Corpus
+from ..errors import ConfigError, DataError, suggestion
+
+
+@dataclass(frozen=True)
+class Units:
+    """Sequences, or groups of sequences that no division may part."""
+
+    of_sequence: np.ndarray  # [S] int64, the unit of each sequence
+    what: str  # in the plural, for messages
+    contents: np.ndarray | None  # [S, A], what each sequence brings; None where only their number counts
+
+    def dealt(self, which: np.ndarray, count: int, seed: Sequence[int]) -> list[np.ndarray]:
+        """The sequences numbered `which` in `count` folds, each in ascending order."""
+        rng = np.random.default_rng(list(seed))
+        if self.contents is None:
+            return [which[np.sort(part)] for part in np.array_split(rng.permutation(len(which)), count)]
+        units, unit = np.unique(self.of_sequence[which], return_inverse=True)
+        totals = np.zeros((len(units), self.contents.shape[1]))
+        np.add.at(totals, unit, self.contents[which])
+        fold_of = deal(totals, count, rng)[unit]
+        return [which[fold_of == fold] for fold in range(count)]
+
+    def count(self, which: np.ndarray) -> int:
+        return len(np.unique(self.of_sequence[which]))
+
+
+def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """The fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A]."""
+    shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
+    # Strictly by weight there would be one division only, whatever the seed.
+    weights = (shares**2).sum(axis=1) * rng.uniform(0.5, 1.0, len(shares))
+    held = np.zeros((count, shares.shape[1]))
+    sizes = np.zeros(count)
+    folds = np.zeros(len(shares), dtype=np.int64)
+    for unit in np.argsort(-weights, kind="stable"):
+        uneven = held @ shares[unit]
+        least = np.flatnonzero(uneven <= uneven.min() * (1 + 1e-12))  # sums of the same terms may differ by rounding
+        fold = least[np.argmin(sizes[least])]
+        folds[unit] = fold
+        held[fold] += shares[unit]
+        sizes[fold] += 1
+    return folds
+
+
+def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
+    """The group of each sequence, [S], by a column whose value is the same throughout; `names` are those of all."""
+    if corpus.attributes is not None:
+        raise ConfigError("attribute files have no columns to group by: give a file of folds")
+    if column == names[-1]:
+        raise ConfigError(f"'{column}' is the label, which cannot say what belongs together")
+    if column not in names:
+        inputs = list(names[:-1])
+        raise ConfigError(
+            f"there is no column '{column}' to group by{suggestion(column, inputs)} (columns: {', '.join(inputs)})"
+        )
+    values = corpus.columns[list(names).index(column)]
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+    first = codes[corpus.offsets[:-1]]
+    strange = np.flatnonzero(codes != np.repeat(first, np.diff(corpus.offsets)))
+    if len(strange):
+        t = int(strange[0])
+        raise DataError(
+            f"'{values[t]}' in the column '{column}' within a sequence that began with another value: a sequence must "
+            "belong to one group",
+            corpus.source,
+            int(corpus.lines[t]),
+        )
+    return first
+
+
+def label_contents(corpus: Corpus) -> np.ndarray:
+    """How often each label occurs in each sequence, and a one for the sequence itself: [S, Y + 1]."""
+    labels = {label: number for number, label in enumerate(sorted(set(corpus.columns[-1])))}
+    codes = np.fromiter(map(labels.__getitem__, corpus.columns[-1]), np.int64, corpus.positions)
+    sequence = np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
+    counts = np.ones((corpus.sequences, len(labels) + 1))
+    counts[:, :-1] = 0
+    np.add.at(counts, (sequence, codes), 1)
+    return counts
+
+
+def size_contents(corpus: Corpus) -> np.ndarray:
+    """Positions of each sequence, and a one for the sequence itself: [S, 2]."""
+    return np.stack([np.diff(corpus.offsets).astype(np.float64), np.ones(corpus.sequences)], axis=1)
+
+
+def read_folds(text: str, source: str, corpus: Corpus) -> np.ndarray:
+    """Fold numbers, [S], out of a file with one on each line."""
+    numbers = []
+    for line, entry in enumerate(text.split("\n"), start=1):
+        if not entry.strip():
+            continue
+        try:
+            numbers.append(int(entry))
+        except ValueError:
+            raise DataError(f"'{entry.strip()}' is not the number of a fold (one on each line)", source, line) from None
+    if len(numbers) != corpus.sequences:
+        raise DataError(f"{len(numbers):,} folds, but {corpus.source} has {corpus.sequences:,} sequences", source)
+    if len(set(numbers)) < 2:
+        raise DataError("all sequences are in one fold: there must be at least two", source)
+    if max(map(abs, numbers)) > 2**62:
+        raise DataError("a fold number is too large", source)
+    return np.array(numbers, dtype=np.int64)

@@ -1,0 +1,201 @@
+"""A journal of finished work: results under keys that say what they are results of, one line of JSON for each.
+
+A line is on the disk before its result counts as kept. Lines that are cut off, by a crash or a full disk, or altered
+are left out, so that their work is done again; results under keys that nobody asks for are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from typing import IO, Any
+
+from .._version import __version__
+from ..corpora import Corpus
+from ..errors import ConfigError, FileFormatError
+
+KIND = "kcrf crossval journal"
+FORMAT = 1
+
+
+class Journal:
+    """Results kept in a file, which is there from the first of them on and belongs to one run at a time."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.damaged = 0  # lines that cannot be read
+        self._found: dict[str, dict[str, Any]] = {}
+        self._open_line = False  # the file ends in the middle of a line
+        self._stream: IO[bytes] | None = None
+        with contextlib.suppress(FileNotFoundError):
+            self._stream = self._held(open(path, "r+b", buffering=0))  # noqa: SIM115, kept
+        if self._stream is not None:
+            try:
+                self._read(self._stream)
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def begun(self) -> bool:
+        """There is a file."""
+        return self._stream is not None
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self._found.get(key)
+
+    def add(self, key: str, about: dict[str, Any], result: dict[str, Any]) -> None:
+        """Keep a result; `about` is for people who look into the file."""
+        entry = {"key": key, **about, "result": result, "check": digest_of(key, result)}
+        try:
+            if self._stream is None:
+                self._stream = self._begin()
+            line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
+            self._open_line = True
+            self._stream.seek(0, os.SEEK_END)
+            _write(self._stream, line)
+            self._open_line = False
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from None
+        self._found[key] = result
+
+    def remove(self) -> None:
+        if self.begun:
+            os.unlink(os.path.realpath(self.path))  # a link is the user's
+            self.close()
+            self._found = {}
+
+    def _begin(self) -> IO[bytes]:
+        """A new file: nobody sees it without its header, and one that another run has begun meanwhile stays."""
+        target = os.path.realpath(self.path)
+        temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
+        try:
+            stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
+            try:
+                _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
+                _lock(stream)
+                _name(temporary, target)
+            except FileExistsError:
+                stream.close()
+                raise self._in_use() from None
+            except BaseException:
+                stream.close()
+                raise
+            return stream
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+    def _held(self, stream: IO[bytes]) -> IO[bytes] | None:
+        """The open file, if it is still the one of that name once nobody else has it."""
+        if not _lock(stream):
+            stream.close()
+            raise self._in_use()
+        try:
+            if os.path.samestat(os.fstat(stream.fileno()), os.stat(self.path)):
+                return stream
+        except FileNotFoundError:
+            pass  # the run that had it ended well and took it away
+        stream.close()
+        return None
+
+    def _in_use(self) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: another run of kcrf crossval keeps its results there: name another (--journal)"
+        )
+
+    def _read(self, stream: IO[bytes]) -> None:
+        lines = stream.read().split(b"\n")
+        try:
+            header = json.loads(lines[0])
+            if header["kind"] != KIND or header["format"] != FORMAT:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise FileFormatError(
+                f"{self.path}: not a journal that this version of kcrf crossval writes: remove it, or name another"
+            ) from None
+        self._open_line = lines[-1] != b""
+        for line in lines[1:]:
+            if not line:
+                continue
+            try:
+                entry = json.loads(line)
+                key, result = entry["key"], entry["result"]
+                if not isinstance(key, str) or entry["check"] != digest_of(key, result):
+                    raise ValueError
+            except (ValueError, KeyError, TypeError, RecursionError):
+                self.damaged += 1
+            else:
+                self._found[key] = result
+
+
+def _write(stream: IO[bytes], text: str) -> None:
+    """All of a text, on the disk."""
+    rest = memoryview(text.encode())
+    while rest:
+        rest = rest[stream.write(rest) :]
+    os.fsync(stream.fileno())
+
+
+def _name(temporary: str, target: str) -> None:
+    """Give a file a name that nothing has."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from None
+        os.rename(temporary, target)
+
+
+def _lock(stream: IO[bytes]) -> bool:
+    """Whether no other process has the file; where a system cannot tell, none is taken to have it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks
+    return True
+
+
+def digest_of(*values: Any) -> str:
+    """SHA-256 of plain values."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def corpus_digest(corpus: Corpus) -> str:
+    """SHA-256 of what a corpus says, wherever it was read from."""
+    total = hashlib.sha256()
+
+    def add(text: str) -> None:
+        encoded = text.encode("utf-8", "surrogateescape")
+        total.update(f"{len(encoded)} ".encode())
+        total.update(encoded)
+
+    for column in corpus.columns:
+        add("\n".join(column))  # no value holds a line end
+    for array in (corpus.offsets, corpus.weights):
+        add("" if array is None else repr(array.tolist()))
+    if corpus.attributes is not None:
+        add("\n".join(corpus.attributes.names))
+        add(repr(corpus.attributes.indptr.tolist()))
+        add(repr(corpus.attributes.values.tolist()))
+    return total.hexdigest()

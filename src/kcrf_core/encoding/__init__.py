@@ -1,0 +1,15 @@
+"""A corpus and a configuration become a `Dataset`: vocabularies, scaling, windows, and names of features."""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
+        "encoding": ["Encoding", "column_names", "fit_encoding"],
+        "exporting": ["export"],
+        "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],
+        "names": ["CONSTANT", "FeatureNames", "term_counts"],
+        "translating": ["shared_conjunctions", "translation"],
+    },
+)

@@ -1,0 +1,73 @@
+"""Encoded data: what the numerics see of a corpus.
+
+Its columns are three blocks, as those of `kernels.Inputs` are: codes, real columns and attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..corpora import sequence_rows
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+UNKNOWN = -1  # a label that the encoding does not know
+UNOBSERVED = -2  # a label that was not observed
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """N encoded positions in S sequences, with labels where they are known."""
+
+    offsets: np.ndarray  # [S+1] int64
+    lines: np.ndarray  # [N] int64, where each position stands in its source
+    labels: np.ndarray | None  # [N] int32 numbers of gold labels, else UNKNOWN or UNOBSERVED
+    weights: np.ndarray | None  # [S] float64
+    codes: np.ndarray  # [N, C] int32
+    real: np.ndarray  # [N, R] float64
+    bag: scipy.sparse.csr_array | None  # [N, A] float64
+    bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
+
+    @property
+    def positions(self) -> int:
+        return len(self.lines)
+
+    @property
+    def sequences(self) -> int:
+        return len(self.offsets) - 1
+
+    def span(self, first: int, last: int) -> Dataset:
+        """The sequences first:last, without a copy of their codes and numbers."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return Dataset(
+            offsets=self.offsets[first : last + 1] - rows.start,
+            lines=self.lines[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[first:last],
+            codes=self.codes[rows],
+            real=self.real[rows],
+            bag=None if self.bag is None else self.bag[rows],
+            bag_unseen=self.bag_unseen[rows],
+        )
+
+    def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
+        """The sequences numbered `which`, in that order."""
+        which = np.asarray(which, dtype=np.int64)
+        rows = sequence_rows(self.offsets, which)
+        lengths = np.diff(self.offsets)[which]
+        return replace(
+            self,
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            lines=self.lines[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            weights=None if self.weights is None else self.weights[which],
+            codes=self.codes[rows],
+            real=self.real[rows],
+            bag=None if self.bag is None else self.bag[rows],
+            bag_unseen=self.bag_unseen[rows],
+        )

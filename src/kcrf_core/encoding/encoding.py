@@ -1,0 +1,451 @@
+"""From a corpus and a configuration to numbers: vocabularies, scaling, windows.
+
+An encoding is fitted once, on training data, and used as it is for new data. Columns become integer
+codes once, on their distinct values; a window is the same codes shifted, with symbols of its own beyond
+the ends of a sequence. No string is ever built per feature and position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+
+from ..config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
+from ..corpora import NO_VALUE, AttributeRows, Corpus, column_places, complete_sequences
+from ..errors import ConfigError, DataError
+from ..kernels import NOTHING, UNSEEN, Group, Inputs
+from ..system import Contents, pack_strings
+from .columns import Columns, column_weights
+from .dataset import UNKNOWN, UNOBSERVED, Dataset
+from .feature_storage import pack_feature, unpack_feature
+from .features import (
+    AttributeFeature,
+    CategoricalFeature,
+    Feature,
+    RealFeature,
+    Vocabulary,
+    fit_categorical,
+    fit_conjunction,
+    fit_real,
+)
+from .template_feature import TemplateFeature, expanded, template_width
+
+MANY_LABELS = 200
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Everything needed to turn a corpus into the numbers that a model was trained on.
+
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> corpus = read_corpus("sample_data/pitch_accent.conll")
+    >>> encoding, dataset = fit_encoding(parse_config({}), corpus)
+    >>> encoding.labels, encoding.names
+    (('0', '1'), ['c0', 'c1', 'c2', 'c3', 'c4'])
+    >>> encoding.encode(corpus.subset([0, 1])).sequences
+    2
+    """
+
+    format: str  # conll, conllu or crfsuite
+    columns: tuple[str, ...]  # names, the label's last
+    labels: tuple[str, ...]
+    features: tuple[Feature, ...]
+    unobserved: str | None = None  # what stands for labels that are not observed
+    weight: str | None = None  # the column that says what sequences weigh
+
+    @property
+    def width(self) -> int:
+        """Columns of a file with labels."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        return [feature.config.name for feature in self.features]
+
+    @property
+    def features_of_labels(self) -> list[str]:
+        """Names of features made of the labels of training data, which that data itself must get in another way."""
+        return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
+
+    def with_labels(self, corpus: Corpus) -> bool:
+        """Whether the corpus carries gold labels; an error where its columns do not fit."""
+        if (corpus.attributes is not None) != (self.format == "crfsuite"):
+            raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
+        if corpus.width == self.width:
+            return True
+        if corpus.width == self.width - 1:
+            return False
+        raise DataError(
+            f"{corpus.width} column{'s' * (corpus.width != 1)}, expected {self.width} with labels "
+            f"or {self.width - 1} without",
+            corpus.source,
+            int(corpus.lines[0]) if corpus.positions else None,
+        )
+
+    def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
+        """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
+        columns = columns or Columns(corpus)
+        labels, weights = None, corpus.weights
+        if self.with_labels(corpus):
+            if weighed and self.weight is not None:
+                weights = column_weights(columns, self.columns.index(self.weight), self.weight)
+            values, inverse = columns.distinct(self.width - 1)
+            numbers = {label: number for number, label in enumerate(self.labels)}
+            if self.unobserved is not None:
+                numbers[self.unobserved] = UNOBSERVED
+            labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
+        N = corpus.positions
+        codes: list[np.ndarray] = []
+        real: list[np.ndarray] = []
+        bag, bag_unseen = None, np.zeros(N)
+        for feature in self.features:
+            if isinstance(feature, RealFeature):
+                real.append(feature.block(columns))
+            elif isinstance(feature, AttributeFeature):
+                bag, bag_unseen = feature.block(columns)
+            else:
+                codes.extend(feature.fields(columns))
+        return Dataset(
+            offsets=corpus.offsets,
+            lines=corpus.lines,
+            labels=labels,
+            weights=weights,
+            codes=np.stack(codes, axis=1) if codes else np.zeros((N, 0), np.int32),
+            real=np.hstack(real) if real else np.zeros((N, 0)),
+            bag=bag,
+            bag_unseen=bag_unseen,
+        )
+
+    def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
+        """The blocks of the named features."""
+        every = Inputs(dataset.codes, self._field_sizes(), dataset.real, dataset.bag, dataset.bag_unseen)
+        return every.columns(reduce(or_, self._groups(self.names, names).values(), Group()))
+
+    def groups(self, names: Sequence[str]) -> dict[str, Group]:
+        """Where each of the named features stands in the inputs of all of them."""
+        return self._groups(names, names)
+
+    def _groups(self, among: Sequence[str], names: Sequence[str]) -> dict[str, Group]:
+        """Columns of the features `names`, counted over the features `among`."""
+        out: dict[str, Group] = {}
+        next_code = next_real = 0
+        for feature in self.features:
+            name = feature.config.name
+            if name not in among:
+                continue
+            if isinstance(feature, RealFeature):
+                count = len(feature.mean) * len(feature.config.window)
+                group = Group(real=tuple(range(next_real, next_real + count)))
+            elif isinstance(feature, AttributeFeature):
+                group = Group(bag=True)
+            else:
+                group = Group(codes=tuple(range(next_code, next_code + len(feature.field_sizes))))
+            next_code += len(group.codes)
+            next_real += len(group.real)
+            if name in names:
+                out[name] = group
+        return out
+
+    def _field_sizes(self) -> np.ndarray:
+        """Distinct codes of every categorical field, [C] int64."""
+        discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
+        return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
+
+    def remarks(self, dataset: Dataset) -> list[str]:
+        """What a user should hear of training data before work begins: its size, and what looks like a slip."""
+        few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+        out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        if self.unobserved is not None and not hidden:
+            out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
+        if hidden:
+            whole = complete_sequences(dataset.labels, dataset.offsets)
+            out.append(
+                f"{hidden:,} labels are not observed ('{self.unobserved}'); "
+                f"{int(whole.sum()):,} sequences have all of theirs"
+            )
+        if dataset.sequences == 1 and dataset.positions > 100:
+            out.append("warning: all is one sequence; are the blank lines between sequences missing?")
+        if len(self.labels) > MANY_LABELS:
+            out.append(
+                f"warning: {len(self.labels):,} labels: is the last column the label? Time grows by their square"
+            )
+        if any(" " in label for label in self.labels):
+            out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        annotated = [name for name in self.columns[:-1] if name.lower() not in ("id", "form")]
+        if self.format == "conllu" and annotated:
+            out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
+        out += [
+            f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
+            for feature in self.features
+            if isinstance(feature, RealFeature) and feature.missing
+        ]
+        return out
+
+    def empty_dataset(self) -> Dataset:
+        """A dataset of no position, for its shapes."""
+        source = "no data"
+        nothing = np.zeros(0, dtype=np.int64)
+        attributes = None
+        if self.format == "crfsuite":
+            attributes = AttributeRows(np.zeros(1, dtype=np.int64), [], np.zeros(0))
+        columns: tuple[list[str], ...] = tuple([] for _ in self.columns)
+        return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes))
+
+    def term_features(self, term: TermConfig) -> list[str]:
+        return matching_features(term.features, self.names, term.name)
+
+    def describe(self, dataset: Dataset, t: int) -> list[str]:
+        """What position t looks like, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
+        out: list[str] = []
+        next_code = next_real = 0
+        for feature in self.features:
+            name = feature.config.name
+            if isinstance(feature, AttributeFeature):
+                row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
+                pairs = zip(dataset.bag.indices[row].tolist(), dataset.bag.data[row].tolist(), strict=True)
+                for code, value in pairs:
+                    out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
+                continue
+            if isinstance(feature, RealFeature):
+                for label in self.real_names_of(feature):
+                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
+                    next_real += 1
+                continue
+            for w, offset in enumerate(feature.config.window):
+                place = f"{name}[{offset}]"
+                code = int(dataset.codes[t, next_code])
+                next_code += 1
+                if code == UNSEEN:
+                    out.append(f"{place}=<unseen>")
+                elif code == NOTHING:
+                    out.append(f"{place}=<rare>")
+                elif isinstance(feature, CategoricalFeature):
+                    out.append(f"{place}={feature.value(code)}")
+                else:
+                    out.append(f"{place}={feature.value(w, code)}")
+        return out
+
+    def real_names(self) -> list[str]:
+        """What the real columns are called, [R]."""
+        return [name for f in self.features if isinstance(f, RealFeature) for name in self.real_names_of(f)]
+
+    def real_names_of(self, feature: RealFeature) -> list[str]:
+        """What the columns of one feature are called."""
+        config, several = feature.config, len(feature.mean) > 1
+        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
+        columns = config.columns if several and feature.ratios is None else (config.name,)
+        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
+
+    # ------------------------------------------------------------------------- storage
+
+    def same_as(self, other: Encoding) -> bool:
+        """Whether both give the same numbers for the same corpus."""
+        (header, arrays), (others, other_arrays) = self.pack(), other.pack()
+        return (
+            header == others
+            and arrays.keys() == other_arrays.keys()
+            and all(np.array_equal(array, other_arrays[name]) for name, array in arrays.items())
+        )
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Header entries and arrays; `unpack` makes an equal encoding of them."""
+        header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
+        if self.unobserved is not None:
+            header["unobserved"] = self.unobserved
+        if self.weight is not None:
+            header["weight"] = self.weight
+        arrays = pack_strings(self.labels, "labels")
+        for number, feature in enumerate(self.features):
+            header["features"].append(pack_feature(feature, f"feature{number}", arrays))
+        return {"encoding": header}, arrays
+
+    @classmethod
+    def unpack(cls, contents: Contents) -> Encoding:
+        header = contents.get("encoding", dict)
+        try:
+            columns = tuple(header["columns"])
+            if header["format"] == "conllu":
+                column_places(columns)
+            if not columns or not all(isinstance(name, str) for name in columns):
+                raise contents.error("the encoding has no names of columns")
+            features = tuple(
+                unpack_feature(contents, entry, f"feature{number}", len(columns))
+                for number, entry in enumerate(header["features"])
+            )
+            unobserved, weight = header.get("unobserved"), header.get("weight")
+            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved, weight)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
+            raise contents.error(f"the encoding cannot be read ({error!r})") from None
+        if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
+            raise contents.error("'unobserved' is no name, or that of a label")
+        if weight is not None and weight not in columns[:-1]:
+            raise contents.error("'weight' is no column")
+        if encoding.format not in ("conll", "conllu", "crfsuite"):
+            raise contents.error("the encoding has an unknown format")
+        for what, names in (("label", encoding.labels), ("feature", encoding.names)):
+            if not names or "" in names or len(set(names)) < len(names):
+                raise contents.error(f"the encoding has no {what}, or one twice")
+        for feature in features:
+            ratios = feature.ratios if isinstance(feature, RealFeature) else None
+            if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
+                raise contents.error(f"'{feature.config.name}' has ratios of other labels")
+        bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
+        alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
+        if len(bags) > 1 or ("attributes" in bags) != alone or alone != (encoding.format == "crfsuite"):
+            raise contents.error("the encoding has features that do not go with its format")
+        return encoding
+
+
+CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
+REAL_WINDOW = (0,)
+
+# Potentials of all pairs of labels are held several times over: these take some gigabytes.
+MOST_LABELS = 5_000
+
+
+def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
+    """Vocabularies and scaling from training data, and that data encoded.
+
+    >>> from kcrf_core import fit_encoding, parse_config, read_corpus
+    >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll"))
+    >>> encoding.describe(dataset, 0)[2:4]
+    ['word[0]=but', 'word[1]=it']
+    """
+    columns = Columns(corpus)
+    names = column_names(config, corpus)
+    if config.weight is not None and config.weight not in names[:-1]:
+        raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {', '.join(names[:-1])})")
+    labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
+    if not labels:
+        raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
+    if "" in labels:
+        t = corpus.columns[-1].index("")
+        raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+    if corpus.names is not None and labels == (NO_VALUE,):
+        raise DataError(f"no labels to train on: column '{names[-1]}' is {NO_VALUE} throughout", corpus.source)
+    if len(labels) > MOST_LABELS:
+        raise DataError(
+            f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "
+            "is the last column the label?",
+            corpus.source,
+        )
+    settings = config.features
+    if settings is None:
+        settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
+    fitter = _Fitter(config, names, columns)
+    features = tuple(fitter.fit(feature) for feature in settings)
+    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight)
+    if config.unobserved is not None and encoding.features_of_labels:
+        raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
+    for term in config.mapped_terms:
+        encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
+    return encoding, encoding.encode(corpus, columns, weighed=True)
+
+
+def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
+    """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
+    if corpus.names is not None:
+        return corpus.names
+    if corpus.attributes is None and corpus.width < 2:
+        raise DataError(
+            "only one column; training data needs at least one of input and the label last",
+            corpus.source,
+            int(corpus.lines[0]),
+        )
+    if config.columns is not None:
+        if "label" in config.columns[:-1]:
+            raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
+        if len(config.columns) != corpus.width:
+            raise ConfigError(
+                f"'columns' names {len(config.columns)} columns ({', '.join(config.columns)}), "
+                f"{corpus.source} has {corpus.width}, the label included"
+            )
+        return config.columns
+    return (*(f"c{number}" for number in range(corpus.width - 1)), "label")
+
+
+def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConfig, ...]:
+    if corpus.attributes is not None:
+        return (FeatureConfig("attributes", (), "attributes", window=(0,)),)
+    return tuple(FeatureConfig(name, (name,)) for name in names)
+
+
+class _Fitter:
+    """Fits features one by one; conjunctions refer to those before them or to columns."""
+
+    def __init__(self, config: Config, names: Sequence[str], columns: Columns):
+        self.config, self.names, self.columns = config, names, columns
+        self.fitted: dict[str, Feature] = {}
+        self.plain: dict[str, CategoricalFeature] = {}
+
+    def fit(self, feature: FeatureConfig) -> Feature:
+        corpus = self.columns.corpus
+        if (feature.type == "attributes") != (corpus.attributes is not None):
+            needed = "an attribute file" if feature.type == "attributes" else "columns"
+            raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
+        min_count = feature.min_count or self.config.min_count
+        if feature.type in BAGS:
+            if feature.type == "templates":
+                for number in range(template_width(feature.templates)):
+                    self._column(feature, f"c{number}")
+            rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
+            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
+            fitted: Feature = kind(feature, vocabulary)
+        elif feature.type == "conjunction":
+            feature = replace(feature, window=feature.window or (0,))
+            parts = tuple(self._part(feature, name) for name, _ in feature.parts)
+            if len(parts) < 2:
+                raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
+            fitted = fit_conjunction(feature, parts, self.columns, min_count)
+        else:
+            where = tuple(self._column(feature, name) for name in feature.columns)
+            kind = feature.type
+            if kind == AUTO and corpus.names is not None:
+                kind = "categorical"
+            elif kind == AUTO:
+                kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
+            default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
+            window = feature.window or self.config.window or default
+            feature = replace(feature, type=kind, window=window)
+            if kind == "categorical" and feature.scale != AUTO:
+                raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
+            if kind == "real":
+                fitted = fit_real(feature, where, self.columns, self.config.training.seed)
+            else:
+                fitted = fit_categorical(feature, where[0], self.columns, min_count)
+        self.fitted[feature.name] = fitted
+        return fitted
+
+    def _part(self, feature: FeatureConfig, name: str) -> CategoricalFeature:
+        known = self.fitted.get(name)
+        if isinstance(known, CategoricalFeature):
+            return known
+        if known is not None:
+            raise ConfigError(f"feature '{feature.name}': '{name}' is not categorical and cannot be conjoined")
+        if name not in self.plain:
+            column = self._column(feature, name)
+            config = FeatureConfig(name, (name,), "categorical", window=(0,))
+            self.plain[name] = fit_categorical(config, column, self.columns, 1)
+        return self.plain[name]
+
+    def _column(self, feature: FeatureConfig, name: str) -> int:
+        inputs = list(self.names[:-1])
+        if name in inputs:
+            return inputs.index(name)
+        # Templates count columns, whatever they are called.
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+            return int(name[1:])
+        if name == self.names[-1]:
+            raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
+        raise ConfigError(
+            f"feature '{feature.name}': there is no column '{name}' in {self.columns.corpus.source} "
+            f"(columns: {', '.join(inputs)})"
+        )

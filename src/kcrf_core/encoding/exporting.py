@@ -1,0 +1,147 @@
+r"""Encoded data as text for other programs: attributes of CRFsuite, rows of SVMlight.
+
+    crfsuite    label<TAB>word[0]=the<TAB>f0[0]:-0.52        a blank line after each sequence
+    svmlight    3 qid:12 17:1 4711:1 5012:-0.52              labels and features by number, sequences by qid
+
+Columns have the numbers that they have in the linear kernel's explicit map: those of categorical fields, then
+attributes, then real columns. They belong to the encoding, so that two files with the same encoding agree. Values that
+were dropped or never seen in training, and zeros, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ..corpora import WEIGHT, escaped
+from ..errors import ConfigError
+from ..kernels import Inputs
+from ..maps import sparse_block
+from .dataset import Dataset
+from .encoding import Encoding
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, RealFeature, boundary_or, part_reach
+
+FORMATS = ("crfsuite", "svmlight")
+NO_LABEL = "_"
+
+ROWS_AT_ONCE = 4096
+
+_LIKE_A_BOUNDARY = re.compile(r"\\*_B[+-]\d+")
+
+
+def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
+    """The lines of a text file; `gold` [N] are the labels as they stand in the data."""
+    inputs = encoding.inputs(dataset, encoding.names)
+    names = exported_columns(encoding, inputs)
+    if format == "crfsuite":
+        return _crfsuite(dataset, inputs, names, gold)
+    return _svmlight(encoding, dataset, inputs, names)
+
+
+def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
+    """What the columns mean that are not empty in these inputs, by their numbers."""
+    used = np.unique(sparse_block(inputs).indices)
+    names: dict[int, str] = {}
+    first = 0
+
+    def within(size: int) -> list[int]:
+        """The codes, from 0, that are used among the next `size` columns."""
+        begin, end = np.searchsorted(used, [first, first + size])
+        return (used[begin:end] - first).tolist()
+
+    bags = [feature for feature in encoding.features if isinstance(feature, AttributeFeature)]
+    others = [feature for feature in encoding.features if not isinstance(feature, AttributeFeature | RealFeature)]
+    for feature in others:
+        for w, (offset, size) in enumerate(zip(feature.config.window, feature.field_sizes, strict=True)):
+            place = f"{feature.config.name}[{offset}]"
+            names |= {first + code: f"{place}={_value(feature, w, code)}" for code in within(size)}
+            first += size
+    for feature in bags:
+        values = feature.vocabulary.values
+        names |= {first + code: values[code] for code in within(len(values))}
+        first += len(values)
+    for name in encoding.real_names():
+        names[first] = name
+        first += 1
+    _refuse_ambiguous(names)
+    return names
+
+
+def _value(feature: CategoricalFeature | ConjunctionFeature, w: int, code: int) -> str:
+    """A value that no other one can be mistaken for: of a conjunction with its parts between slashes."""
+    if isinstance(feature, CategoricalFeature):
+        return _literal(code, feature.vocabulary.values, feature.reach)
+    reach = part_reach(feature.config)
+    codes = zip(feature.parts, feature.part_codes(w, code), strict=True)
+    texts = [_literal(one, part.vocabulary.values, reach) for part, one in codes]
+    return "/".join(text.replace("\\", "\\\\").replace("/", "\\/") for text in texts)
+
+
+def _literal(code: int, values: Sequence[str], reach: int) -> str:
+    """The value of a code; one of the data that looks like a symbol of ours gets a backslash."""
+    value = boundary_or(code, values, reach)
+    return f"\\{value}" if code < len(values) and _LIKE_A_BOUNDARY.fullmatch(value) else value
+
+
+def _refuse_ambiguous(names: dict[int, str]) -> None:
+    seen: set[str] = set()
+    for name in names.values():
+        if name in seen:
+            raise ConfigError(f"two features would be written as '{name}': give one of them another 'name'")
+        if any(character in name for character in "\t\n\r"):
+            raise ConfigError(f"{name!r} has a character that a text file cannot hold: give the feature another 'name'")
+        seen.add(name)
+
+
+def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
+    """Columns, ascending, and values of each position, as far as they are not zero."""
+    for start in range(0, len(inputs), ROWS_AT_ONCE):
+        part = inputs.take(slice(start, start + ROWS_AT_ONCE))
+        block = sparse_block(part)
+        block.sort_indices()
+        columns, values = block.indices.tolist(), [_number(value) for value in block.data.tolist()]
+        for t, (begin, end) in enumerate(pairwise(block.indptr.tolist())):
+            present = np.flatnonzero(part.real[t]).tolist() if part.real.shape[1] else []
+            numbers = [_number(float(part.real[t, r])) for r in present]
+            yield columns[begin:end] + [block.shape[1] + r for r in present], values[begin:end] + numbers
+
+
+def _number(value: float) -> str:
+    if value == 1:
+        return "1"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _crfsuite(dataset: Dataset, inputs: Inputs, names: dict[int, str], gold: Sequence[str] | None) -> Iterator[str]:
+    written = {column: escaped(name) for column, name in names.items()}
+    rows = _rows(inputs)
+    for s in range(dataset.sequences):
+        if dataset.weights is not None:
+            yield f"{WEIGHT}:{_number(float(dataset.weights[s]))}\n"
+        for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
+            label = NO_LABEL if gold is None else gold[t]
+            if label.startswith(f"{WEIGHT}:"):
+                raise ConfigError(f"the label '{label}' would be read as the weight of a sequence")
+            fields = [
+                written[column] if value == "1" else f"{written[column]}:{value}"
+                for column, value in zip(*next(rows), strict=True)
+            ]
+            # With a TAB behind it a label with spaces is not taken for columns separated by them.
+            yield "\t".join([label, *(fields or ([""] if " " in label else []))]) + "\n"
+        yield "\n"
+
+
+def _svmlight(encoding: Encoding, dataset: Dataset, inputs: Inputs, names: dict[int, str]) -> Iterator[str]:
+    for number, label in enumerate(encoding.labels, start=1):
+        yield f"# label {number} {label}\n"
+    for column, name in names.items():
+        yield f"# feature {column + 1} {name}\n"
+    rows = _rows(inputs)
+    for s in range(dataset.sequences):
+        for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
+            label = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known
+            fields = [f"{column + 1}:{value}" for column, value in zip(*next(rows), strict=True)]
+            yield " ".join([str(label), f"qid:{s + 1}", *fields]) + "\n"

@@ -1,0 +1,125 @@
+"""Fitted features in a container: a header entry and arrays for each, checked when they are read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..config import FeatureConfig, feature_dict, parse_config
+from ..system import Contents, pack_strings
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
+from .label_ratio import LabelRatios
+from .template_feature import TemplateFeature
+
+
+def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A header entry for a feature; its arrays are put into `arrays` under names that begin with `at`."""
+    entry: dict[str, Any] = {"config": feature_dict(feature.config)}
+    if isinstance(feature, CategoricalFeature):
+        entry |= {"kind": "categorical"} | _pack_categorical(feature, at, arrays)
+    elif isinstance(feature, ConjunctionFeature):
+        entry |= {"kind": "conjunction", "complete": feature.complete, "parts": []}
+        for p, part in enumerate(feature.parts):
+            packed = _pack_categorical(part, f"{at}.part{p}", arrays)
+            entry["parts"].append({"config": feature_dict(part.config)} | packed)
+        for w, stages in enumerate(feature.keys):
+            for s, keys in enumerate(stages):
+                arrays[f"{at}.keys{w}.{s}"] = keys
+    elif isinstance(feature, RealFeature):
+        entry |= {"kind": "real", "columns": list(feature.columns)}
+        arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
+        if feature.counts is not None:
+            arrays |= pack_strings(list(feature.counts), f"{at}.counted")
+            arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
+        if feature.ratios is not None:
+            arrays |= pack_strings(feature.ratios.values, f"{at}.counted")
+            arrays[f"{at}.counts"] = feature.ratios.counts
+    else:
+        entry |= {"kind": feature.config.type, "complete": feature.vocabulary.complete}
+        arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
+    return entry
+
+
+def _pack_categorical(feature: CategoricalFeature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    arrays.update(pack_strings(feature.vocabulary.values, f"{at}.values"))
+    return {"column": feature.column, "complete": feature.vocabulary.complete}
+
+
+def _unpack_categorical(
+    contents: Contents, entry: dict[str, Any], config: FeatureConfig, at: str, width: int
+) -> CategoricalFeature:
+    column = entry["column"]
+    if not isinstance(column, int) or not 0 <= column < width - 1:
+        raise contents.error(f"'{at}' names column {column!r}")
+    if config.window is None or config.type != "categorical":
+        raise contents.error(f"'{at}' has no window or is not categorical")
+    return CategoricalFeature(config, column, _unpack_vocabulary(contents, entry, at))
+
+
+def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:
+    def read() -> Vocabulary:
+        values = tuple(contents.strings(f"{at}.values"))
+        if len(set(values)) < len(values):
+            raise contents.error(f"'{at}' has a value twice")
+        return Vocabulary(values, bool(entry["complete"]))
+
+    # Conjunctions repeat the vocabularies of their parts: what is equal is one, and looks up its values once.
+    return contents.once(f"{at}.values", bool(entry["complete"]), read)
+
+
+def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:
+    values, counts = tuple(contents.strings(f"{at}.counted")), contents.array(f"{at}.counts", "int64", 2)
+    if len(counts) != len(values) or len(set(values)) < len(values) or counts.min(initial=0) < 0:
+        raise contents.error(f"'{at}' has counts that do not fit")
+    return LabelRatios(values, counts)
+
+
+def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
+    config = parse_config({"features": [entry["config"]]}).features[0]
+    kind = entry["kind"]
+    if config.window is None or config.type != kind:
+        raise contents.error(f"'{at}' has no window or is not what it says")
+    if kind == "categorical":
+        return _unpack_categorical(contents, entry, config, at, width)
+    if kind == "attributes":
+        return AttributeFeature(config, _unpack_vocabulary(contents, entry, at))
+    if kind == "templates":
+        feature = TemplateFeature(config, _unpack_vocabulary(contents, entry, at))
+        if feature.width > width - 1:
+            raise contents.error(f"'{at}' looks at column {feature.width - 1}")
+        return feature
+    if kind == "real":
+        mean, scale = contents.array(f"{at}.mean", "float64", 1), contents.array(f"{at}.scale", "float64", 1)
+        where = tuple(entry["columns"])
+        ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
+        expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
+        bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
+        if (
+            bad_column
+            or len(where) != len(config.columns)
+            or not len(mean) == len(scale) == expected
+            or np.any(scale <= 0)
+        ):
+            raise contents.error(f"'{at}' has columns or scales that do not fit")
+        counts = None
+        if config.transform == "frequency":
+            numbers = contents.array(f"{at}.counts", "int64", 1).tolist()
+            counted = contents.strings(f"{at}.counted")
+            if len(counted) != len(numbers) or min(numbers, default=0) < 0:
+                raise contents.error(f"'{at}' has counts that do not fit")
+            counts = dict(zip(counted, numbers, strict=True))
+        return RealFeature(config, where, mean, scale, counts, ratios=ratios)
+    if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
+        raise contents.error(f"'{at}' is a feature of an unknown kind")
+    parts = []
+    for p, part in enumerate(entry["parts"]):
+        part_config = parse_config({"features": [part["config"]]}).features[0]
+        parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
+    keys = tuple(
+        tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))
+        for w in range(len(config.window))
+    )
+    if any(np.any(np.diff(stage) <= 0) for stages in keys for stage in stages):
+        raise contents.error(f"'{at}' has keys out of order")
+    return ConjunctionFeature(config, tuple(parts), keys, bool(entry["complete"]))

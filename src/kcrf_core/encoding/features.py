@@ -1,0 +1,434 @@
+"""Features: what one entry of the configuration becomes once it is fitted to training data.
+
+categorical    a column through a string transform, a field of integer codes for each offset of its window
+conjunction    several categorical features taken together
+real           numeric columns, or a number made of a column, scaled
+attributes     the sparse rows of CRFsuite files; `template_feature` makes such rows of columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..config import FeatureConfig
+from ..corpora import AttributeRows, Corpus
+from ..errors import DataError
+from ..kernels import NOTHING, UNSEEN
+from ..maps import _conjunctions
+from .columns import Columns
+from .label_ratio import LabelRatios, fit_ratios
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+# What stays below this can be squared and summed in single precision.
+LARGEST = 1e18
+
+# ----------------------------------------------------------------------------- transforms
+
+
+def _shape(value: str) -> str:
+    """Capital, small, digit and other as X x d and themselves, runs shortened: `McDonald's-9` is `XxXx'x-d`."""
+    out: list[str] = []
+    for character in value:
+        if character.isupper():
+            kind = "X"
+        elif character.isalpha():
+            kind = "x"
+        elif character.isdigit():
+            kind = "d"
+        else:
+            kind = character
+        if not out or out[-1] != kind:
+            out.append(kind)
+    return "".join(out)
+
+
+def _transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
+    """Values through the string transform of a feature."""
+    length = config.length
+    if config.transform == "identity":
+        return values
+    transform: Callable[[str], str] = {
+        "lower": str.lower,
+        "prefix": lambda value: value[:length],
+        "suffix": lambda value: value[-length:],
+        "shape": _shape,
+    }[config.transform]
+    return [transform(value) for value in values]
+
+
+def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.ndarray) -> np.ndarray:
+    """Codes [N] seen `offset` positions away, with boundary symbols beyond the ends.
+
+    Symbols follow the vocabulary: size..size+reach-1 for 1, 2, ... positions before the first one, and
+    the next `reach` for those after the last.
+    """
+    if offset == 0:
+        return codes
+    N = len(codes)
+    out = np.empty_like(codes)
+    if offset < 0:
+        out[-offset:] = codes[: max(N + offset, 0)]
+    else:
+        out[: max(N - offset, 0)] = codes[offset:]
+    for distance in range(1, abs(offset) + 1):
+        # Positions whose neighbour at `offset` lies `distance` beyond the end of their sequence.
+        if offset < 0:
+            beyond = offsets[:-1] + (-offset - distance)
+            inside = beyond < offsets[1:]
+            symbol = size + distance - 1
+        else:
+            beyond = offsets[1:] - 1 - (offset - distance)
+            inside = beyond >= offsets[:-1]
+            symbol = size + reach + distance - 1
+        out[beyond[inside]] = symbol
+    return out
+
+
+def shifted_real(values: np.ndarray, offset: int, offsets: np.ndarray) -> np.ndarray:
+    """Rows [N, r] seen `offset` positions away; zero, the mean of a standardised column, beyond the ends."""
+    if offset == 0:
+        return values
+    N = len(values)
+    out = np.zeros_like(values)
+    t = np.arange(N)
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    source = t + offset
+    inside = (source >= offsets[:-1][sequence]) & (source < offsets[1:][sequence])
+    out[inside] = values[source[inside]]
+    return out
+
+
+# ----------------------------------------------------------------------------- fitted features
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Distinct strings and their codes."""
+
+    values: tuple[str, ...]
+    complete: bool  # False where rare values were left out: an unknown one may be such a one
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    @property
+    def missing(self) -> int:
+        return UNSEEN if self.complete else NOTHING
+
+    @classmethod
+    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
+        """From possibly repeated values with their counts."""
+        totals: dict[str, int] = {}
+        for value, count in zip(values, counts.tolist(), strict=True):
+            totals[value] = totals.get(value, 0) + count
+        kept = tuple(value for value, count in totals.items() if count >= min_count)
+        return cls(kept, len(kept) == len(totals))
+
+    def encode(self, values: Sequence[str]) -> np.ndarray:
+        get, missing = self.index.get, self.missing
+        return np.fromiter((get(value, missing) for value in values), np.int32, len(values))
+
+
+@dataclass(frozen=True)
+class CategoricalFeature:
+    """One column through a string transform: one field of codes for each offset of the window."""
+
+    config: FeatureConfig
+    column: int
+    vocabulary: Vocabulary
+
+    @cached_property
+    def reach(self) -> int:
+        return max(abs(offset) for offset in self.config.window)
+
+    @property
+    def field_sizes(self) -> list[int]:
+        return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.window)
+
+    def base(self, columns: Columns) -> np.ndarray:
+        """Codes of the positions themselves, [N] int32."""
+
+        def work() -> np.ndarray:
+            values, inverse = columns.distinct(self.column)
+            return self.vocabulary.encode(_transformed(values, self.config))[inverse]
+
+        return columns.once((self.column, self.config.transform, self.config.length), self.vocabulary, work)
+
+    def fields(self, columns: Columns) -> list[np.ndarray]:
+        base, size = self.base(columns), len(self.vocabulary.values)
+        offsets = columns.corpus.offsets
+        return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.window]
+
+    def value(self, code: int) -> str:
+        return boundary_or(code, self.vocabulary.values, self.reach)
+
+
+def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
+    """The value of a code, boundary symbols written as CRF++ writes them."""
+    if code < len(values):
+        return values[code]
+    beyond = code - len(values)
+    return f"_B-{beyond + 1}" if beyond < reach else f"_B+{beyond - reach + 1}"
+
+
+def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
+    values, inverse = columns.distinct(column)
+    counts = np.bincount(inverse, minlength=len(values))
+    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count)
+    return CategoricalFeature(config, column, vocabulary)
+
+
+@dataclass(frozen=True)
+class ConjunctionFeature:
+    """Several categorical features taken together, one field for each offset of the window.
+
+    Tuples of codes are numbered stage by stage: the first two parts, then that and the third, and so on.
+    `keys[w][s]` are the sorted 64-bit keys that stage s met in training at the w-th offset.
+    """
+
+    config: FeatureConfig
+    parts: tuple[CategoricalFeature, ...]
+    keys: tuple[tuple[np.ndarray, ...], ...]
+    complete: bool
+
+    @property
+    def field_sizes(self) -> list[int]:
+        return [len(stages[-1]) for stages in self.keys]
+
+    def fields(self, columns: Columns) -> list[np.ndarray]:
+        return [
+            self.numbered(_part_codes(self.config, self.parts, offset, columns), w)
+            for w, offset in enumerate(self.config.window)
+        ]
+
+    @cached_property
+    def _slots(self) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Hash tables of the keys of each stage."""
+        return tuple(tuple(_filled_slots(keys) for keys in stages) for stages in self.keys)
+
+    def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
+        """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
+        combined = codes[0]
+        for part, part_codes, keys, slots in zip(self.parts[1:], codes[1:], self.keys[w], self._slots[w], strict=True):
+            found = np.empty(len(combined), dtype=np.int32)
+            _conjunctions.find_pairs(combined, part_codes, part_size(part, self.config), keys, slots, found)
+            combined = found
+        return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
+
+    def part_codes(self, w: int, code: int) -> list[int]:
+        """The codes of the parts of a tuple, by its code in the field of the w-th offset."""
+        codes: list[int] = []
+        for part, keys in zip(reversed(self.parts[1:]), reversed(self.keys[w]), strict=True):
+            code, last = divmod(int(keys[code]), part_size(part, self.config))
+            codes.append(last)
+        return [code, *reversed(codes)]
+
+    def value(self, w: int, code: int) -> str:
+        """The values of the parts of a tuple, between slashes."""
+        reach, codes = part_reach(self.config), self.part_codes(w, code)
+        pairs = zip(self.parts, codes, strict=True)
+        return "/".join(boundary_or(one, part.vocabulary.values, reach) for part, one in pairs)
+
+
+def _filled_slots(keys: np.ndarray) -> np.ndarray:
+    slots = _slots_for(len(keys))
+    _conjunctions.fill_slots(keys, len(keys), slots)
+    return slots
+
+
+def _slots_for(keys: int) -> np.ndarray:
+    """Empty slots for that many keys, at most half of them full."""
+    return np.full(1 << (2 * keys + 1).bit_length(), -1, dtype=np.int32)
+
+
+def part_reach(config: FeatureConfig) -> int:
+    return max(abs(offset + shift) for _, offset in config.parts for shift in config.window)
+
+
+def part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
+    return len(part.vocabulary.values) + 2 * part_reach(config)
+
+
+def _part_codes(
+    config: FeatureConfig, parts: Sequence[CategoricalFeature], shift: int, columns: Columns
+) -> list[np.ndarray]:
+    """Codes of every part seen from each position, [N] int32 each."""
+    reach, offsets = part_reach(config), columns.corpus.offsets
+    return [
+        shifted(part.base(columns), len(part.vocabulary.values), offset + shift, reach, offsets)
+        for part, (_, offset) in zip(parts, config.parts, strict=True)
+    ]
+
+
+def fit_conjunction(
+    config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: Columns, min_count: int
+) -> ConjunctionFeature:
+    keys, complete = [], all(part.vocabulary.complete for part in parts)
+    for shift in config.window:
+        codes = _part_codes(config, parts, shift, columns)
+        gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
+        combined, stages = np.where(gone, np.int32(NOTHING), codes[0]), []
+        for part, part_codes in zip(parts[1:], codes[1:], strict=True):
+            seen, combined = _numbered_pairs(combined, part_codes, part_size(part, config))
+            if len(stages) == len(parts) - 2 and min_count > 1:
+                frequent = np.bincount(combined[combined >= 0], minlength=len(seen)) >= min_count
+                complete &= bool(frequent.all())
+                seen = seen[frequent]
+            stages.append(seen)
+        keys.append(tuple(stages))
+    return ConjunctionFeature(config, parts, tuple(keys), complete)
+
+
+def _numbered_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted keys of the distinct pairs, and the place there of each pair [n], negative where one has no value."""
+    keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
+    count = _conjunctions.number_pairs(first, second, base, keys, _slots_for(len(first)), numbers)
+    order = np.argsort(keys[:count])
+    place = np.full(count + 1, NOTHING, dtype=np.int32)  # the last one is for those that have no number
+    place[order] = np.arange(count, dtype=np.int32)
+    return keys[:count][order], place[numbers]
+
+
+@dataclass(frozen=True)
+class RealFeature:
+    """Numeric columns, or a number made of a column, shifted and scaled: r columns for each offset."""
+
+    config: FeatureConfig
+    columns: tuple[int, ...]
+    mean: np.ndarray  # [r]
+    scale: np.ndarray  # [r]
+    counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
+    missing: int = 0  # values that training lacked; not stored, it is for telling only
+    ratios: LabelRatios | None = None  # of the transform `label-ratio`
+
+    def block(self, columns: Columns) -> np.ndarray:
+        """[N, r * offsets], offset by offset."""
+        raw = columns.held_out.get(self.config.name)
+        if raw is None:
+            raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
+        with np.errstate(over="ignore"):
+            values = (raw - self.mean) / self.scale
+        values[np.isnan(raw)] = 0.0  # missing: the mean
+        _refuse_large(values, self.config.name, columns)
+        seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
+        return seen[0] if len(seen) == 1 else np.hstack(seen)
+
+
+def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
+    """An error that names the first line where scaled values [N, r] are too large or not finite."""
+    small = (np.abs(values) < LARGEST).all(axis=1)
+    if not small.all():
+        line = int(columns.corpus.lines[np.argmin(small)])
+        raise DataError(f"a value of '{name}' is too large to compute with", columns.corpus.source, line)
+
+
+def _raw_real(
+    config: FeatureConfig,
+    where: Sequence[int],
+    columns: Columns,
+    counts: dict[str, int] | None,
+    ratios: LabelRatios | None,
+) -> np.ndarray:
+    """Unscaled numbers, [N, r]."""
+    if config.transform == "identity":
+        return np.stack([columns.real(c, name) for c, name in zip(where, config.columns, strict=True)], axis=1)
+    if config.transform == "position":
+        offsets = columns.corpus.offsets
+        lengths = np.diff(offsets)
+        t = np.arange(columns.corpus.positions) - np.repeat(offsets[:-1], lengths)
+        return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
+    values, inverse = columns.distinct(where[0])
+    if config.transform == "label-ratio":
+        return ratios.of(values)[inverse]
+    if config.transform == "length":
+        numbers = np.array([len(value) for value in values], dtype=np.float64)
+    else:
+        numbers = np.log1p([counts.get(value, 0) for value in values])
+    return numbers[inverse][:, None]
+
+
+def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, seed: int) -> RealFeature:
+    counts = ratios = None
+    if config.transform == "frequency":
+        values, inverse = columns.distinct(where[0])
+        counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
+    if config.transform == "label-ratio":
+        values, inverse = columns.distinct(where[0])
+        names, numbers = columns.distinct(columns.corpus.width - 1)
+        labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
+        ratios, raw = fit_ratios(values, inverse, labels, len(names), columns.corpus.offsets, seed)
+        columns.held_out[config.name] = raw
+    else:
+        raw = _raw_real(config, where, columns, counts, None)
+    for r in np.flatnonzero(np.isnan(raw).all(axis=0)):
+        raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+    for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
+        line = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))])
+        raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
+    if config.scale == "none":
+        plain = np.ones(raw.shape[1], dtype=bool)
+    elif config.scale == "auto":
+        # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
+        plain = ((raw == 0) | (raw == 1) | np.isnan(raw)).all(axis=0)
+    else:
+        plain = np.zeros(raw.shape[1], dtype=bool)
+    mean = np.where(plain, 0.0, mean)
+    # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
+    size = np.abs(mean)
+    scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
+    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()), ratios)
+
+
+@dataclass(frozen=True)
+class AttributeFeature:
+    """The attributes of CRFsuite files, as sparse rows."""
+
+    config: FeatureConfig
+    vocabulary: Vocabulary
+
+    def rows(self, columns: Columns) -> AttributeRows:
+        """Names and values as they stand in the data."""
+        return columns.corpus.attributes
+
+    def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Rows [N, A], and the squared length of what is unseen [N]."""
+        rows = self.rows(columns)
+        codes = self.vocabulary.encode(rows.names)
+        strangers = np.flatnonzero(codes == UNSEEN).tolist()
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(rows.names[i] for i in strangers))}
+        strange = np.full(len(codes), NOTHING)
+        strange[strangers] = [numbers[rows.names[i]] for i in strangers]
+        bag = _added_up(rows, codes, len(self.vocabulary.values), columns.corpus)
+        unseen = _added_up(rows, strange, len(numbers), columns.corpus)
+        return bag, unseen.multiply(unseen).sum(axis=1)
+
+
+def _added_up(rows: AttributeRows, codes: np.ndarray, size: int, corpus: Corpus) -> scipy.sparse.csr_array:
+    """The attributes whose codes are not negative, those that stand twice at a position added up."""
+    import scipy.sparse
+
+    position = np.repeat(np.arange(corpus.positions), np.diff(rows.indptr))
+    known = codes >= 0
+    shape = (corpus.positions, size)
+    out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=shape)
+    out.sum_duplicates()
+    out.eliminate_zeros()
+    small = np.abs(out.data) < LARGEST
+    if not small.all():
+        t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
+        message = "the weight of an attribute is too large to compute with"
+        raise DataError(message, corpus.source, int(corpus.lines[t]))
+    return out
+
+
+Feature = CategoricalFeature | ConjunctionFeature | RealFeature | AttributeFeature

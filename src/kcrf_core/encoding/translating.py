@@ -1,0 +1,216 @@
+"""What inputs under one encoding are under another: the same features and values, numbered and scaled differently.
+
+Features are matched by name and meaning, their fields by offset, categorical values and attributes by what they
+are, real columns through their units. Values that the other encoding lacks are unseen there, as in new data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from ..config import FeatureConfig
+from ..kernels import NOTHING, UNSEEN, Inputs
+from ..maps import LARGEST_DEGREE, Conjunctions, squared_weights
+from .encoding import Encoding
+from .features import (
+    AttributeFeature,
+    CategoricalFeature,
+    ConjunctionFeature,
+    Feature,
+    RealFeature,
+    Vocabulary,
+    part_reach,
+    part_size,
+)
+
+
+@dataclass(frozen=True)
+class RealColumn:
+    """A real column of both: (x * scale + mean - to_mean) / to_scale is what one value is in the other."""
+
+    column: int
+    to_column: int
+    mean: float
+    scale: float
+    to_mean: float
+    to_scale: float
+
+
+@dataclass(frozen=True)
+class Translation:
+    """From the inputs of some features of one encoding to those of some features of another."""
+
+    sizes: np.ndarray  # [C] int64, of the fields translated from
+    attributes: int  # A, likewise
+    real_columns: int  # R, likewise
+    like: Inputs  # of no position: the shape that is translated to
+    fields: tuple[tuple[int, int, np.ndarray], ...]  # field, its field there, [size] its codes there
+    bag: np.ndarray | None  # [A] codes of the attributes there; None where either side has none
+    real: tuple[RealColumn, ...]
+
+    def inputs(self, inputs: Inputs) -> Inputs:
+        """The same positions as the other encoding would have them."""
+        N = len(inputs)
+        codes = np.full((N, len(self.like.sizes)), NOTHING, dtype=np.int32)
+        for field, to_field, table in self.fields:
+            column = inputs.codes[:, field]
+            codes[:, to_field] = np.where(column >= 0, table[column], column)
+        real = np.zeros((N, self.like.real.shape[1]))
+        for one in self.real:
+            real[:, one.to_column] = (inputs.real[:, one.column] * one.scale + one.mean - one.to_mean) / one.to_scale
+        bag, unseen = (None, np.zeros(N)) if self.like.bag is None else self._bag(inputs)
+        return Inputs(codes, self.like.sizes, real, bag, unseen)
+
+    def _bag(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Attributes [N, A'] there, and the squared length of those that are unseen."""
+        N, A = len(inputs), self.like.bag.shape[1]
+        if self.bag is None:
+            return scipy.sparse.csr_array((N, A)), np.zeros(N)
+        given = inputs.bag.tocoo()
+        codes = self.bag[given.col]
+        known = codes >= 0
+        bag = scipy.sparse.csr_array((given.data[known], (given.row[known], codes[known])), shape=(N, A))
+        bag.sort_indices()
+        strange = np.bincount(given.row, given.data**2 * (codes == UNSEEN), minlength=N)
+        return bag, strange
+
+    def explicit_columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each column of an explicit map its column there, or -1, and by how much its unit is larger: [D] each."""
+        first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        to_first = np.concatenate([[0], np.cumsum(self.like.sizes)]).astype(np.int64)
+        D = int(first[-1]) + self.attributes + self.real_columns
+        columns, units = np.full(D, -1, dtype=np.int64), np.ones(D)
+        for field, to_field, table in self.fields:
+            columns[first[field] : first[field + 1]] = np.where(table >= 0, table + to_first[to_field], -1)
+        if self.bag is not None:
+            columns[first[-1] : first[-1] + self.attributes] = np.where(self.bag >= 0, self.bag + to_first[-1], -1)
+        to_attributes = 0 if self.like.bag is None else self.like.bag.shape[1]
+        for one in self.real:
+            at = first[-1] + self.attributes + one.column
+            columns[at] = to_first[-1] + to_attributes + one.to_column
+            units[at] = one.scale / one.to_scale
+        return columns, units
+
+
+def translation(source: Encoding, names: Sequence[str], target: Encoding, to_names: Sequence[str]) -> Translation:
+    """From the inputs of the features `names` to those of the features `to_names` of another encoding."""
+    given = source.inputs(source.empty_dataset(), names)
+    there = {feature.config.name: (feature, places) for feature, places in _placed(target, to_names)}
+    fields: list[tuple[int, int, np.ndarray]] = []
+    real: list[RealColumn] = []
+    bag = None
+    for feature, places in _placed(source, names):
+        other, to_places = there.get(feature.config.name, (None, []))
+        if other is None or not _same_meaning(feature, other):
+            continue
+        if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
+            continue  # ratios of other labels
+        if isinstance(feature, AttributeFeature):
+            bag = _value_codes(feature.vocabulary, other.vocabulary)
+            continue
+        if isinstance(feature, CategoricalFeature):
+            table = _categorical_codes(feature, feature.reach, other, other.reach)
+        for w, offset in enumerate(feature.config.window):
+            if offset not in other.config.window:
+                continue
+            to_w = other.config.window.index(offset)
+            if isinstance(feature, RealFeature):
+                scales = zip(feature.mean, feature.scale, other.mean, other.scale, strict=True)
+                r = len(feature.mean)
+                real += [
+                    RealColumn(places[w * r + i], to_places[to_w * r + i], *map(float, scale))
+                    for i, scale in enumerate(scales)
+                ]
+            elif isinstance(feature, ConjunctionFeature):
+                fields.append((places[w], to_places[to_w], _conjunction_codes(feature, w, other, to_w)))
+            else:
+                fields.append((places[w], to_places[to_w], table))
+    attributes = 0 if given.bag is None else given.bag.shape[1]
+    like = target.inputs(target.empty_dataset(), to_names)
+    return Translation(given.sizes, attributes, given.real.shape[1], like, tuple(fields), bag, tuple(real))
+
+
+def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, list[int]]]:
+    """The named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
+    groups = encoding.groups(names)
+    chosen = [feature for feature in encoding.features if feature.config.name in groups]
+    places = [groups[feature.config.name] for feature in chosen]
+    return [(feature, [*at.codes, *at.real]) for feature, at in zip(chosen, places, strict=True)]
+
+
+def _same_meaning(a: Feature, b: Feature) -> bool:
+    """Whether both make the same values of the same columns, whatever values they know and wherever they look."""
+
+    def meaning(config: FeatureConfig) -> tuple:
+        return config.columns, config.transform, config.length, config.parts, config.templates
+
+    if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
+        return False
+    if isinstance(a, ConjunctionFeature):
+        return all(_same_meaning(*parts) for parts in zip(a.parts, b.parts, strict=True))
+    return True
+
+
+def _value_codes(source: Vocabulary, target: Vocabulary) -> np.ndarray:
+    """The codes that the values of one vocabulary have in another."""
+    return target.encode(source.values)
+
+
+def _categorical_codes(source: CategoricalFeature, reach: int, target: CategoricalFeature, to_reach: int) -> np.ndarray:
+    """The same with the symbols that stand beyond the ends of a sequence, before it and after it."""
+    size = len(target.vocabulary.values)
+    distance = np.arange(reach)
+    before, after = (
+        np.where(distance < to_reach, size + side * to_reach + distance, UNSEEN).astype(np.int32) for side in (0, 1)
+    )
+    return np.concatenate([_value_codes(source.vocabulary, target.vocabulary), before, after])
+
+
+def _conjunction_codes(source: ConjunctionFeature, w: int, target: ConjunctionFeature, to_w: int) -> np.ndarray:
+    """Tuples are taken apart, their parts translated, and numbered again."""
+    stages = source.keys[w]
+    combined = np.arange(len(stages[-1]), dtype=np.int64)
+    codes: list[np.ndarray] = []
+    for part, keys in zip(reversed(source.parts[1:]), reversed(stages), strict=True):
+        combined, last = np.divmod(keys[combined], part_size(part, source.config))
+        codes.append(last)
+    codes = [combined, *reversed(codes)]
+    reach, to_reach = part_reach(source.config), part_reach(target.config)
+    translated = [
+        _categorical_codes(part, reach, to_part, to_reach)[part_codes]
+        for part, to_part, part_codes in zip(source.parts, target.parts, codes, strict=True)
+    ]
+    return target.numbered(translated, to_w)
+
+
+def shared_conjunctions(
+    source: Conjunctions, target: Conjunctions, columns: np.ndarray
+) -> tuple[scipy.sparse.csr_array, int]:
+    """What W / n of the target's columns scores in the source's columns, [D, D'], and how many conjunctions both have.
+
+    `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
+    w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.
+    """
+    digits, rest = np.empty((len(source.keys), LARGEST_DEGREE), dtype=np.int64), source.keys  # features plus one
+    for place in reversed(range(LARGEST_DEGREE)):
+        rest, digits[:, place] = np.divmod(rest, source.base)
+    features = np.concatenate([[0], np.where(columns >= 0, columns + 1, -1)])[digits]  # [Q, 3], 0 for none
+    sizes = (features > 0).sum(axis=1)
+    known = (features >= 0).all(axis=1) & (sizes <= target.kernel.degree)
+    features.sort(axis=1)
+    wanted = np.zeros(len(features), dtype=np.int64)
+    for digit in features.T:
+        wanted = wanted * target.base + digit
+    order = np.argsort(target.keys)
+    place = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
+    found = order[place] if len(order) else place
+    known &= target.keys[found] == wanted if len(order) else False
+    squares = squared_weights(target.kernel)[np.minimum(sizes, target.kernel.degree)]
+    rows = source.columns[known]
+    shares = squares[known] / source.norms[rows]
+    shape = (source.size, target.size)
+    return scipy.sparse.csr_array((shares, (rows, target.columns[found[known]])), shape=shape), int(known.sum())

@@ -1,0 +1,402 @@
+"""`KernelCRF`: training and tagging in the manner of scikit-learn, which need not be installed.
+
+It speaks scikit-learn's protocol (parameters, `fit`, `predict`, `score`, tags) without its base class, so it can be
+cloned, searched over and put at the end of a pipeline where scikit-learn is there.
+
+What `KernelCRF(verbose=True)` tells, through Python's logging.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cache
+from operator import eq
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..corpora import (
+    COLUMNS,
+    ITEMS,
+    LABEL_TYPES,
+    LabelLists,
+    LabelNames,
+    NumberColumn,
+    check_labels,
+    check_sequences,
+    check_weights,
+    corpus_of,
+    form_of,
+)
+from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
+from ..errors import suggestion
+from ..model import ROWS_AT_ONCE, Model, Weights, end_weights, feature_names, state_weights, transition_weights
+from ..solvers import CERTIFIED, Progress
+from ..system import Workers, sequence_chunks
+from ..training import Observer, Trial, train
+from .parameters import config_of, params_of, threads_of
+from .scikit_learn import Protocol, not_fitted, warn_uncertified
+
+LOGGER = logging.getLogger("kcrf_core")
+
+
+class LoggingObserver(Observer):
+    """Notes and trials, and with `passes` every pass."""
+
+    def __init__(self, passes: bool):
+        self._passes = passes
+
+    def note(self, text: str) -> None:
+        LOGGER.info(text)
+
+    def tried(self, trial: Trial) -> None:
+        figures = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
+        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, figures)
+
+    def passed(self, progress: Progress) -> None:
+        if self._passes:
+            LOGGER.info("pass %d: P %.6f, gap %.2g", progress.passes, progress.value, progress.gap)
+
+
+@contextmanager
+def talking(verbose: bool | int) -> Iterator[Observer]:
+    """An observer that logs where it is asked to; on stderr where nobody has set up logging."""
+    if not verbose:
+        yield Observer()
+        return
+    level = LOGGER.level
+    own = None if LOGGER.hasHandlers() else logging.StreamHandler()
+    if own is not None:
+        LOGGER.addHandler(own)
+    if not LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.setLevel(logging.INFO)
+    try:
+        yield LoggingObserver(int(verbose) > 1)
+    finally:
+        LOGGER.setLevel(level)
+        if own is not None:
+            LOGGER.removeHandler(own)
+
+
+class Certificate(NamedTuple):
+    """How far from the optimum training ended at most."""
+
+    objective: float  # P
+    lower_bound: float  # no parameters have a smaller P
+    gap: float  # (P - lower bound) / lower bound; infinite where there is none yet
+    reason: str  # why training stopped: "certified", "passes" or "precision"
+
+
+class KernelCRF(Protocol):
+    """A conditional random field with a kernel, for sequences.
+
+    X is a list of sequences, each an array [T, D] of numbers or a list of T dictionaries of attributes as
+    sklearn-crfsuite takes them; y has a list of T labels for each, strings or whole numbers.
+
+    >>> from kcrf_core import KernelCRF
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
+    >>> y = [["D", "N"], ["D", "N"], ["N"]]
+    >>> crf = KernelCRF(kernel="linear", c2=0.1).fit(X, y)
+    >>> crf.predict([[{"word": "a"}, {"word": "cat"}]])
+    [['D', 'N']]
+    >>> crf.certificate_.gap <= 1e-3
+    True
+
+    The kernel and how many pivots it gets:
+
+    kernel : "linear", "poly" or "rbf"; default "linear".
+    degree, gamma, coef0 : of the kernel, where it has them, as in scikit-learn's SVC. gamma None: by the data.
+    cosine : whether inputs count by their direction alone.
+    size : pivots of "poly" and "rbf". None: as many as matter, 2,000 at most; exact where attributes are binary.
+    select : how pivots are chosen: "random", "greedy", "uniform", "kmeans" or "gradient".
+
+    The chain, and what is seen of arrays:
+
+    order : labels that a label looks back, 1 or 2.
+    scheme : "iob1", "iob2", "iobes" or "bilou": transitions that it forbids are impossible.
+    window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
+    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
+    min_count : dictionaries only: attributes that training has less often are left out.
+
+    Training:
+
+    sigma2 : variance of the prior. "auto": chosen on held-out sequences. c2 is 1 / (2 sigma2), as in CRFsuite.
+    solver : "auto", "lbfgs", "newton", "block-jacobi" or "subspace"; the optimum is the same.
+    tolerance : training stops when the objective is proven to be within this part of its optimum.
+    max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
+    random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
+    n_jobs : threads. None: one; -1: all cores. The result is the same.
+    verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
+
+    The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "linear",
+        degree: int = 2,
+        gamma: float | str | None = None,
+        coef0: float = 1.0,
+        cosine: bool = False,
+        size: int | None = None,
+        select: str = "random",
+        order: int = 1,
+        scheme: str | None = None,
+        window: Any = None,
+        scale: str = "auto",
+        min_count: int = 1,
+        sigma2: float | str | None = "auto",
+        solver: str = "auto",
+        tolerance: float = 1e-3,
+        max_iterations: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+        algorithm: str | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        model_filename: str | None = None,
+        keep_tempfiles: bool | None = None,
+    ):
+        given = locals()
+        for name in _names(KernelCRF):
+            setattr(self, name, given[name])
+
+    # ------------------------------------------------------------------------- parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
+        return {name: getattr(self, name) for name in _names(type(self))}
+
+    def set_params(self, **params: Any) -> KernelCRF:
+        """Change some parameters; they take effect with the next fit."""
+        for name, value in params.items():
+            if name not in _names(type(self)):
+                known = _names(type(self))
+                raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        default = inspect.signature(type(self).__init__).parameters
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(default[k].default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
+    # ------------------------------------------------------------------------- training
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_dev: Any = None, y_dev: Any = None) -> KernelCRF:
+        """Train on sequences X with labels y. `sample_weight` has a weight for each sequence.
+
+        `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
+        `report_["dev"]` has the figures.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X, y = [[[0.0], [1.0]], [[1.0], [0.0]], [[1.0]]], [["a", "b"], ["b", "a"], ["b"]]
+        >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
+        ['a', 'b']
+        """
+        X = check_sequences(X)
+        y = check_labels(y, X)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev go together")
+        form = form_of(X)
+        threads = threads_of(self.n_jobs)
+        corpus = corpus_of(X, form, y, weights)
+        if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
+            raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
+        names = LabelNames.of(y)
+        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None)
+        encoding, dataset = fit_encoding(config, corpus)
+        dev = None
+        if X_dev is not None:
+            X_dev = check_sequences(X_dev)
+            if not any(len(sequence) for sequence in X_dev):
+                raise ValueError("X_dev has no positions to score by")
+            dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
+        with Workers(threads) as workers, talking(self.verbose) as observer:
+            model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
+        if names.type != "text":
+            model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
+        self.model_ = model
+        if report.result.reason != CERTIFIED:
+            warn_uncertified(report.result.reason, report.result.gap, config.training.tolerance)
+        return self
+
+    # ------------------------------------------------------------------------- labelling
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """The best labels of each sequence, a list of lists."""
+        X, dataset = self._encoded(X)
+        threads = threads_of(self.n_jobs)
+        with nullcontext() if threads == 1 else Workers(threads) as workers:
+            best = self.model_.tag(dataset, workers).tolist()
+        labels = iter(map(self._label_values().__getitem__, best))
+        return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
+
+    def predict_single(self, xseq: Any) -> list[Any]:
+        """The best labels of one sequence."""
+        return self.predict([xseq])[0]
+
+    def predict_proba(self, X: Any) -> list[np.ndarray]:
+        """Probabilities of labels at each position given the whole sequence: an array [T, Y] for each sequence, with
+        columns in the order of `classes_`.
+        """
+        X, dataset = self._encoded(X)
+        chunks = sequence_chunks(dataset.offsets, ROWS_AT_ONCE)
+        found = [self.model_.marginals(dataset.span(*chunk)) for chunk in chunks]
+        every = np.concatenate([np.empty((0, len(self.model_.labels))), *found])[:, self._order()]
+        return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+        """The same as a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
+        labels = self.classes_
+        found = self.predict_proba(X)
+        return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in found]
+
+    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
+        """Probabilities of the labels of one sequence."""
+        return self.predict_marginals([xseq])[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The part of positions with the right label; `sample_weight` weighs sequences."""
+        X = check_sequences(X)
+        y = check_labels(y, X)
+        weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
+        right = [sum(map(eq, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
+        total = float(weights @ [len(sequence) for sequence in X])
+        return float(weights @ right) / total if total else float("nan")
+
+    def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
+        encoding = self._model().encoding
+        X = check_sequences(X)
+        form = ITEMS if encoding.format == "crfsuite" else COLUMNS
+        present = [sequence for sequence in X if len(sequence)]
+        if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
+            raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
+        return X, encoding.encode(corpus_of(X, form, width=_width(encoding, form)))
+
+    # ------------------------------------------------------------------------- what was learnt
+
+    @property
+    def classes_(self) -> list[Any]:
+        """Labels, sorted."""
+        values = self._label_values()
+        return [values[number] for number in self._order()]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The objective P, a lower bound of it, the relative gap between them and why training stopped."""
+        found = self.report_
+        nothing = {"objective": np.inf, "lower_bound": -np.inf, "certified_gap": np.inf}
+        figures = [none if found.get(key) is None else float(found[key]) for key, none in nothing.items()]
+        return Certificate(*figures, found.get("stop", ""))
+
+    @property
+    def report_(self) -> dict[str, Any]:
+        """What training found, as `kcrf train --json` tells it."""
+        found = self._model().info.get("training")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the data."""
+        return self.report_.get("passes", 0)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the arrays; dictionaries have no such number."""
+        encoding = self._model().encoding
+        if encoding.format == "crfsuite":
+            raise AttributeError("n_features_in_ is for arrays; attributes_ lists the attributes")
+        return encoding.width - 1
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Attributes that training has seen, or columns."""
+        return feature_names(self._model().encoding)
+
+    @property
+    def state_features_(self) -> Weights:
+        """Weights by (attribute, label), where the kernel is linear. Columns are named c0, c1, ...; their weights are
+        those of the scaled values.
+        """
+        return state_weights(self._model(), self._label_values())
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """Scores by (label, next label)."""
+        return transition_weights(self._model(), self._label_values())
+
+    @property
+    def start_features_(self) -> dict[Any, float]:
+        """Scores of first labels, which CRFsuite does not have."""
+        return end_weights(self._model().edges.start, self._label_values())
+
+    @property
+    def end_features_(self) -> dict[Any, float]:
+        """Scores of last labels, which CRFsuite does not have."""
+        return end_weights(self._model().edges.end, self._label_values())
+
+    def _model(self) -> Model:
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(type(self).__name__)
+        return self.model_
+
+    def _label_values(self) -> list[Any]:
+        """Labels in the order of the model."""
+        stored = self._model().info.get("estimator", {})
+        kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
+        return LabelNames(kind if kind in LABEL_TYPES else "text").values(self.model_.labels)
+
+    def _order(self) -> list[int]:
+        """Numbers of labels in sorted order: as text 10 stands before 2, as numbers it does not."""
+        values = self._label_values()
+        return sorted(range(len(values)), key=values.__getitem__)
+
+    # ------------------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `kcrf tag` and `KernelCRF.load` read."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
+        """An estimator with the model that `save` or `kcrf train` wrote, and the parameters it was trained with."""
+        model = Model.load(path)
+        known = {name: value for name, value in params_of(model.info).items() if name in _names(cls)}
+        out = cls(**known)
+        out.model_ = model
+        return out
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Parameters in the order of the signature."""
+    return tuple(inspect.signature(kind.__init__).parameters)[1:]
+
+
+def _numeric(encoding: Encoding) -> bool:
+    return all(isinstance(feature, RealFeature) for feature in encoding.features)
+
+
+def _width(encoding: Encoding, form: str) -> int | None:
+    return encoding.width - 1 if form == COLUMNS else None

@@ -1,0 +1,160 @@
+"""Between the parameters of `KernelCRF` and the configuration that training takes.
+
+As in scikit-learn's SVC, parameters that the kernel does not have are not looked at, so that a grid may vary the
+kernel and its parameters together.
+
+Parameters that a script written for sklearn-crfsuite passes, and what becomes of them here.
+
+c2                          1 / (2 sigma2), for all terms
+max_iterations              the most passes over the data
+algorithm, c1, min_freq     only where they ask for what is done anyway
+all_possible_states         False: weights of features with labels that they are seen with; else all
+all_possible_transitions    always so
+the rest                    fine points of another optimiser: told of, and left aside
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..config import KERNEL_KEYS, Config, parse_config, with_options
+from ..errors import ConfigError
+from ..system import available_threads
+
+OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
+
+TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameters checked
+
+
+def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
+    """Refuse what cannot be had, warn of what has no effect."""
+    if params["algorithm"] not in (None, "lbfgs"):
+        raise ConfigError(
+            f"algorithm={params['algorithm']!r}: only what 'lbfgs' maximises is there, and 'solver' says by which means"
+        )
+    if params["c1"]:
+        raise ConfigError(f"c1={params['c1']!r}: there is no L1 penalty here; c1 must be 0, and c2 (or sigma2) is free")
+    if params["min_freq"] not in (None, 0, 1):
+        raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
+    if params["model_filename"] is not None:
+        raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
+    if _switched_off(params["all_possible_transitions"]):
+        message = "all_possible_transitions=False has no effect: all of them have weights"
+        warnings.warn(message, UserWarning, stacklevel=TO_CALLER)
+    idle = [name for name in OTHER_OPTIMISER if params[name] not in (None, False)]
+    if idle:
+        warnings.warn(
+            f"no effect: {', '.join(idle)}. Training stops when the optimum is certified to 'tolerance'",
+            UserWarning,
+            stacklevel=TO_CALLER,
+        )
+
+
+def observed_features(params: Mapping[str, Any]) -> bool:
+    """Whether features have weights only for labels that they are seen with."""
+    return _switched_off(params["all_possible_states"])
+
+
+def _switched_off(value: Any) -> bool:
+    return value is not None and not value
+
+
+def prior_variance(sigma2: Any, c2: Any) -> Any:
+    """sigma2, by either of its names."""
+    if c2 is None:
+        return sigma2
+    if sigma2 not in (None, "auto"):
+        raise ConfigError("c2 is another name for sigma2: give one of them")
+    if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 < c2 < float("inf"):
+        raise ConfigError(f"c2 must be a number greater than 0, not {c2!r}")
+    return 1.0 / (2.0 * c2)
+
+
+# Parameters that stand in the configuration under the same name.
+PLAIN = ("order", "solver", "tolerance", "scheme")
+DEFAULT_SEED = 0
+
+
+def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
+    """The configuration for data with this many columns of numbers, or None for attributes."""
+    params = {name: _plain(value) for name, value in params.items()}
+    check_crfsuite_parameters(params)
+    options = {name: params[name] for name in PLAIN if params[name] is not None}
+    kernel = params["kernel"]
+    if kernel not in ("linear", "poly", "rbf"):
+        raise ConfigError(f"kernel={kernel!r}: there are linear, poly and rbf")
+    options["kernel"] = kernel
+    for name in ("degree", "gamma", "coef0"):
+        if kernel in KERNEL_KEYS[name] and params[name] is not None:
+            options[name] = params[name]
+    if params["cosine"]:
+        options["cosine"] = params["cosine"]
+    if kernel != "linear":
+        options |= {name: params[name] for name in ("size", "select") if params[name] is not None}
+    sigma2 = prior_variance(params["sigma2"], params["c2"])
+    options["sigma2"] = "auto" if sigma2 is None else sigma2
+    if params["max_iterations"] is not None:
+        options["max_passes"] = params["max_iterations"]
+    if observed_features(params):
+        options["observed_features"] = True
+    options["seed"] = seed_of(params["random_state"])
+    raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
+    if columns is not None:
+        names = [f"c{number}" for number in range(columns)]
+        feature = {"name": "x", "columns": names, "type": "real", "scale": params["scale"], "window": params["window"]}
+        raw |= {"columns": [*names, "label"]}
+        raw["features"] = [{key: value for key, value in feature.items() if value is not None}]
+    elif params["window"] is not None:
+        raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
+    return parse_config(with_options(raw, options), "KernelCRF")
+
+
+def _plain(value: Any) -> Any:
+    """Grids are made of NumPy's numbers, windows of ranges."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, (range, tuple)) else value
+
+
+def seed_of(random_state: Any) -> int:
+    if random_state is None:
+        return DEFAULT_SEED
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return random_state
+
+
+def threads_of(n_jobs: Any) -> int:
+    """Threads by scikit-learn's rule: None is one, -1 all cores, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ConfigError(f"n_jobs must be a whole number other than 0, not {n_jobs!r}")
+    return int(n_jobs) if n_jobs > 0 else max(1, available_threads() + 1 + int(n_jobs))
+
+
+def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for the configuration that a model was trained with, as far as there are any."""
+    try:
+        config = parse_config(info.get("config", {}))
+    except ConfigError:  # of another version
+        return {}
+    training = config.training
+    found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
+    found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
+    found |= {"order": 1 if config.edge2_term is None else 2, "min_count": config.min_count}
+    if training.observed_features:
+        found["all_possible_states"] = False
+    if len(config.mapped_terms) == 1:
+        (term,) = config.mapped_terms
+        kernel = {name: getattr(term.kernel, name) for name in ("degree", "gamma", "coef0", "cosine")}
+        found |= {"kernel": term.kernel.type, **kernel, "size": term.map.size, "select": term.map.select}
+    if config.features is not None and len(config.features) == 1:
+        found |= {"window": config.features[0].window, "scale": config.features[0].scale}
+    return found

@@ -1,0 +1,237 @@
+"""Gram blocks: k(x, x') of many rows x with pivots x', for the kernels of `kernel_values`.
+
+Block by block: BLAS for the dense part, matches and sparse products in Cython, the function of the inner product
+while the block is in cache. Kernels made of kernels do the same in one block after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from . import _kernels
+from .inputs import NOTHING, Inputs
+from .values import CosineKernel, Kernel, PlainKernel, ProductKernel, RBFKernel, SumKernel
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+# Rows per block are chosen so that a block stays in the second-level cache.
+BLOCK_BYTES = 1 << 20
+# Rows of one matrix product.
+SLAB = 96
+# Rows that are prepared at a time: bounds the memory of what kernels make of them.
+ROWS_AT_ONCE = 1024
+
+# Writes the kernel values of some of the rows, [n, M].
+Fill = Callable[[slice, np.ndarray], None]
+
+
+def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """indptr, indices and values in the types that the Cython core takes."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64, copy=False)
+
+
+class Pivots:
+    """One side of Gram blocks, laid out for fast evaluation against many rows of the other side."""
+
+    def __init__(self, inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64):
+        self.inputs, self.kernel, self.dtype = inputs, kernel, np.dtype(dtype)
+        self._side = _side(inputs, kernel, self.dtype)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def block_rows(self) -> int:
+        """Rows that are worked on at a time."""
+        rows = BLOCK_BYTES // (self.dtype.itemsize * max(len(self), 1))
+        return min(max(rows // SLAB, 1), ROWS_AT_ONCE // SLAB) * SLAB
+
+    def gram(self, rows: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        """k(rows, pivots), [n, M]; a row has the same bits in any company.
+
+        The GIL is released in the hot parts: give each thread rows of its own.
+        """
+        n, step = len(rows), self.block_rows()
+        if out is None:
+            out = np.empty((n, len(self)), dtype=self.dtype)
+        at_once = ROWS_AT_ONCE // step * step
+        for begin in range(0, n, at_once):
+            some = rows if n <= at_once else rows.take(slice(begin, begin + at_once))
+            fill = self._side.against(some)
+            for first in range(0, len(some), step):
+                part = slice(first, min(first + step, len(some)))
+                fill(part, out[begin + part.start : begin + part.stop])
+        return out
+
+
+def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = np.float64) -> np.ndarray:
+    """k(rows, pivots), [n, M]."""
+    return Pivots(pivots, kernel, dtype).gram(rows)
+
+
+class _Side(Protocol):
+    """Pivots prepared for one kernel."""
+
+    def against(self, rows: Inputs) -> Fill: ...
+
+
+def _side(inputs: Inputs, kernel: Kernel, dtype: np.dtype) -> _Side:
+    if isinstance(kernel, CosineKernel):
+        return _CosineSide(inputs, kernel, dtype)
+    if isinstance(kernel, SumKernel | ProductKernel):
+        return _MixedSide(inputs, kernel, dtype)
+    return _PlainSide(inputs, kernel, dtype)
+
+
+class _CosineSide:
+    """Rows and columns of another kernel's block divided by the roots of its diagonal."""
+
+    def __init__(self, inputs: Inputs, kernel: CosineKernel, dtype: np.dtype):
+        self._kernel, self._inner = kernel, _side(inputs, kernel.kernel, dtype)
+        self._roots = self._inverse_roots(inputs, dtype)
+
+    def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
+        # Zero times infinity would be no number.
+        return np.minimum(self._kernel.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+
+    def against(self, rows: Inputs) -> Fill:
+        inner, roots = self._inner.against(rows), self._inverse_roots(rows, self._roots.dtype)
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            inner(part, out)
+            out *= roots[part, None]
+            out *= self._roots
+
+        return fill
+
+
+class _MixedSide:
+    """Sums and products: one kernel after the other, each on columns of its own, while the block is in cache."""
+
+    def __init__(self, inputs: Inputs, kernel: SumKernel | ProductKernel, dtype: np.dtype):
+        self._kernel = kernel
+        self._sides = [_side(inputs.columns(part.group), part.kernel, dtype) for part in kernel.parts]
+
+    def against(self, rows: Inputs) -> Fill:
+        kernel = self._kernel
+        fills = [side.against(rows.columns(part.group)) for side, part in zip(self._sides, kernel.parts, strict=True)]
+
+        def fill_sum(part: slice, out: np.ndarray) -> None:
+            fills[0](part, out)
+            out *= kernel.weights[0]
+            other = np.empty_like(out)
+            for weight, fill in zip(kernel.weights[1:], fills[1:], strict=True):
+                fill(part, other)
+                other *= weight
+                out += other
+
+        def fill_product(part: slice, out: np.ndarray) -> None:
+            fills[0](part, out)
+            out *= kernel.scale
+            other = np.empty_like(out)
+            for fill in fills[1:]:
+                fill(part, other)
+                out *= other
+
+        return fill_product if isinstance(kernel, ProductKernel) else fill_sum
+
+
+def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+    """out = rows @ columns, the bytes of a row being the same whatever rows it stands among.
+
+    BLAS sums in an order that depends on the number of rows and, at the ends of its tiles, on where a row stands: so
+    it always gets the same number of them, a multiple of the heights of all tiles.
+    """
+    n = len(rows)
+    whole = n - n % SLAB
+    for first in range(0, whole, SLAB):
+        np.matmul(rows[first : first + SLAB], columns, out=out[first : first + SLAB])
+    if whole < n:
+        last = np.zeros((SLAB, rows.shape[1]), dtype=rows.dtype)
+        last[: n - whole] = rows[whole:]
+        out[whole:] = (last @ columns)[: n - whole]
+
+
+class _PlainSide:
+    """Functions of inner products."""
+
+    def __init__(self, inputs: Inputs, kernel: PlainKernel, dtype: np.dtype):
+        self.kernel = kernel
+        inputs = kernel.seen_by(inputs)
+        # Distances are differences of large numbers where columns are far from zero: rbf takes real columns from
+        # the middle of the pivots, and double precision where attributes, which cannot be moved, are among them.
+        distances = isinstance(kernel, RBFKernel)
+        self._middle = inputs.real.mean(axis=0) if distances and len(inputs) else None
+        self._exact = distances and inputs.bag is not None
+        inputs = self._moved(inputs)
+        self.norms, self.sizes = inputs.squared_norms(), inputs.sizes
+        self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else dtype)  # [R, M]
+        # Pivots know few of the values of a column: numbered among themselves they fit 16 bits, and a
+        # value that no pivot has is skipped without a comparison.
+        M, C = inputs.codes.shape
+        width = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
+        self._codes = np.full((C, M), -1, dtype=width)
+        tables: list[np.ndarray] = []
+        listed, sizes, first_list = [], [], []
+        for c in range(C):
+            column = np.maximum(inputs.codes[:, c], NOTHING)
+            table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves a pivot's code -1
+            values = np.unique(column[column >= 0])
+            table[values] = np.arange(len(values), dtype=width)
+            self._codes[c] = table[column]
+            tables.append(table)
+            having = np.argsort(self._codes[c], kind="stable")
+            listed.append(having[np.count_nonzero(column < 0) :])
+            first_list.append(sum(map(len, sizes)))
+            sizes.append(np.bincount(self._codes[c][column >= 0], minlength=len(values)))
+        self._listed = np.concatenate([*listed, []]).astype(np.int32)
+        self._list_ends = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, []]))]).astype(np.int64)
+        self._first_list = np.array(first_list, dtype=np.int64)
+        self._numbers = np.concatenate([*tables, np.zeros(0, dtype=width)])
+        self._first_number = np.cumsum([0, *map(len, tables)])[:-1].astype(np.int64)
+        self._bag = None if inputs.bag is None else _compressed(inputs.bag.T.tocsr())
+
+    def _moved(self, inputs: Inputs) -> Inputs:
+        return inputs if self._middle is None else replace(inputs, real=inputs.real - self._middle)
+
+    def against(self, rows: Inputs) -> Fill:
+        M = len(self.norms)
+        rows = self._moved(self.kernel.seen_by(rows))
+        norms = rows.squared_norms()
+        codes = np.ascontiguousarray(rows.codes, dtype=np.int32)
+        # The core indexes without bounds checks, so nothing out of range may reach it.
+        if codes.shape[1] != len(self._codes) or (codes.size and (codes.max(axis=0) >= self.sizes).any()):
+            raise ValueError("rows do not have the columns of the pivots")
+        counts = np.empty(M, dtype=self._codes.dtype)
+        bag = None if rows.bag is None else _compressed(rows.bag)
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            block = np.empty(out.shape) if self._exact and out.dtype != np.float64 else out
+            if self._real.shape[0]:
+                _products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
+            elif not len(self._codes):
+                block.fill(0)
+            if len(self._codes):
+                _kernels.add_matches(
+                    codes[part],
+                    self._numbers,
+                    self._first_number,
+                    self._codes,
+                    self._first_list,
+                    self._list_ends,
+                    self._listed,
+                    counts,
+                    not self._real.shape[0],
+                    block,
+                )
+            if self._bag is not None:
+                _kernels.add_sparse_products(*bag, *self._bag, part.start, block)
+            self.kernel.apply(block, norms[part], self.norms)
+            if block is not out:
+                out[:] = block
+
+        return fill

@@ -1,0 +1,133 @@
+"""What kernels are evaluated on: rows of inputs.
+
+Three blocks stand side by side, each possibly empty: categorical columns as integer codes, real columns, and sparse
+attributes. Windows are already laid out, so a row says all that a clique at that position looks at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+NOTHING = -1  # a code that equals no other: a value too rare to be kept
+UNSEEN = -2  # likewise, for a value that training never saw; it still counts in k(x, x)
+
+ROWS_AT_ONCE = 4096  # where a copy of all would take memory for nothing
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some of the columns of inputs, by number."""
+
+    codes: tuple[int, ...] = ()
+    real: tuple[int, ...] = ()
+    bag: bool = False
+
+    def __or__(self, other: Group) -> Group:
+        return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
+
+    def fits(self, inputs: Inputs) -> bool:
+        """Whether the inputs have these columns, and each is named once."""
+        sides = ((self.codes, inputs.codes.shape[1]), (self.real, inputs.real.shape[1]))
+        if any(len(set(columns)) < len(columns) for columns, _ in sides):
+            return False
+        in_range = all(0 <= column < count for columns, count in sides for column in columns)
+        return in_range and not (self.bag and inputs.bag is None)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The x-part of N cliques of one term: rows whose inner product the kernels are made of."""
+
+    codes: np.ndarray  # [N, C] int32, NOTHING where a column has no value, UNSEEN where a strange one
+    sizes: np.ndarray  # [C] int64, codes of column c are below sizes[c]
+    real: np.ndarray  # [N, R] float64
+    bag: scipy.sparse.csr_array | None  # [N, A] float64, or None
+    unseen: np.ndarray  # [N] float64, squared length of attributes that training never saw
+
+    def __len__(self) -> int:
+        return len(self.unseen)
+
+    def take(self, rows: slice | np.ndarray) -> Inputs:
+        return Inputs(
+            self.codes[rows],
+            self.sizes,
+            self.real[rows],
+            None if self.bag is None else self.bag[rows],
+            self.unseen[rows],
+        )
+
+    def seen(self) -> Inputs:
+        """The same without what training never saw: a kernel is fitted to what has values."""
+        return replace(self, codes=np.maximum(self.codes, NOTHING), unseen=np.zeros(len(self)))
+
+    def columns(self, group: Group) -> Inputs:
+        """The same rows with some of the columns."""
+        return Inputs(
+            _chosen(self.codes, group.codes),
+            self.sizes[list(group.codes)],
+            _chosen(self.real, group.real),
+            self.bag if group.bag else None,
+            self.unseen if group.bag else np.zeros(len(self)),
+        )
+
+    def squared_norms(self) -> np.ndarray:
+        """<x, x> of each row, [N] float64."""
+        norms = self.unseen + (self.codes != NOTHING).sum(axis=1)
+        norms += np.einsum("nr,nr->n", self.real, self.real)
+        if self.bag is not None:
+            norms += self.bag.multiply(self.bag).sum(axis=1)
+        return norms
+
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
+        numbers = None if self.bag is None else _row_numbers(self.bag)
+
+        def bits(rows: slice | np.ndarray) -> np.ndarray:
+            """Rows as whole numbers that are equal where they are, [n, columns]."""
+            parts = [self.codes[rows], self.real[rows]] + ([] if numbers is None else [numbers[rows, None]])
+            return (np.hstack(parts).astype(np.float64) + 0.0).view(np.uint64)  # minus zero equals zero
+
+        N, width = len(self), bits(slice(0, 0)).shape[1]
+        if width == 0:
+            return np.zeros(min(1, N), dtype=np.int64), np.zeros(N, dtype=np.int64)
+        # By a hash of their bits, which sorts far faster than rows do; rows that share one by chance show below.
+        multipliers = np.random.default_rng(0).integers(1, 2**63, width, dtype=np.uint64) * 2 + 1
+        hashes = np.empty(N, dtype=np.uint64)
+        blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, N, ROWS_AT_ONCE)]
+        for rows in blocks:
+            part = bits(rows)
+            hashes[rows] = ((part ^ (part >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
+        _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+        group = group.ravel()
+        if not all(np.array_equal(bits(rows), bits(first[group[rows]])) for rows in blocks):
+            packed = bits(slice(None)).view(np.dtype((np.void, 8 * width))).ravel()
+            _, first, group = np.unique(packed, return_index=True, return_inverse=True)
+        # In the order in which they first occur.
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return first[order].astype(np.int64), rank[group.ravel()]
+
+
+def _chosen(matrix: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
+    """Some columns; all of them in their order without a copy."""
+    if columns == tuple(range(matrix.shape[1])):
+        return matrix
+    return np.ascontiguousarray(matrix[:, list(columns)])
+
+
+def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
+    """A number for each row, the same for equal rows. Rows must have sorted indices."""
+    seen: dict[bytes, int] = {}
+    numbers = np.empty(bag.shape[0])
+    for t in range(bag.shape[0]):
+        part = slice(bag.indptr[t], bag.indptr[t + 1])
+        key = bag.indices[part].tobytes() + b"|" + bag.data[part].tobytes()
+        numbers[t] = seen.setdefault(key, len(seen))
+    return numbers

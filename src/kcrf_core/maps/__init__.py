@@ -1,0 +1,26 @@
+"""Feature maps: operators Phi with Phi Phi^T = K, or nearly; and the choice of pivots, which reduced maps stand on."""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "affine": ["Affine"],
+        "conjunctions": [
+            "Conjunctions",
+            "LARGEST_DEGREE",
+            "conjunction_count",
+            "feature_base",
+            "find_conjunctions",
+            "squared_weights",
+            "why_not",
+        ],
+        "feature_maps": ["ExplicitMap", "FeatureMap", "ReducedMap", "pivot_triangle"],
+        "growing_basis": ["GrowingBasis"],
+        "merged": ["MergedColumns", "MergedMap", "merged_columns"],
+        "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size"],
+        "repeated_maps": ["RepeatedMap", "has_nested_columns"],
+        "sparse_rows": ["scaled_rows", "sparse_block"],
+        "sparse_weights": ["SparseWeights", "Weights", "as_dense", "matrix_of"],
+    },
+)

@@ -1,0 +1,234 @@
+"""Polynomial kernels on binary features, exactly, by conjunctions.
+
+For binary features x_i^2 = x_i, so (gamma <x, x'> + coef0)^d is an inner product over conjunctions of at most d
+features, where one of j distinct features has the weight w_j,
+
+    w_j^2 = sum_{k=j..d} C(d, k) gamma^k coef0^(d-k) j! S(k, j)        S: Stirling numbers of the second kind
+
+Conjunctions that are in the same training rows are collinear, above all those seen once: they are merged into one
+column with n_G^2 = sum w_j^2, Phi[x, G] = sum of w_j^2 / n_G over those of G that are in x. The optimum stays the same,
+and on text two columns of three go away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb, factorial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..kernels import Inputs, PolynomialKernel
+from . import _conjunctions
+from .sparse_rows import one_hot, sparse_block
+from .sparse_weights import SparseWeights, Weights
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+LARGEST_DEGREE = 3
+_FIRST_SLOTS = 1 << 16
+
+
+def squared_weights(kernel: PolynomialKernel) -> np.ndarray:
+    """w_j^2 of conjunctions of j = 0..degree features, [degree+1]."""
+    d = kernel.degree
+    terms = [comb(d, k) * kernel.gamma**k * kernel.coef0 ** (d - k) for k in range(d + 1)]
+    return kernel.scale * np.array(
+        [sum(terms[k] * factorial(j) * _stirling(k, j) for k in range(j, d + 1)) for j in range(d + 1)]
+    )
+
+
+def _stirling(k: int, j: int) -> int:
+    """Ways to put k things into j sets, none of them empty."""
+    return sum((-1) ** (j - i) * comb(j, i) * i**k for i in range(j + 1)) // factorial(j)
+
+
+def why_not(inputs: Inputs, degree: int) -> str | None:
+    """What keeps the polynomial kernel on these inputs from an explicit map; None where nothing does."""
+    if degree > LARGEST_DEGREE:
+        return f"conjunctions are enumerated up to degree {LARGEST_DEGREE}"
+    if inputs.real.shape[1]:
+        return "there are real columns"
+    if inputs.bag is not None and not (inputs.bag.data == 1).all():
+        return "there are attributes with weights other than 1"
+    if (feature_base(inputs) ** degree).bit_length() > 63:
+        return "there are too many features to number their conjunctions"
+    return None
+
+
+def feature_base(inputs: Inputs) -> int:
+    """A base that has every feature of such inputs, plus one, as a digit."""
+    return int(inputs.sizes.sum()) + (0 if inputs.bag is None else inputs.bag.shape[1]) + 1
+
+
+def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """indptr and ascending indices of the features of each row."""
+    if inputs.bag is None:
+        indptr, indices = one_hot(inputs)
+    else:
+        rows = sparse_block(inputs)
+        rows.sort_indices()
+        indptr, indices = rows.indptr, rows.indices
+    return indptr.astype(np.int64), indices.astype(np.int32)
+
+
+def conjunction_count(inputs: Inputs, degree: int) -> int:
+    """How many conjunctions the rows have, each counted once for every row."""
+    return int(_row_ends(_features(inputs)[0], degree)[-1])
+
+
+def _row_ends(indptr: np.ndarray, degree: int) -> np.ndarray:
+    """Where the conjunctions of each row end, [n+1], for rows of features."""
+    lengths = np.diff(indptr)
+    per_row = sum(_choose(lengths, j) for j in range(degree + 1))
+    return np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
+
+
+def _choose(n: np.ndarray, j: int) -> np.ndarray:
+    return [np.ones_like(n), n, n * (n - 1) // 2, n * (n - 1) * (n - 2) // 6][j]
+
+
+@dataclass(frozen=True)
+class Conjunctions:
+    """Conjunctions seen in training, and the column of each."""
+
+    kernel: PolynomialKernel
+    base: int
+    keys: np.ndarray  # [Q] int64
+    columns: np.ndarray  # [Q] int32
+    norms: np.ndarray  # [D] n_G of each column
+
+    @property
+    def size(self) -> int:
+        return len(self.norms)
+
+    @cached_property
+    def _slots(self) -> np.ndarray:
+        slots = _empty_slots(len(self.keys))
+        if len(self.keys) and _conjunctions.fill_slots(self.keys, len(self.keys), slots) >= 0:
+            raise ValueError("a conjunction stands there twice")
+        return slots
+
+    def check(self) -> None:
+        """A ValueError where a table that came from a file cannot be one."""
+        if len(self.columns) != len(self.keys):
+            raise ValueError("columns do not fit the conjunctions")
+        if not len(self.keys):
+            return
+        if self.keys.min() < 0 or int(self.keys.max()) >= self.base**self.kernel.degree:
+            raise ValueError("conjunctions out of range")
+        if self.columns.min() < 0 or self.columns.max() >= self.size:
+            raise ValueError("columns out of range")
+        _ = self._slots
+
+    def squares_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Squared weights of the numbered conjunctions, [E]."""
+        return _squares(self.keys[numbers], self.base, self.kernel)
+
+    def rows(self, inputs: Inputs) -> scipy.sparse.csr_array:
+        """Phi [n, D] of any inputs; conjunctions that training did not have are left out."""
+        import scipy.sparse
+
+        ends, numbers = self.known(inputs)
+        columns = self.columns[numbers]
+        values = self.squares_of(numbers) / self.norms[columns]
+        phi = scipy.sparse.csr_array((values, columns, ends), shape=(len(ends) - 1, self.size))
+        phi.sum_duplicates()
+        return phi
+
+    def known(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers [E] of the conjunctions of each row that training had, and where those of each row end, [n+1]."""
+        indptr, indices = _features(inputs)
+        ends = _row_ends(indptr, self.kernel.degree)
+        numbers = np.empty(ends[-1], dtype=np.int32)
+        degree, base = self.kernel.degree, self.base
+        _conjunctions.known_rows(indptr, indices, degree, base, self.keys, self._slots, ends, numbers)
+        known = numbers >= 0
+        return np.concatenate([[0], np.cumsum(known)])[ends], numbers[known]
+
+    def features(self, number: int) -> list[int]:
+        """The features that a conjunction is made of, in ascending order."""
+        key, out = int(self.keys[number]), []
+        while key:
+            key, digit = divmod(key, self.base)
+            out.append(digit - 1)
+        return out[::-1]
+
+    def add_scores(self, inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
+        """out += Phi W for weights W [D, C] divided by the columns' norms."""
+        if isinstance(weights, SparseWeights):
+            row_ends, numbers = self.known(inputs)
+            weights.add_rows(row_ends, self.columns[numbers], self.squares_of(numbers), 0, out)
+            return
+        indptr, indices = _features(inputs)
+        degree = self.kernel.degree
+        squares = squared_weights(self.kernel).astype(out.dtype)
+        _conjunctions.add_scores(
+            indptr, indices, degree, self.base, self.keys, self._slots, self.columns, squares, weights, out
+        )
+
+
+def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarray:
+    """Squared weights of conjunctions [Q] by their keys, whose digits are their features."""
+    return squared_weights(kernel)[np.searchsorted([1, base, base**2], keys, side="right")]
+
+
+def _empty_slots(keys: int) -> np.ndarray:
+    """Slots for that many keys, at most half of them full."""
+    return np.full(max(_FIRST_SLOTS, 1 << (2 * keys).bit_length()), -1, dtype=np.int32)
+
+
+def find_conjunctions(
+    inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True
+) -> tuple[Conjunctions, scipy.sparse.csr_array]:
+    """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out."""
+    import scipy.sparse
+
+    reason = why_not(inputs, kernel.degree)
+    if reason is not None:
+        raise ConfigError(f"map 'explicit' cannot hold this polynomial kernel: {reason}; 'reduced' can")
+    base = feature_base(inputs)
+    indptr, indices = _features(inputs)
+    ends = _row_ends(indptr, kernel.degree)
+    keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends)
+    hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
+    _conjunctions.add_supports(ends, numbers, hashes, counts)
+    squares = _squares(keys, base, kernel)
+    # Without coef0 the smaller conjunctions weigh nothing.
+    kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
+    first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows
+    if merge:
+        _conjunctions.first_alike(hashes[kept], _empty_slots(len(kept)), first)
+    leaders = np.flatnonzero(first == np.arange(len(kept)))  # [D]
+    column_of = np.full(len(keys), -1, dtype=np.int32)  # of those that stand for a column
+    column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)
+    columns = column_of[kept[first]]  # [K]
+    norms = np.sqrt(np.bincount(columns, squares[kept], minlength=len(leaders)))
+    # All of a column is in a row or nothing of it: the one that stands for it will do.
+    entries = column_of[numbers]
+    present = entries >= 0
+    row_ends = np.concatenate([[0], np.cumsum(present)])[ends]
+    entries = entries[present]
+    phi = scipy.sparse.csr_array((norms[entries], entries, row_ends), shape=(len(indptr) - 1, len(leaders)))
+    return Conjunctions(kernel, base, keys[kept], columns, norms), phi
+
+
+def _numbered(
+    indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of distinct conjunctions [Q], and the numbers of those of each row [E]."""
+    numbers = np.empty(ends[-1], dtype=np.int32)
+    slots = _empty_slots(0)
+    keys = np.empty(len(slots) // 2, dtype=np.int64)
+    row = count = 0
+    longest = int(np.diff(ends).max(initial=0))
+    while True:
+        row, count = _conjunctions.number_rows(indptr, indices, degree, base, row, keys, slots, count, ends, numbers)
+        if row == len(indptr) - 1:
+            return keys[:count].copy(), numbers
+        slots = _empty_slots(2 * len(keys) + longest)
+        keys = np.concatenate([keys[:count], np.empty(len(slots) // 2 - count, dtype=np.int64)])
+        _conjunctions.fill_slots(keys, count, slots)

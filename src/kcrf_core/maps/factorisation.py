@@ -1,0 +1,245 @@
+"""K ~= G G^T, factorised some columns at a time over all training positions.
+
+New pivots P extend G by (K_NP - G G_P^T) L^-T, L the Cholesky factor of what is left among them. Rows of G that belong
+to pivots come from the kernel matrix of the pivots alone, in double precision; so nothing but the next columns at a
+position depends on the columns before, and rows of G that memory has no room for are worked out again, block after
+block, by the very same products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from ..kernels import Inputs, Kernel, Pivots, gram
+from ..system import Workers, ranges
+
+ROWS_PER_TASK = 2048
+ROWS_SUBSTITUTED = 256  # at a time
+
+# A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
+FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Chosen pivots, in order; the first m of them are the basis of size m."""
+
+    rows: np.ndarray  # [M] int64, positions of the training data
+    residual: np.ndarray  # [N] float64, k(x, x) - |Phi(x)|^2 of each training position
+    trace: float  # sum of k(x, x) over training positions
+    curve: np.ndarray  # [M+1] float64, sum of residuals with the first 0, 1, ..., M pivots
+
+    @property
+    def unexplained(self) -> float:
+        """The part of the trace that the pivots leave."""
+        return float(self.residual.sum() / self.trace) if self.trace > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Positions that may become pivots, and how they stand to the pivots there are."""
+
+    rows: np.ndarray  # [c] positions
+    mine: np.ndarray  # [c, m] float64, their rows of G
+    left: np.ndarray  # [c, c] float64, K - G G^T among them
+
+    def take(self, which: np.ndarray) -> Candidates:
+        return Candidates(self.rows[which], self.mine[which], self.left[np.ix_(which, which)])
+
+
+class _Columns:
+    """Columns of K - G G^T at some positions, row by row of G."""
+
+    def __init__(self, candidates: Candidates, inputs: Inputs, kernel: Kernel, dtype: np.dtype):
+        self._pivots = Pivots(inputs.take(candidates.rows), kernel, dtype)
+        self._mine = np.ascontiguousarray(candidates.mine.T, dtype=dtype)  # [m, c]
+
+    def at(self, inputs: Inputs, G: np.ndarray) -> np.ndarray:
+        """[n, c] for n positions and their rows of G."""
+        out = self._pivots.gram(inputs)
+        if len(self._mine):
+            out -= G @ self._mine
+        return out
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """Columns at all positions, and how they come about."""
+
+    maker: _Columns
+    values: np.ndarray  # [N, c]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """How a block of columns of G comes from those before it."""
+
+    columns: _Columns
+    picked: np.ndarray | None  # which of the columns became pivots; None for all
+    inverse: np.ndarray  # [b, b] L^-T
+
+    def of(self, columns: np.ndarray) -> np.ndarray:
+        return (columns if self.picked is None else columns[:, self.picked]) @ self.inverse
+
+
+class Factorisation:
+    """G, d and what was chosen so far."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        kernel: Kernel,
+        size: int,
+        workers: Workers,
+        dtype: np.dtype,
+        progress: Callable[[int, int], None] | None = None,
+        enough: float = 0.0,
+    ):
+        self.inputs, self.kernel, self.size, self.workers, self.dtype = inputs, kernel, size, workers, dtype
+        self._enough = enough  # part of the trace that may be left
+        self.diagonal = kernel.diagonal(inputs)  # [N]
+        self.residual = self.diagonal.copy()  # [N] d
+        self.floor = FLOORS[dtype] * float(self.diagonal.mean())
+        self.chosen: list[int] = []
+        self.curve = [float(self.diagonal.sum())]
+        self.tasks = ranges(len(inputs), ROWS_PER_TASK)
+        self._progress = progress
+        self._triangle = np.zeros((size, size))  # of the kernel matrix of the pivots
+        workers.memory.spend(self, self._triangle.nbytes)
+        self._blocks: list[_Block] = []
+        # [rows that fit, size], filled column by column. Rows are contiguous: each task works on rows of its own.
+        self._G: np.ndarray | None = None
+
+    def done(self) -> bool:
+        return len(self.chosen) >= self.size or self.curve[-1] <= self._enough * self.curve[0]
+
+    def candidates(self, rows: np.ndarray) -> Candidates:
+        """What is left among some positions."""
+        part, m = self.inputs.take(rows), len(self.chosen)
+        K = gram(self.kernel, part, part)
+        if not m:
+            return Candidates(rows, np.zeros((len(rows), 0)), K)
+        cross = gram(self.kernel, self.inputs.take(np.array(self.chosen)), part)  # [m, c]
+        mine = _forward_substituted(self._triangle[:m, :m], cross).T
+        return Candidates(rows, mine, K - mine @ mine.T)
+
+    def columns(self, candidates: Candidates) -> KnownColumns:
+        """Columns of K - G G^T at all positions."""
+        maker = self._columns_of(candidates)
+        out = np.empty((len(self.inputs), len(candidates.rows)), dtype=self.dtype)
+
+        def task(part: slice) -> None:
+            out[part] = maker.at(self.inputs.take(part), self.rows(part))
+
+        self.workers.run(task, self.tasks)
+        return KnownColumns(maker, out)
+
+    def _columns_of(self, candidates: Candidates) -> _Columns:
+        return _Columns(candidates, self.inputs, self.kernel, self.dtype)
+
+    def append(
+        self,
+        candidates: Candidates,
+        triangle: np.ndarray,  # [b, b] Cholesky factor of what is left among those that become pivots
+        picked: np.ndarray | None = None,  # which they are; None for all
+        known: KnownColumns | None = None,  # columns of the candidates, where somebody wanted them before
+    ) -> None:
+        """Take candidates as pivots."""
+        maker = self._columns_of(candidates) if known is None else known.maker
+        chosen = candidates if picked is None else candidates.take(picked)
+        m, b = len(self.chosen), len(chosen.rows)
+        inverse = solve_triangular(triangle, np.eye(b), lower=True).T.astype(self.dtype)
+        block = _Block(maker, picked, inverse)
+        G = self._open()
+        gains = np.empty((len(self.tasks), b))
+
+        def task(numbered: tuple[int, slice]) -> None:
+            number, part = numbered
+            if known is None:
+                new = block.of(maker.at(self.inputs.take(part), self.rows(part)))
+            else:
+                new = block.of(known.values[part])
+            if part.stop <= len(G):
+                G[part, m : m + b] = new
+            squares = np.square(new, dtype=np.float64)
+            self.residual[part] -= squares.sum(axis=1)
+            gains[number] = squares.sum(axis=0)
+
+        self.workers.run(task, enumerate(self.tasks))
+        self._triangle[m : m + b, :m] = chosen.mine
+        self._triangle[m : m + b, m : m + b] = triangle
+        self._blocks.append(block)
+        self.chosen.extend(chosen.rows.tolist())
+        self.residual[self.chosen] = 0.0
+        np.maximum(self.residual, 0.0, out=self.residual)
+        for gain in gains.sum(axis=0):
+            self.curve.append(max(self.curve[-1] - float(gain), 0.0))
+        if self._progress is not None:
+            self._progress(len(self.chosen), self.size)
+
+    def rows(self, part: slice) -> np.ndarray:
+        """Rows of G that a task has, as far as there are columns: [n, m]."""
+        m = len(self.chosen)
+        if m and part.stop <= len(self._G):
+            return self._G[part, :m]
+        inputs = self.inputs.take(part)
+        out = np.empty((len(inputs), self.size), dtype=self.dtype)
+        first = 0
+        for block in self._blocks:
+            new = block.of(block.columns.at(inputs, out[:, :first]))
+            out[:, first : first + new.shape[1]] = new
+            first += new.shape[1]
+        return out[:, :m]
+
+    def _open(self) -> np.ndarray:
+        """The rows of G that are held: whole tasks, as many as fit."""
+        if self._G is None:
+            row = max(self.size, 1) * self.dtype.itemsize
+            held = self.workers.memory.reserve(self, len(self.inputs) * row, ROWS_PER_TASK * row) // row
+            self._G = np.empty((held, self.size), dtype=self.dtype)
+        return self._G
+
+    def basis(self) -> Basis:
+        """What was chosen, less pivots that are a mixture of others as double precision sees it. It ends the work."""
+        rows = np.array(self.chosen, dtype=np.int64)
+        # The last block may have brought more than it takes to leave no more than enough.
+        needed = int(np.searchsorted(-np.array(self.curve), -self._enough * self.curve[0]))
+        residual = self.residual.copy()
+        if needed < len(rows):
+            for part in self.tasks:
+                surplus = self.rows(part)[:, needed:]
+                residual[part] += np.square(surplus, dtype=np.float64).sum(axis=1)
+        self._G = self._triangle = None  # room for the matrix of the pivots
+        kept = _independent(self.kernel, self.inputs.take(rows), self.floor)
+        kept = kept[kept < needed]
+        gains = -np.diff(self.curve)[kept]
+        curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
+        return Basis(rows[kept], residual, self.curve[0], curve)
+
+
+def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """L^-1 R in the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
+    for part in ranges(len(right), ROWS_SUBSTITUTED):
+        right[part] -= triangle[part, : part.start] @ right[: part.start]
+        right[part] = solve_triangular(triangle[part, part], right[part], lower=True, check_finite=False)
+    return right
+
+
+def _independent(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarray:
+    """Numbers of pivots that are no mixture of those before them."""
+    triangle, info = lapack.dpotrf(gram(kernel, pivots, pivots).T, lower=1, overwrite_a=1)
+    if info == 0 and (np.diagonal(triangle) ** 2 > floor).all():
+        return np.arange(len(pivots))
+    K = gram(kernel, pivots, pivots)
+    kept: list[int] = []
+    G = np.zeros_like(K)  # [M, kept]
+    for i in range(len(K)):
+        column = K[:, i] - G[:, : len(kept)] @ G[i, : len(kept)]
+        if column[i] > floor:
+            G[:, len(kept)] = column / np.sqrt(column[i])
+            kept.append(i)
+    return np.array(kept, dtype=np.int64)

@@ -1,0 +1,230 @@
+"""Choosing pivots: which training inputs span a reduced feature map (Section 5.3).
+
+All methods factorise K ~= G G^T column by column, K the kernel matrix of all training positions, and keep
+d = diag(K) - diag(G G^T), what is left at each position. They differ in which position comes next:
+
+    greedy    the largest d: incomplete Cholesky, the rule of the paper
+    random    drawn with probability ~ d: randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2022), in
+              blocks of proposals that are accepted or rejected so that the outcome is distributed as if
+              drawn one by one (Epperly, Tropp, Webber 2024)
+    uniform   any, with equal probability
+    kmeans    the position nearest to the middle of each of M clusters, large clusters first
+
+The last two are the usual baselines: they do not look at what is left.
+
+All heavy work is matrix products over blocks of columns, and threads share the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..errors import ConfigError, NumericError
+from ..kernels import Inputs, Kernel, gram
+from ..system import Workers, ranges
+from .factorisation import FLOORS, Basis, Factorisation
+
+# Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
+# it takes to leave a small part of the trace.
+FEWEST_PIVOTS, MOST_PIVOTS, SELECTION_WORK = 500, 2000, 1e12
+LITTLE_LEFT = 1e-4
+
+GREEDY_BLOCK = 48
+RANDOM_BLOCK = 160
+KMEANS_PIVOTS, KMEANS_ROUNDS = 200, 5
+
+# The kernel matrix of `full` is factorised in memory, in double precision.
+FULL_LIMIT = 20_000
+
+
+def automatic_size(positions: int) -> int:
+    """How many pivots to choose at most where nobody said how many."""
+    affordable = int((SELECTION_WORK / max(positions, 1)) ** 0.5)
+    return min(max(affordable, FEWEST_PIVOTS), MOST_PIVOTS, positions)
+
+
+def choose_pivots(
+    method: str,
+    inputs: Inputs,
+    kernel: Kernel,
+    size: int,
+    rng: np.random.Generator,
+    workers: Workers,
+    dtype: np.dtype | type = np.float32,
+    progress: Callable[[int, int], None] | None = None,
+    residual: float = 0.0,
+) -> Basis:
+    """Up to `size` pivots by a method of `METHODS`.
+
+    Fewer where the kernel's rank is reached before, or where no more than the part `residual` of the trace is left.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"unknown method '{method}' to choose pivots (one of {', '.join(METHODS)})")
+    factor = Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
+    METHODS[method](factor, rng)
+    if not factor.chosen:
+        raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+    return factor.basis()
+
+
+def _greedy(factor: Factorisation, rng: np.random.Generator) -> None:
+    """The largest residual next.
+
+    The residual columns of the likeliest next pivots are worked out together. As long as the largest
+    residual is one of theirs it is taken, which makes the order exactly that of one at a time.
+    """
+    while not factor.done():
+        room = factor.size - len(factor.chosen)
+        count = min(GREEDY_BLOCK, len(factor.residual))
+        rows = np.argsort(-factor.residual, kind="stable")[:count]  # of equals the first, as argmax does
+        candidates = factor.candidates(rows)
+        known = factor.columns(candidates)
+        place = {int(row): k for k, row in enumerate(rows)}
+        residual = factor.residual.copy()
+        panel = np.empty((len(residual), count))
+        taken: list[int] = []
+        while len(taken) < room:
+            best = int(np.argmax(residual))
+            if residual[best] <= factor.floor or best not in place:
+                break
+            before = panel[:, : len(taken)]
+            column = known.values[:, place[best]].astype(np.float64) - before @ before[best]
+            if column[best] <= factor.floor:  # rounding had hidden that nothing is left
+                residual[best] = factor.residual[best] = 0.0
+                continue
+            column /= np.sqrt(column[best])
+            panel[:, len(taken)] = column
+            residual -= column * column
+            residual[best] = 0.0
+            taken.append(best)
+        if not taken:
+            if factor.residual.max(initial=0.0) <= factor.floor:
+                return
+            continue
+        picked = np.array([place[row] for row in taken])
+        triangle = np.tril(panel[taken, : len(taken)])  # rows of the panel at the pivots are its Cholesky factor
+        factor.append(candidates, triangle, picked, known)
+
+
+def _random(factor: Factorisation, rng: np.random.Generator) -> None:
+    """Positions drawn with probability proportional to the residual, in blocks with rejection."""
+    while not factor.done():
+        open_rows = np.flatnonzero(factor.residual > factor.floor)
+        if not len(open_rows):
+            return
+        d = factor.residual[open_rows]
+        block = min(RANDOM_BLOCK, max(8, factor.size // 10))
+        proposals = open_rows[rng.choice(len(open_rows), block, p=d / d.sum())]
+        _take(factor, proposals, rng.random(block))
+
+
+def _uniform(factor: Factorisation, rng: np.random.Generator) -> None:
+    """Positions in any order; those that add nothing are passed over."""
+    _take_in_order(factor, rng.permutation(len(factor.inputs)))
+
+
+def _kmeans(factor: Factorisation, rng: np.random.Generator) -> None:
+    """Medoids of clusters in the kernel's feature space, which a few pivots stand for."""
+    N = len(factor.inputs)
+    few = Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), factor.workers, factor.dtype)
+    _random(few, rng)
+    nearest, distance = _clusters(few, rng.choice(N, min(factor.size, N), replace=False))
+    del few  # its rows of G make room for those of the factorisation
+    counts = np.bincount(nearest)
+    order = np.lexsort((distance, nearest))
+    medoids = order[np.concatenate([[0], np.flatnonzero(np.diff(nearest[order])) + 1])]
+    _take_in_order(factor, medoids[np.argsort(-counts[nearest[medoids]], kind="stable")])
+
+
+def _clusters(few: Factorisation, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lloyd's rounds from the positions `first`: for each position its cluster, and how far the middle of that is."""
+    N, m, clusters = len(few.inputs), len(few.chosen), len(first)
+    centres = np.empty((clusters, m))
+    for part in few.tasks:
+        mine = np.flatnonzero((first >= part.start) & (first < part.stop))
+        if len(mine):
+            centres[mine] = few.rows(part)[first[mine] - part.start]
+    nearest, distance = np.empty(N, dtype=np.int64), np.empty(N)
+    for _ in range(KMEANS_ROUNDS):
+        halves, transposed = (np.square(centres).sum(axis=1) / 2).astype(few.dtype), centres.T.astype(few.dtype)
+
+        def task(
+            part: slice, halves: np.ndarray = halves, transposed: np.ndarray = transposed
+        ) -> tuple[np.ndarray, np.ndarray]:
+            phi = few.rows(part)
+            scores = phi @ transposed - halves
+            nearest[part] = scores.argmax(axis=1)
+            distance[part] = -scores.max(axis=1) + np.square(phi, dtype=np.float64).sum(axis=1) / 2
+            order = np.argsort(nearest[part], kind="stable")
+            present, begin = np.unique(nearest[part][order], return_index=True)
+            return present, np.add.reduceat(phi[order].astype(np.float64), begin)
+
+        sums = np.zeros_like(centres)
+        for present, part_sums in few.workers.map(task, few.tasks):
+            sums[present] += part_sums
+        counts = np.bincount(nearest, minlength=clusters)
+        filled = counts > 0
+        centres[filled] = sums[filled] / counts[filled, None]
+    return nearest, distance
+
+
+def _take_in_order(factor: Factorisation, rows: np.ndarray) -> None:
+    for part in ranges(len(rows), RANDOM_BLOCK):
+        if factor.done():
+            return
+        block = rows[part]
+        block = block[factor.residual[block] > factor.floor]
+        if len(block):
+            _take(factor, block, np.zeros(len(block)))
+
+
+def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> None:
+    """Go through proposals in order; keep each that has more than its chance of the residual when it was drawn."""
+    candidates = factor.candidates(proposals)
+    left, drawn = candidates.left, factor.residual[proposals]
+    L = np.zeros_like(left)
+    kept: list[int] = []  # places among the proposals
+    room = factor.size - len(factor.chosen)
+    for i in range(len(proposals)):
+        now = left[i, i] - L[i, : len(kept)] @ L[i, : len(kept)]
+        if now <= factor.floor:  # rounding had hidden that nothing is left: it must not be drawn again
+            factor.residual[proposals[i]] = 0.0
+        elif chances[i] * drawn[i] < now:
+            k = len(kept)
+            L[i:, k] = (left[i:, i] - L[i:, :k] @ L[i, :k]) / np.sqrt(now)
+            kept.append(i)
+            if len(kept) == room:
+                break
+    if kept:
+        factor.append(candidates.take(np.array(kept)), L[kept, : len(kept)])
+
+
+METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": _kmeans}
+
+
+def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:
+    """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost)."""
+    rows, group = inputs.distinct()
+    if len(rows) > FULL_LIMIT:
+        raise ConfigError(
+            f"map 'full' would need {len(rows):,} pivots (at most {FULL_LIMIT:,}); use 'reduced' with a size"
+        )
+    part = inputs.take(rows)
+    K = gram(kernel, part, part)
+    diagonal = np.diagonal(K).copy()
+    floor = FLOORS[np.dtype(dtype)] * float(diagonal.mean())
+    factor, order, rank, info = lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
+    if info < 0 or rank == 0 or not diagonal.any():
+        raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+    order = order - 1
+    squares = np.tril(factor)[:, :rank] ** 2  # of Phi, rows in the order of pivots
+    residual = np.empty(len(rows))
+    residual[order] = np.maximum(diagonal[order] - squares.sum(axis=1), 0.0)
+    residual[order[:rank]] = 0.0
+    counts = np.bincount(group)
+    total = float(counts @ diagonal)
+    curve = np.maximum(total - np.concatenate([[0.0], np.cumsum(counts[order] @ squares)]), 0.0)
+    return Basis(rows[order[:rank]], residual[group], total, curve)

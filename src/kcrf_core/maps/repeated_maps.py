@@ -1,0 +1,115 @@
+"""A map for data in which inputs come again: each distinct input is held and computed once (Lemma 6).
+
+Identical cliques share one coefficient, so they share one row of Phi: scores are worked out for distinct rows and dealt
+out to positions, and residuals are summed over the positions of each distinct row before they meet Phi^T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import Inputs, Kernel
+from ..system import Workers, ranges
+from . import _sparse
+from .feature_maps import FeatureMap, ReducedMap
+
+ROWS_PER_TASK = 1024
+
+
+class RepeatedMap:
+    """A map on U distinct rows, seen through the N positions that they stand at."""
+
+    def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
+        self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
+        self.size, self.dense_size = distinct.size, 0
+        self.narrows_weights = distinct.narrows_weights
+        U = int(group.max(initial=-1)) + 1
+        self._rows, self._counts = U, np.bincount(group, minlength=U)
+        # Positions of each distinct row, in compressed rows.
+        self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
+        self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Scores of all distinct rows, [U, C]."""
+        ready = self.distinct.prepare(W, dtype)
+        scores = np.zeros((self._rows, W.shape[1]), dtype=dtype)
+        self._workers.run(
+            lambda part: self.distinct.add_scores(ready, part, scores[part]), ranges(self._rows, ROWS_PER_TASK)
+        )
+        return scores
+
+    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
+        out += prepared[self.group[rows]]
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> None:
+        return None  # residuals of all positions have to be there first
+
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        shared = np.zeros((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
+
+        def task(part: slice) -> np.ndarray | None:
+            _sparse.multiply(self._ends, self._positions, R[:0, 0], R, part.start, part.stop, shared[part])
+            return self.distinct.adjoint_rows(shared[part], part)
+
+        total = None
+        for part in workers.map(task, ranges(self._rows, ROWS_PER_TASK)):
+            if part is not None:
+                total = part.astype(np.float64) if total is None else total + part
+        return self.distinct.adjoint(total, shared, workers, out)
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        return self.distinct.dual(W)
+
+    @property
+    def triangle(self) -> np.ndarray:
+        return self.distinct.triangle
+
+    def leading(self, m: int) -> RepeatedMap:
+        return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
+
+    def features(self, workers: Workers) -> np.ndarray:
+        """Phi itself, [N, D]."""
+        return self.distinct.features(workers)[self.group]
+
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
+        counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
+        return self.distinct.column_squares(counts)
+
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
+        counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
+        return self.distinct.mean_diagonal(counts)
+
+    def residual(self, workers: Workers) -> np.ndarray | None:
+        found = self.distinct.residual(workers)
+        return None if found is None else found[self.group]
+
+    def subset(self, rows: np.ndarray) -> FeatureMap:
+        chosen, group = np.unique(self.group[rows], return_inverse=True)
+        inner = self.distinct if len(chosen) == self._rows else self.distinct.subset(chosen)
+        if len(chosen) == len(rows) and (np.diff(group.ravel()) > 0).all():
+            return inner  # nothing comes again, and rows are in order
+        return RepeatedMap(inner, group.ravel(), self._workers)
+
+    def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+        pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
+        return self.distinct.seen_with(pairs // width, pairs % width, width)
+
+    def used_columns(self) -> np.ndarray:
+        return self.distinct.used_columns()
+
+    def narrow(self, columns: np.ndarray) -> RepeatedMap:
+        return RepeatedMap(self.distinct.narrow(columns), self.group, self._workers)
+
+    def of_inputs(
+        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
+    ) -> FeatureMap:
+        """The same map on other inputs."""
+        return self.distinct.of_inputs(inputs, kernel, pivots, workers, dtype)
+
+
+def has_nested_columns(feature_map: FeatureMap | None) -> bool:
+    """Whether the first m columns of a map are the map of its first m pivots."""
+    inner = feature_map.distinct if isinstance(feature_map, RepeatedMap) else feature_map
+    return isinstance(inner, ReducedMap)

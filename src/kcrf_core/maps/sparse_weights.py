@@ -1,0 +1,121 @@
+"""Weights [D, C] of which few are not zero: those alone, row by row.
+
+Where only pairs of features and labels that training data has get weights (`observed_features`), or small ones are
+dropped (`pruning`), most of a row is zero. In a file the number of weights of every row stands there as well as the
+weights themselves, so that nothing can be larger in memory than a few times its file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..system import Contents
+from . import _sparse
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+@dataclass(frozen=True)
+class SparseWeights:
+    """Rows of weights with the columns that they stand in."""
+
+    width: int  # C
+    ends: np.ndarray  # [D+1] int64, where the weights of each row begin and end
+    columns: np.ndarray  # [K] int32, ascending in every row
+    values: np.ndarray  # [K] float64
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.ends) - 1, self.width
+
+    @classmethod
+    def of(cls, weights: np.ndarray) -> SparseWeights:
+        """Those of weights [D, C] that are not zero."""
+        rows, columns = np.nonzero(weights)
+        counts = np.bincount(rows, minlength=len(weights))
+        return cls(weights.shape[1], _ends(counts), columns.astype(np.int32), weights[rows, columns])
+
+    @property
+    def bytes(self) -> int:
+        """In a file."""
+        return sum(array.nbytes for array in self.pack("").values())
+
+    def where(self, kept: np.ndarray) -> SparseWeights:
+        """Some of the weights, by a mask [K]."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.ends))
+        counts = np.bincount(rows[kept], minlength=self.shape[0])
+        return SparseWeights(self.width, _ends(counts), self.columns[kept], self.values[kept])
+
+    def dense(self) -> np.ndarray:
+        """[D, C]."""
+        return self.matrix.toarray()
+
+    @cached_property
+    def matrix(self) -> scipy.sparse.csr_array:
+        import scipy.sparse
+
+        return scipy.sparse.csr_array((self.values, self.columns, self.ends), shape=self.shape)
+
+    def add_codes(self, codes: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
+        """out [n, C] += the rows of one-hot features with these codes [n, F], field f from row first[f] on."""
+        _sparse.multiply_codes_few(codes, first, self.ends, self.columns, self.values, out)
+
+    def add_rows(
+        self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
+    ) -> None:
+        """out [n, C] += A W for compressed rows A; its features are rows of these weights from `first` on."""
+        args = (indptr.astype(np.int64), indices.astype(np.int32), values.astype(np.float64))
+        _sparse.multiply_few(*args, first, self.ends, self.columns, self.values, out)
+
+    def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
+        """The same for rows [n, R] of real values."""
+        n, R = rows.shape
+        self.add_rows(np.arange(n + 1) * R, np.tile(np.arange(R), n), rows.ravel(), first, out)
+
+    def pack(self, at: str) -> dict[str, np.ndarray]:
+        small = _small(self.width)
+        return {
+            f"{at}.counts": np.diff(self.ends).astype(small),
+            f"{at}.columns": self.columns.astype(small),
+            f"{at}.values": self.values,
+        }
+
+    @classmethod
+    def unpack(cls, contents: Contents, at: str, width: int) -> SparseWeights:
+        """Weights in `width` columns; how many rows they have is for the caller to check."""
+        small = _small(width)
+        counts, columns = (contents.array(f"{at}.{name}", small, 1) for name in ("counts", "columns"))
+        found = cls(width, _ends(counts), columns.astype(np.int32), contents.array(f"{at}.values", "float64", 1))
+        if not found.ends[-1] == len(columns) == len(found.values):
+            raise contents.error(f"'{at}.counts' do not fit its weights")
+        starts = np.zeros(len(columns), dtype=bool)
+        starts[found.ends[:-1][counts > 0]] = True
+        if len(columns) and (columns.max() >= width or np.any(np.diff(found.columns, prepend=0)[~starts] <= 0)):
+            raise contents.error(f"'{at}.columns' are out of range or out of order")
+        return found
+
+
+Weights = np.ndarray | SparseWeights  # [D, C]
+
+
+def matrix_of(weights: Weights) -> np.ndarray | scipy.sparse.csr_array:
+    """Something to take rows of and to multiply with."""
+    return weights if isinstance(weights, np.ndarray) else weights.matrix
+
+
+def as_dense(matrix: np.ndarray | scipy.sparse.csr_array) -> np.ndarray:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
+
+def _ends(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def _small(width: int) -> str:
+    """The type of counts and columns in a file."""
+    return "uint8" if width < 1 << 8 else "uint16" if width < 1 << 16 else "uint32"

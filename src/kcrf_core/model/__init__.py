@@ -1,0 +1,27 @@
+"""A trained `Model` and its file: labels, probabilities, explanations, summaries, pruning."""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "archives": [
+            "StoredBasis",
+            "TermBasis",
+            "digest",
+            "load_basis",
+            "load_dataset",
+            "load_encoding",
+            "save_basis",
+            "save_dataset",
+        ],
+        "decoding": ["Decoded", "Decoder", "Wishes", "given_labels"],
+        "explanation": ["Explanation"],
+        "inspection": ["dump"],
+        "model": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "KernelTerm", "Model", "ROWS_AT_ONCE", "Term"],
+        "model_labelling": ["from_model", "from_model_and_dataset"],
+        "pruning": ["PruneReport", "compact", "numbers", "pruned_term"],
+        "summary": ["strongest_transitions", "summarise", "unpack"],
+        "weights": ["Weights", "end_weights", "feature_names", "state_weights", "transition_weights"],
+    },
+)

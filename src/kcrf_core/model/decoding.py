@@ -1,0 +1,202 @@
+"""What `tag` can find out about sequences: labellings under constraints, and how sure the model is of them.
+
+A label scheme makes transitions impossible, labels that are given make all others impossible: minus infinity among
+the potentials. Marginals and probabilities are then those of the labellings that are left, p(y | x, constraints).
+
+Posterior decoding takes the label of the largest marginal at each position. Where transitions are impossible, by a
+scheme now or in training, it takes of all labellings that are possible the one with the largest sum of marginals,
+which is the one with the most labels right on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..chains import Labellings, best_labellings, chain
+from ..corpora import Corpus
+from ..encoding import Dataset
+from ..errors import ConfigError, DataError, NumericError
+from ..scoring import Transitions, allowed_transitions
+from ..system import Workers, sequence_chunks
+from .model import ROWS_AT_ONCE, Model
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked for."""
+
+    decode: str = "viterbi"  # or posterior
+    scheme: str | None = None
+    force: bool = False  # keep the labels of the data, -1 being free
+    marginals: bool = False
+    probability: bool = False
+    nbest: int | None = None
+    novelty: bool = False
+    explain: int | None = None  # contributions to tell of each position
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """What was found out about consecutive sequences, as far as it was asked for."""
+
+    offsets: np.ndarray  # [S+1] from 0 on
+    labels: np.ndarray  # [n] int32
+    marginals: np.ndarray | None = None  # [n, Y]
+    log_probabilities: np.ndarray | None = None  # [S] of the labels
+    nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
+    novelty: np.ndarray | None = None  # [n]
+    explanations: list[Explanation] | None = None  # [n]
+
+
+class Decoder:
+    """A model, and what is to be found out with it."""
+
+    def __init__(self, model: Model, wishes: Wishes):
+        self.model, self.wishes = model, wishes
+        self._allowed = None if wishes.scheme is None else _scheme_of(model, wishes.scheme)
+        self._novelty = self._explainer = None
+        if wishes.novelty:
+            from .novelty import Novelty  # brings scipy, which plain tagging need not wait for
+
+            self._novelty = Novelty(model)
+        if wishes.explain is not None:
+            from .explanation import Explainer
+
+            self._explainer = Explainer(model)
+
+    def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
+        """Runs of whole sequences, in order; the labels of the dataset are kept if the wishes say so."""
+
+        def task(sequences: tuple[int, int]) -> Decoded:
+            return self._decode(dataset.span(*sequences), source)
+
+        # Where each position comes out many times, fewer at once take the same memory.
+        size = min(ROWS_AT_ONCE, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
+        return workers.map(task, sequence_chunks(dataset.offsets, size))
+
+    def _decode(self, part: Dataset, source: str) -> Decoded:
+        wishes, offsets = self.wishes, part.offsets
+        plain, edges = self.model.potentials(part)
+        scores, edges = _constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
+        found = None
+        try:
+            if wishes.marginals or wishes.probability or wishes.nbest or wishes.decode == "posterior":
+                found = chain.marginals(scores, edges, offsets)
+            if wishes.decode == "posterior":
+                labels = _posterior(found.node, scores, edges, offsets)
+            else:
+                labels = chain.viterbi(scores, edges, offsets)[0]
+        except NumericError as error:
+            if self._allowed is None and not wishes.force:
+                raise
+            raise _why_impossible(error, plain, scores, edges, part, source) from None
+        log_probabilities = nbest = explanations = None
+        if wishes.probability:
+            log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - found.log_z, 0.0)
+        if wishes.nbest:
+            best = best_labellings(scores, edges, offsets, wishes.nbest)
+            nbest = [
+                Labellings(one.labels, np.minimum(one.scores - log_z, 0.0))
+                for one, log_z in zip(best, found.log_z, strict=True)
+            ]
+        if self._explainer is not None:
+            explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
+        return Decoded(
+            offsets,
+            labels,
+            found.node if wishes.marginals else None,
+            log_probabilities,
+            nbest,
+            None if self._novelty is None else self._novelty.of(part),
+            explanations,
+        )
+
+
+def _scheme_of(model: Model, scheme: str) -> Transitions:
+    try:
+        allowed = allowed_transitions(model.labels, scheme)
+    except DataError as error:
+        raise ConfigError(f"the labels of the model are not those of the scheme: {error}") from None
+    # Where no span can be finished, as with iobes on labels of iob2, all would be O without a word.
+    possible = _reached(allowed.first, allowed.pairs) & _reached(allowed.last, allowed.pairs.T)
+    spans = [not label.startswith("O") for label in model.labels]
+    if any(spans) and not possible[spans].any():
+        raise ConfigError(f"the labels of the model make no span of the scheme {scheme}: is it another?")
+    return allowed
+
+
+def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Labels [Y] that some labels, or what they lead to, lead to."""
+    while True:
+        more = labels | (labels @ pairs)
+        if np.array_equal(more, labels):
+            return labels
+        labels = more
+
+
+def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
+    """Numbers of the labels that a corpus gives, [N] int32, -1 where they are free."""
+    if not model.encoding.with_labels(corpus):
+        line = int(corpus.lines[0]) if corpus.positions else None
+        message = f"no column of labels to keep: give one, with '{free}' where the label is free"
+        raise DataError(message, corpus.source, line)
+    numbers = {label: number for number, label in enumerate(model.labels)} | {free: -1}
+    given = np.empty(corpus.positions, dtype=np.int32)
+    for t, label in enumerate(corpus.columns[-1]):
+        number = numbers.get(label)
+        if number is None:
+            message = f"the model has no label '{label}' (a position whose label is free has '{free}')"
+            raise DataError(message, corpus.source, int(corpus.lines[t]))
+        given[t] = number
+    return given
+
+
+def _constrained(
+    scores: np.ndarray, edges: chain.Edges, allowed: Transitions | None, given: np.ndarray | None
+) -> tuple[np.ndarray, chain.Edges]:
+    """Potentials that leave only what a scheme allows and what agrees with the given labels."""
+    if allowed is not None:
+        edges = chain.Edges(
+            np.where(allowed.pairs, edges.transitions, -np.inf),
+            np.where(allowed.first, edges.start, -np.inf),
+            np.where(allowed.last, edges.end, -np.inf),
+            edges.triples,
+        )
+    if given is not None:
+        kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
+        scores = np.where(kept, scores, -np.inf)
+    return scores, edges
+
+
+def _posterior(marginals: np.ndarray, scores: np.ndarray, edges: chain.Edges, offsets: np.ndarray) -> np.ndarray:
+    parts = (edges.transitions, edges.start, edges.end)
+    if all(np.isfinite(part).all() for part in parts):
+        return marginals.argmax(axis=1).astype(np.int32)
+    possible = chain.Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
+    return chain.viterbi(np.where(np.isneginf(scores), -np.inf, marginals), possible, offsets)[0]
+
+
+def _why_impossible(
+    error: NumericError, plain: np.ndarray, scores: np.ndarray, edges: chain.Edges, part: Dataset, source: str
+) -> DataError | NumericError:
+    """The first sequence that the constraints leave no labelling, by its line."""
+    for first, last in zip(part.offsets[:-1].tolist(), part.offsets[1:].tolist(), strict=True):
+        rows = slice(first, last)
+        own = edges
+        if edges.transitions.ndim == 3:
+            own = chain.Edges(edges.transitions[rows], edges.start, edges.end, edges.triples)
+        try:
+            chain.viterbi(scores[rows], own, np.array([0, last - first]))
+        except NumericError:
+            if not np.isfinite(plain[rows]).all():
+                break
+            message = "no labelling of this sequence is possible with its given labels and the transitions allowed"
+            return DataError(message, source, int(part.lines[first]))
+    return error

@@ -1,0 +1,50 @@
+"""How far positions are from the pivots of a model.
+
+For the pivots B of a kernel term with L L^T = K_BB, what they leave of an input x,
+
+    r(x) / k(x, x),   r(x) = k(x, x) - |L^-1 k(B, x)|^2
+
+is 0 where x is a pivot, or as good as made of pivots, and 1 where it has nothing in common with any. Of several terms
+with pivots the largest counts: one part of the input that is strange is enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..encoding import Dataset
+from ..errors import ConfigError
+from ..kernels import Pivots
+from ..maps import pivot_triangle
+from .model import ROWS_AT_ONCE, KernelTerm, Model
+
+
+class Novelty:
+    """What the pivots of a model leave of any input."""
+
+    def __init__(self, model: Model):
+        self._encoding = model.encoding
+        self._terms = []
+        for term in model.terms:
+            if isinstance(term, KernelTerm):
+                triangle = pivot_triangle(term.kernel, term.pivots)
+                self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
+        if not self._terms:
+            raise ConfigError("the model has no pivots to tell novelty by: train with --map reduced")
+
+    def of(self, dataset: Dataset) -> np.ndarray:
+        """The relative residual of each position, [N] from 0 to 1."""
+        out = np.zeros(dataset.positions)
+        for term, pivots, triangle in self._terms:
+            inputs = self._encoding.inputs(dataset, term.features)
+            for first in range(0, len(inputs), ROWS_AT_ONCE):
+                rows = slice(first, first + ROWS_AT_ONCE)
+                some = inputs.take(rows)
+                phi = solve_triangular(triangle, pivots.gram(some).T, lower=True, check_finite=False)  # [M, n]
+                diagonal = term.kernel.diagonal(some)
+                left = diagonal - np.einsum("mn,mn->n", phi, phi)
+                # An input of length zero is made of nothing, and so of pivots.
+                part = np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
+                out[rows] = np.maximum(out[rows], np.clip(part, 0.0, 1.0))
+        return out

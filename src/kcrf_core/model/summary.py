@@ -1,0 +1,158 @@
+"""What a file of ours holds, as plain values: what `inspect` prints and turns into JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Encoding, Feature, RealFeature
+from ..kernels import kernel_to_dict
+from ..system import Contents
+from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
+from .inspection import term_weights, weight_count
+from .model import AffineTerm, ConjunctionTerm, KernelTerm, Model, Term
+
+Stored = Model | StoredBasis | StoredDataset
+
+
+def unpack(contents: Contents) -> Stored:
+    """A file of any kind."""
+    kinds = {"model": Model.unpack, "basis": unpack_basis, "dataset": unpack_dataset}
+    return kinds[contents.header["kind"]](contents)
+
+
+def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
+    """All but the weights themselves, of which the `top` strongest of each label are told."""
+    header, encoding = contents.header, stored.encoding
+    out = {
+        "kind": header["kind"],
+        "format": header["format"],
+        "version": header["version"],
+        "bytes": os.path.getsize(contents.path),
+        "data_format": encoding.format,
+        "columns": list(encoding.columns),
+        "labels": list(encoding.labels),
+        "features": [_feature(feature) for feature in encoding.features],
+    }
+    if isinstance(stored, Model):
+        own = _model(stored, top)
+    elif isinstance(stored, StoredBasis):
+        own = {"terms": [_basis_term(term, top) for term in stored.terms]}
+    else:
+        own = _dataset(stored, encoding)
+    about = stored.info if isinstance(stored, Model) else header
+    provenance = {key: about[key] for key in ("digest", "training", "config") if key in about}
+    return out | own | provenance
+
+
+def _feature(feature: Feature) -> dict[str, Any]:
+    config = feature.config
+    out: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.window)}
+    if isinstance(feature, RealFeature):
+        return out | {"values": len(feature.mean)}
+    if isinstance(feature, CategoricalFeature | AttributeFeature):
+        return out | {"values": len(feature.vocabulary.values)}
+    return out | {"values": sum(feature.field_sizes)}
+
+
+# ----------------------------------------------------------------------------- models
+
+
+def _model(model: Model, top: int) -> dict[str, Any]:
+    edges = model.edges
+    out: dict[str, Any] = {"order": model.order, "terms": [_term(model, term, top) for term in model.terms]}
+    out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
+    out["transitions"] = _finite(edges.transitions)
+    if edges.triples is not None:
+        out["triples"] = {"weights": edges.triples.size, "top": _strongest_triples(model, top)}
+    return out
+
+
+def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
+    weights = term_weights(model, term)
+    out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
+    out |= _map(term)
+    out |= {"pivots" if isinstance(term, KernelTerm) else "dimensions": weights.items, "weights": weight_count(term)}
+    if top:
+        # Of pairs of labels there are too many to tell about each.
+        strongest = weights.strongest(top, together=term.type != "node")
+        out["top"] = [
+            {"labels": _labels(model, term, column), "items": [{"name": name, "weight": w} for name, w in found]}
+            for column, found in strongest.items()
+        ]
+    return out
+
+
+def _labels(model: Model, term: Term, column: int) -> list[str]:
+    """What a column of weights is about."""
+    places = (column,) if term.type == "node" else divmod(column, len(model.labels))
+    return [model.labels[y] for y in places]
+
+
+def _map(term: Term) -> dict[str, Any]:
+    if isinstance(term, KernelTerm):
+        return {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
+    if isinstance(term, AffineTerm):
+        return {"map": "explicit", "kernel": {"type": "poly", "degree": 1}}
+    kernel: dict[str, Any] = {"type": "linear"}
+    if isinstance(term, ConjunctionTerm):
+        kernel = kernel_to_dict(term.conjunctions.kernel)
+    return {"map": "explicit", "kernel": {"type": "cosine", "kernel": kernel} if term.cosine else kernel}
+
+
+def _finite(table: np.ndarray) -> list[Any]:
+    """A table as lists; None is forbidden."""
+    if table.ndim > 1:
+        return [_finite(row) for row in table]
+    return [value if np.isfinite(value) else None for value in table.tolist()]
+
+
+def _strongest_triples(model: Model, top: int) -> list[dict[str, Any]]:
+    triples, labels = model.edges.triples, model.labels
+    order = np.argsort(-np.abs(triples), axis=None, kind="stable")[:top]
+    places = np.stack(np.unravel_index(order, triples.shape), axis=1)
+    found = [{"labels": [labels[y] for y in place], "weight": float(triples[tuple(place)])} for place in places]
+    return sorted(found, key=lambda each: -each["weight"])
+
+
+# ----------------------------------------------------------------------------- bases and datasets
+
+
+def _basis_term(term: TermBasis, top: int) -> dict[str, Any]:
+    return {
+        "name": term.name,
+        "features": list(term.features),
+        "kernel": kernel_to_dict(term.kernel),
+        "pivots": len(term.lines),
+        "unexplained": float(term.curve[-1]),
+        "first_pivots": [
+            {"line": int(line), "unexplained": float(left)}
+            for line, left in zip(term.lines[:top], term.curve[1:], strict=False)
+        ],
+    }
+
+
+def _dataset(stored: StoredDataset, encoding: Encoding) -> dict[str, Any]:
+    dataset = stored.dataset
+    out: dict[str, Any] = {"sequences": dataset.sequences, "positions": dataset.positions, "gold": None}
+    if dataset.labels is not None:
+        counts = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(encoding.labels))
+        out["gold"] = dict(zip(encoding.labels, counts.tolist(), strict=True))
+        out["unknown_gold"] = int((dataset.labels == UNKNOWN).sum())
+        out["unobserved"] = int((dataset.labels == UNOBSERVED).sum())
+    return out
+
+
+def strongest_transitions(labels: Sequence[str], transitions: Sequence[Sequence[float | None]], count: int) -> list:
+    """The largest weights by size: the label before, the label after, the weight; the largest first."""
+    found = [
+        (before, after, weight)
+        for before, row in zip(labels, transitions, strict=True)
+        for after, weight in zip(labels, row, strict=True)
+        if weight
+    ]
+    kept = sorted(found, key=lambda each: -abs(each[2]))[:count]
+    return sorted(kept, key=lambda each: -each[2])

@@ -1,0 +1,15 @@
+"""The negative log-posterior P: a sum over shards of sequences, its gradient, its Hessian and what they prove.
+
+An engine does the arithmetic and owns the vectors; `Posterior` is the prior plus an engine.
+"""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "blocks": ["Blocks"],
+        "chunks": ["Chunk"],
+        "posterior": ["Cliques", "EDGE", "EDGE2", "EDGE_X", "Evaluation", "NODE", "Posterior"],
+    },
+)

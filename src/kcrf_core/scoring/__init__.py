@@ -1,0 +1,19 @@
+"""How good labels are: schemes of spans, F1 and accuracy, calibration of probabilities, intervals and p-values.
+
+It takes labels as text and knows nothing of the models that gave them.
+"""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "calibration": ["Bin", "Calibration", "SMALLEST_PROBABILITY", "from_marginals"],
+        "evaluation": ["Evaluation", "evaluate"],
+        "judgement": ["Judgement", "JudgementOptions", "judge"],
+        "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
+        "schemes": ["Transitions", "allowed_transitions", "detect_scheme"],
+        "scores": ["Score", "SpanScores", "span_scores"],
+        "significance": ["Interval"],
+    },
+)

@@ -1,0 +1,181 @@
+"""How good predicted labels are: by position, by sequence, by label and, for span labels, by span.
+
+What is counted for each label is in `scores`, what a correct span is in `span_scores`. `macro_f1` is the plain mean
+of F1 over labels that occur in gold or prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError, DataError
+from .schemes import SCHEME_LETTERS, detect_scheme, split_label, tell_iob_apart
+from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
+
+# No task has so many labels, but words read as labels do, and the confusion matrix is dense.
+_MOST_LABELS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceCounts:
+    """Counts of S sequences, those that are not empty."""
+
+    positions: np.ndarray  # [S] int64
+    correct: np.ndarray  # [S] int64
+    spans: np.ndarray | None  # [S, 3] int64: gold, predicted, correct; None without a scheme
+    strict_spans: np.ndarray | None  # [S, 3]
+
+
+@dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
+class Evaluation:
+    """What `evaluate` found. Fractions are between 0 and 1.
+
+    >>> from kcrf_core import evaluate
+    >>> found = evaluate(["B-A", "I-A", "O"], ["B-A", "O", "O"], [0, 3])
+    >>> found.scheme, found.spans.total.f1, [score.name for score in found.labels]
+    ('iob2', 0.0, ['B-A', 'I-A', 'O'])
+    """
+
+    positions: int
+    sequences: int  # those with at least one position
+    correct: int  # positions
+    correct_sequences: int  # without a wrong position
+    unknown_gold: int | None  # positions whose gold label the model does not know; None if not asked
+    labels: tuple[Score, ...]  # by label, sorted; those in gold or prediction
+    confusion: np.ndarray  # [Y, Y] int64, rows gold, columns predicted, in the order of `labels`
+    scheme: str | None
+    scheme_detected: bool  # or looked for in vain
+    spans: SpanScores | None  # None without a scheme
+    strict_spans: SpanScores | None  # of the spans that are written as the scheme demands
+    by_sequence: SequenceCounts
+
+    @property
+    def accuracy(self) -> float:
+        return ratio(self.correct, self.positions)
+
+    @property
+    def sequence_accuracy(self) -> float:
+        return ratio(self.correct_sequences, self.sequences)
+
+    @property
+    def macro_f1(self) -> float:
+        return mean_f1(self.labels)
+
+    def to_dict(self) -> dict:
+        """Plain values, for JSON; `schema` grows when a key goes or changes its meaning, not when one is added."""
+        return {
+            "schema": 1,
+            "positions": self.positions,
+            "sequences": self.sequences,
+            "correct": self.correct,
+            "accuracy": self.accuracy,
+            "correct_sequences": self.correct_sequences,
+            "sequence_accuracy": self.sequence_accuracy,
+            "macro_f1": self.macro_f1,
+            "unknown_gold": self.unknown_gold,
+            "labels": [{"label": score.name, **score.to_dict()} for score in self.labels],
+            "confusion": {
+                "labels": [score.name for score in self.labels],
+                "counts": self.confusion.tolist(),
+            },
+            "scheme": self.scheme,
+            "spans": None if self.spans is None else self.spans.to_dict(),
+            "scheme_detected": self.scheme_detected,
+            "strict_spans": None if self.strict_spans is None else self.strict_spans.to_dict(),
+        }
+
+
+def evaluate(
+    gold: Sequence[str],
+    predicted: Sequence[str],
+    offsets: Sequence[int] | np.ndarray,
+    scheme: str | None = "auto",
+    known_labels: Iterable[str] | None = None,
+) -> Evaluation:
+    """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
+
+    `scheme` is a name from `schemes.SCHEME_LETTERS`, `auto` to detect it, or None for no span scores.
+    `known_labels` are those of the model: they help detection and give `unknown_gold`.
+
+    >>> from kcrf_core import evaluate
+    >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
+    0.6666666666666666
+    """
+    N = len(gold)
+    offsets = np.asarray(offsets, dtype=np.int64)  # [S+1]
+    if len(predicted) != N:
+        raise ValueError(f"{N} gold labels but {len(predicted)} predicted ones")
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != N or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets do not lead from 0 to {N}")
+    if N == 0:
+        raise DataError("nothing to evaluate")
+
+    known = None if known_labels is None else set(known_labels)
+    alphabet = sorted(set(gold) | set(predicted))
+    Y = len(alphabet)
+    if Y > _MOST_LABELS:
+        raise DataError(
+            f"{Y} different labels in {N} positions, more than {_MOST_LABELS} (are these the label columns?)"
+        )
+    code = {label: y for y, label in enumerate(alphabet)}
+    gold_codes = _encode(gold, code)
+    predicted_codes = _encode(predicted, code)
+    offsets = np.unique(offsets)  # an empty sequence has nothing to be right about
+    detected = scheme == "auto"
+    if detected:
+        scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
+        scheme = tell_iob_apart(scheme, alphabet, gold_codes, offsets)
+    elif scheme is not None:
+        _check_scheme(scheme, alphabet)
+
+    confusion = np.bincount(gold_codes * Y + predicted_codes, minlength=Y * Y).reshape(Y, Y)
+    confusion.setflags(write=False)
+    gold_counts, predicted_counts = confusion.sum(axis=1), confusion.sum(axis=0)
+    correct = np.diagonal(confusion)
+
+    unknown_gold = None
+    if known is not None:
+        unknown_gold = sum(int(gold_counts[y]) for y, label in enumerate(alphabet) if label not in known)
+
+    right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
+    lengths = np.diff(offsets)
+    spans = strict_spans = None
+    if scheme is not None:
+        spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets)
+        strict_spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets, strict=scheme)
+    return Evaluation(
+        positions=N,
+        sequences=len(lengths),
+        correct=int(correct.sum()),
+        correct_sequences=int(np.count_nonzero(right == lengths)),
+        unknown_gold=unknown_gold,
+        labels=score_rows(alphabet, gold_counts, predicted_counts, correct),
+        confusion=confusion,
+        scheme=scheme,
+        scheme_detected=detected,
+        spans=None if spans is None else spans.scores(),
+        strict_spans=None if strict_spans is None else strict_spans.scores(),
+        by_sequence=SequenceCounts(
+            positions=lengths,
+            correct=right,
+            spans=None if spans is None else spans.by_sequence(),
+            strict_spans=None if strict_spans is None else strict_spans.by_sequence(),
+        ),
+    )
+
+
+def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
+    letters = SCHEME_LETTERS.get(scheme)
+    if letters is None:
+        raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEME_LETTERS)})")
+    for label in alphabet:
+        part = split_label(label)
+        if part is None or part[0] not in letters:
+            raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")
+
+
+def _encode(labels: Sequence[str], code: dict[str, int]) -> np.ndarray:
+    return np.fromiter(map(code.__getitem__, labels), dtype=np.int64, count=len(labels))  # [N]

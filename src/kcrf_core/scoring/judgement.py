@@ -1,0 +1,157 @@
+"""Everything `evaluate` tells of one system, or of two on the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DataError
+from .calibration import Calibration, calibrate
+from .evaluation import Evaluation, SpanScores, evaluate
+from .labelling import Labelling
+from .significance import Difference, Interval, differences, intervals, sequence_counts
+
+
+@dataclass(frozen=True)
+class JudgementOptions:
+    """What to compute and how."""
+
+    scheme: str | None = "auto"  # as for `evaluate`
+    strict: bool = False  # intervals and comparisons by strict spans
+    resamples: int = 0  # of the bootstrap; 0 for no intervals
+    confidence: float = 0.95  # of intervals
+    draws: int = 10_000  # of the randomisation test
+    bins: int = 10  # of the reliability curve
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on the same data."""
+
+    scores: Evaluation  # of the second
+    calibration: Calibration | None  # of the second
+    differences: tuple[Difference, ...]
+    both_right: int  # positions
+    only_first: int  # positions that only the first labels right
+    only_second: int
+    both_wrong: int
+
+    def to_dict(self) -> dict:
+        return {
+            "figures": {found.figure: found.to_dict() for found in self.differences},
+            "positions": {
+                "both_right": self.both_right,
+                "only_first": self.only_first,
+                "only_second": self.only_second,
+                "both_wrong": self.both_wrong,
+            },
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Judgement:
+    options: JudgementOptions
+    scores: Evaluation
+    calibration: Calibration | None  # None without probabilities
+    intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
+    comparison: Comparison | None
+
+    @property
+    def spans(self) -> SpanScores | None:
+        """Those of the mode asked for."""
+        return self.scores.strict_spans if self.options.strict else self.scores.spans
+
+    def to_dict(self) -> dict:
+        """Plain values, for JSON: those of `Evaluation` first."""
+        options = self.options
+        return {
+            **self.scores.to_dict(),
+            "strict": options.strict,
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "intervals": None
+            if not self.intervals
+            else {
+                "confidence": options.confidence,
+                "resamples": options.resamples,
+                "seed": options.seed,
+                "figures": {name: found.to_dict() for name, found in self.intervals.items()},
+            },
+            "comparison": None
+            if self.comparison is None
+            else {"draws": options.draws, "seed": options.seed, **self.comparison.to_dict()},
+        }
+
+
+def judge(first: Labelling, second: Labelling | None, options: JudgementOptions) -> Judgement:
+    """Score a labelling and, with a second one, say whether the two differ by more than chance."""
+    if second is not None:
+        check_same_data(first, second)
+    scores = _evaluate(first, options.scheme)
+    if options.strict and scores.scheme is None:
+        raise DataError("no spans to count strictly: the labels are of no scheme known (see --scheme)", first.source)
+    counts = sequence_counts(scores, options.strict)
+    # Of one sequence there is but one resample, which would look like certainty.
+    resamples = options.resamples if scores.sequences > 1 else 0
+    comparison = None
+    if second is not None:
+        # By the same scheme, even if the labels of the second would suggest another.
+        other = _evaluate(second, scores.scheme)
+        ours, theirs = first.right, second.right
+        comparison = Comparison(
+            scores=other,
+            calibration=_calibrate(second, options.bins),
+            differences=differences(
+                counts,
+                sequence_counts(other, options.strict),
+                options.draws,
+                resamples,
+                options.confidence,
+                options.seed,
+            ),
+            both_right=int(np.count_nonzero(ours & theirs)),
+            only_first=int(np.count_nonzero(ours & ~theirs)),
+            only_second=int(np.count_nonzero(theirs & ~ours)),
+            both_wrong=int(np.count_nonzero(~ours & ~theirs)),
+        )
+    return Judgement(
+        options=options,
+        scores=scores,
+        calibration=_calibrate(first, options.bins),
+        intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
+        comparison=comparison,
+    )
+
+
+def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
+    try:
+        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
+    except DataError as error:
+        raise DataError(error.message, labelling.source) from None
+
+
+def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:
+    if labelling.probabilities is None:
+        return None
+    return calibrate(labelling.probabilities, labelling.right, bins)
+
+
+def check_same_data(first: Labelling, second: Labelling) -> None:
+    """Refuse a second labelling that is not of the first one's sequences and gold labels."""
+    if np.array_equal(first.offsets, second.offsets) and list(first.gold) == list(second.gold):
+        return
+    advice = f"(to be compared, it must have the sequences and gold labels of {first.source})"
+    shorter = min(len(first.gold), len(second.gold))
+    ends = [np.isin(np.arange(1, shorter + 1), labelling.offsets) for labelling in (first, second)]
+    for t in range(shorter):
+        here, there = int(second.lines[t]), int(first.lines[t])
+        if first.gold[t] != second.gold[t]:
+            message = f"gold label {second.gold[t]!r}, but {first.gold[t]!r} in line {there} of the other {advice}"
+            raise DataError(message, second.source, here)
+        if ends[0][t] != ends[1][t]:
+            how = "ends" if ends[1][t] else "goes on"
+            message = f"a sequence {how} here, unlike at line {there} of the other {advice}"
+            raise DataError(message, second.source, here)
+    raise DataError(f"{len(second.gold):,} positions, expected {len(first.gold):,} {advice}", second.source)

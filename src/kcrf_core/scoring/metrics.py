@@ -1,0 +1,118 @@
+"""Scores of labels that are lists of lists, under the names of `sklearn_crfsuite.metrics`, computed here.
+
+>>> from kcrf_core import metrics
+>>> gold, found = [["B-A", "I-A", "O"], ["O", "B-B"]], [["B-A", "I-A", "O"], ["O", "B-A"]]
+>>> metrics.flat_accuracy_score(gold, found)
+0.8
+>>> metrics.span_f1_score(gold, found)
+0.5
+>>> round(metrics.flat_f1_score(gold, found, average="weighted", labels=["B-A", "B-B", "I-A"]), 4)
+0.5556
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError
+from .evaluation import Evaluation, evaluate
+from .scores import Score, mean_f1, ratio
+
+Labels = Sequence[Sequence[Any]]
+
+AVERAGES = ("micro", "macro", "weighted")
+
+
+def evaluate_sequences(y_true: Labels, y_pred: Labels, scheme: str | None = "auto") -> Evaluation:
+    """All that `kcrf evaluate` knows of these labels."""
+    lengths = [len(labels) for labels in y_true]
+    if lengths != [len(labels) for labels in y_pred]:
+        raise ValueError("y_true and y_pred differ in the number of sequences, or in the length of one")
+    gold, predicted = (list(map(str, chain.from_iterable(y))) for y in (y_true, y_pred))
+    return evaluate(gold, predicted, np.concatenate([[0], np.cumsum(lengths)]), scheme)
+
+
+def flat_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
+    """The part of positions with the right label."""
+    return evaluate_sequences(y_true, y_pred, None).accuracy
+
+
+def sequence_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
+    """The part of sequences without a wrong label."""
+    return evaluate_sequences(y_true, y_pred, None).sequence_accuracy
+
+
+def flat_precision_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
+) -> Any:
+    """Precision of labels, as `flat_f1_score`."""
+    return _flat("precision", y_true, y_pred, average, labels)
+
+
+def flat_recall_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
+) -> Any:
+    """Recall of labels, as `flat_f1_score`."""
+    return _flat("recall", y_true, y_pred, average, labels)
+
+
+def flat_f1_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
+) -> Any:
+    """F1 of labels at positions: their mean weighted by gold counts, their plain mean ("macro"), that of the summed
+    counts ("micro"), or each of them (None). `labels` are those that count; by default all.
+    """
+    return _flat("f1", y_true, y_pred, average, labels)
+
+
+def span_f1_score(y_true: Labels, y_pred: Labels, scheme: str = "auto") -> float:
+    """F1 of spans, as conlleval counts them."""
+    spans = evaluate_sequences(y_true, y_pred, scheme).spans
+    if spans is None:
+        raise ValueError("these labels are of no scheme of spans (B-X, I-X, O); flat_f1_score takes any")
+    return spans.total.f1
+
+
+def flat_classification_report(
+    y_true: Labels, y_pred: Labels, labels: Sequence[Any] | None = None, digits: int = 3
+) -> str:
+    """Precision, recall, F1 and gold counts of each label, and their means, as a table."""
+    scores = _scores(y_true, y_pred, labels)
+    rows = [[score.name, score.precision, score.recall, score.f1, score.gold] for score in scores]
+    total = sum(score.gold for score in scores)
+    for average in AVERAGES:
+        means = [_mean(figure, scores, average) for figure in ("precision", "recall", "f1")]
+        rows.append([f"{average} mean", *means, total])
+    width = max(len(str(row[0])) for row in rows)
+    lines = [f"{'':{width}}  precision     recall         F1     gold"]
+    for name, *figures, gold in rows:
+        lines.append(f"{name:>{width}}  " + "  ".join(f"{figure:9.{digits}f}" for figure in figures) + f"  {gold:7,}")
+    return "\n".join(lines)
+
+
+def _flat(figure: str, y_true: Labels, y_pred: Labels, average: str | None, labels: Sequence[Any] | None) -> Any:
+    scores = _scores(y_true, y_pred, labels)
+    if average is None:
+        return np.array([getattr(score, figure) for score in scores])
+    return _mean(figure, scores, average)
+
+
+def _scores(y_true: Labels, y_pred: Labels, labels: Sequence[Any] | None) -> list[Score]:
+    found = {score.name: score for score in evaluate_sequences(y_true, y_pred, None).labels}
+    names = list(found) if labels is None else [str(label) for label in labels]
+    return [found.get(name, Score(name, 0, 0, 0)) for name in names]
+
+
+def _mean(figure: str, scores: Sequence[Score], average: str) -> float:
+    if average == "micro":
+        total = Score("", *(sum(getattr(score, key) for score in scores) for key in ("gold", "predicted", "correct")))
+        return getattr(total, figure)
+    if average == "macro":
+        return mean_f1(scores) if figure == "f1" else ratio(sum(getattr(s, figure) for s in scores), len(scores))
+    if average == "weighted":
+        return ratio(sum(score.gold * getattr(score, figure) for score in scores), sum(score.gold for score in scores))
+    raise ConfigError(f"average={average!r}: there are {', '.join(AVERAGES)} and None")

@@ -1,0 +1,138 @@
+"""Precision, recall and F1 of one kind of thing.
+
+With g gold items, p predicted ones and c correct ones (positions of one label, or spans of one type),
+
+    precision = c / p,   recall = c / g,   F1 = 2 c / (g + p),
+
+each 0 where its denominator is.
+
+How good predicted spans are. A span is correct if start, end and type are.
+
+The figures over all spans come from the summed counts, as in conlleval (micro average); `macro_f1` is the plain mean
+of F1 over types, those that occur in gold or prediction. Spans are conlleval's, or with a strict scheme only those
+that are written as the scheme demands (see `schemes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .schemes import SpanFinder
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts for one label, one span type, or all of them, and the three figures they give."""
+
+    name: str  # the label or type; empty for a bare type and for totals
+    gold: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        return ratio(self.correct, self.predicted)
+
+    @property
+    def recall(self) -> float:
+        return ratio(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float:
+        return ratio(2 * self.correct, self.gold + self.predicted)
+
+    def to_dict(self) -> dict:
+        return {
+            "gold": self.gold,
+            "predicted": self.predicted,
+            "correct": self.correct,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+        }
+
+
+def score_rows(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray) -> tuple[Score, ...]:
+    """One score for each name, from counts in the order of the names."""
+    rows = zip(names, gold.tolist(), predicted.tolist(), correct.tolist(), strict=True)
+    return tuple(Score(*row) for row in rows)
+
+
+def ratio(numerator: int, denominator: int) -> float:
+    return numerator / denominator if denominator else 0.0
+
+
+def mean_f1(scores: Sequence[Score]) -> float:
+    """The plain mean over scores, whatever their counts (macro average)."""
+    return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """Scores of spans: over all of them, and by type (sorted; those in gold or prediction)."""
+
+    total: Score
+    types: tuple[Score, ...]
+
+    @property
+    def macro_f1(self) -> float:
+        return mean_f1(self.types)
+
+    def to_dict(self) -> dict:
+        return {
+            **self.total.to_dict(),
+            "macro_f1": self.macro_f1,
+            "types": [{"type": score.name, **score.to_dict()} for score in self.types],
+        }
+
+
+class SpanMatches:
+    """The spans of two labellings [N] and which of the predicted ones are gold ones too.
+
+    Labels are numbers into `alphabet`; sequence s is positions offsets[s]:offsets[s+1], none of them empty.
+    """
+
+    def __init__(
+        self,
+        alphabet: Sequence[str],
+        gold_codes: np.ndarray,
+        predicted_codes: np.ndarray,
+        offsets: np.ndarray,
+        strict: str | None = None,
+    ):
+        finder = SpanFinder(alphabet)
+        gold_starts, gold_ends, gold_types = finder.find(gold_codes, offsets, strict)
+        starts, ends, types = finder.find(predicted_codes, offsets, strict)
+        # Spans of one labelling do not overlap, so a start names at most one of them: put end and type of the
+        # gold span there, and look them up for each predicted span.
+        end_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]; 0 is the end of no span
+        type_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]
+        end_at[gold_starts], type_at[gold_starts] = gold_ends, gold_types
+        matched = (end_at[starts] == ends) & (type_at[starts] == types)
+        self._names, self._offsets = finder.types, offsets
+        # Gold, predicted, correct: where they begin, and their types.
+        self._starts = (gold_starts, starts, starts[matched])
+        self._types = (gold_types, types, types[matched])
+
+    def scores(self) -> SpanScores:
+        counts = [np.bincount(which, minlength=len(self._names)) for which in self._types]
+        return SpanScores(
+            total=Score("", *(int(count.sum()) for count in counts)),
+            types=score_rows(self._names, *counts),
+        )
+
+    def by_sequence(self) -> np.ndarray:
+        """[S, 3] gold, predicted and correct spans."""
+        S = len(self._offsets) - 1
+        sequences = (np.searchsorted(self._offsets, starts, side="right") - 1 for starts in self._starts)
+        return np.stack([np.bincount(which, minlength=S) for which in sequences], axis=1)
+
+
+def span_scores(
+    alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
+) -> SpanScores:
+    """Scores of the spans that two labellings [N] make, whose codes number the labels of `alphabet`."""
+    return SpanMatches(alphabet, gold_codes, predicted_codes, offsets).scores()

@@ -1,0 +1,241 @@
+"""Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
+
+A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word,
+what kind of file it is, a format number, the version that wrote it and the names of the arrays. There is
+no pickle, no path, no time and no host in it, so equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .._version import __version__
+from ..errors import FileFormatError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+MAGIC = "kcrf"
+FORMAT = 3
+Made = TypeVar("Made")
+
+# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse.
+READABLE = (1, 2, 3)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
+    path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:  # a device or a pipe, such as /dev/null, cannot be replaced
+            yield stream
+        return
+    target = os.path.realpath(path)  # a link keeps pointing where it pointed
+    # The name is known before the file is there: an interrupt at any moment finds it to remove.
+    temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            stream = open(temporary, "xb")  # noqa: SIM115, closed below
+        except OSError as error:  # name what the user asked for, not our temporary file
+            raise OSError(error.errno, error.strerror, path) from None
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
+    """Strings as one UTF-8 blob and the offsets of their ends, under `name.text` and `name.ends`."""
+    encoded = [string.encode("utf-8") for string in strings]
+    ends = np.cumsum([len(item) for item in encoded], dtype=np.int64) if encoded else np.zeros(0, np.int64)
+    return {f"{name}.text": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}.ends": ends}
+
+
+def pack_sparse(matrix: scipy.sparse.csr_array, name: str) -> dict[str, np.ndarray]:
+    """Compressed rows under `name.indptr`, `name.indices` and `name.values`."""
+    return {
+        f"{name}.indptr": matrix.indptr.astype(np.int64),
+        f"{name}.indices": matrix.indices.astype(np.int32),
+        f"{name}.values": matrix.data,
+    }
+
+
+class Contents:
+    """What was read from a container; every access checks what it hands out."""
+
+    def __init__(self, path: str, header: dict[str, Any], arrays: dict[str, np.ndarray]):
+        self.path, self.header, self.arrays = path, header, arrays
+        self._made: dict[tuple[bytes, bytes, Hashable], Any] = {}
+
+    def once(self, name: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives, one object for all strings (see `strings`) with the same content and key."""
+        text, ends = (self.array(f"{name}.{part}", kind, 1) for part, kind in (("text", "uint8"), ("ends", "int64")))
+        content = (text.tobytes(), ends.tobytes(), key)
+        if content not in self._made:
+            self._made[content] = make()
+        return self._made[content]
+
+    def error(self, message: str) -> FileFormatError:
+        return FileFormatError(f"{self.path}: damaged or altered: {message}")
+
+    def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
+        """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like)."""
+        array = self.arrays.get(name)
+        if not isinstance(array, np.ndarray):  # NumPy hands out the bytes of members that are no arrays
+            raise self.error(f"'{name}' is missing")
+        if array.dtype != np.dtype(kind) or array.ndim != ndim:
+            raise self.error(f"'{name}' is {array.dtype}{list(array.shape)}, expected {ndim}-dimensional {kind}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise self.error(f"'{name}' holds values that are not finite")
+        return np.ascontiguousarray(array)
+
+    def strings(self, name: str) -> list[str]:
+        text = self.array(f"{name}.text", "uint8", 1).tobytes()
+        ends = self.array(f"{name}.ends", "int64", 1)
+        bounds = [0, *ends.tolist()]
+        if bounds[-1] != len(text) or any(a > b for a, b in pairwise(bounds)):
+            raise self.error(f"'{name}' has offsets that do not fit its text")
+        try:
+            return [text[a:b].decode("utf-8") for a, b in pairwise(bounds)]
+        except UnicodeDecodeError:
+            raise self.error(f"'{name}' is not UTF-8") from None
+
+    def sparse(self, name: str, rows: int, width: int) -> scipy.sparse.csr_array:
+        """Compressed rows of the given shape."""
+        indptr = self.array(f"{name}.indptr", "int64", 1)
+        indices = self.array(f"{name}.indices", "int32", 1)
+        values = self.array(f"{name}.values", "float64", 1)
+        fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
+        if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= width)):
+            raise self.error(f"'{name}' does not fit")
+        import scipy.sparse
+
+        return scipy.sparse.csr_array((values, indices, indptr), shape=(rows, width))
+
+    def get(self, key: str, kind: type | tuple[type, ...]) -> Any:
+        """A value of the header, of the given type."""
+        value = self.header.get(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.error(f"the header's '{key}' is missing or of the wrong type")
+        return value
+
+
+def write_container(
+    path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write a container atomically."""
+    with replacing(path) as stream:
+        _save(stream, kind, header, arrays)
+
+
+def container_size(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:
+    """Bytes that `write_container` writes."""
+    count = _Count()
+    _save(count, kind, header, arrays)
+    return count.size
+
+
+class _Count(io.RawIOBase):
+    """A file that keeps nothing but its size."""
+
+    def __init__(self) -> None:
+        self._at = self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._at += memoryview(data).nbytes
+        self.size = max(self.size, self._at)
+        return memoryview(data).nbytes
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
+    text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    portable = {
+        name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+        for name, array in arrays.items()
+    }
+    np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
+
+
+def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
+    """Read a container of one of the given kinds; anything else is a FileFormatError of one line."""
+    shown = os.fspath(path)
+    with open(path, "rb") as stream:
+        if stream.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
+            raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
+        stream.seek(0)
+        try:
+            _refuse_bombs(stream)
+            with np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        except Exception as error:
+            # Damage shows as nearly anything: BadZipFile, ValueError, EOFError, zlib.error, RuntimeError for a
+            # bit that says "encrypted", OSError for a place before the beginning, MemoryError for a shape.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise  # the disk's, not the file's
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
+    packed = arrays.pop("header", None)
+    try:
+        header = json.loads(packed.tobytes().decode("utf-8"))
+        if header["magic"] != MAGIC:
+            raise ValueError
+        found, number, version = header["kind"], header["format"], header["version"]
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
+        raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {_or(kinds)})") from None
+    if number not in READABLE:
+        raise FileFormatError(
+            f"{shown}: format {number}, written by kcrf {version}; this is kcrf {__version__}, "
+            f"which reads up to {FORMAT}"
+        )
+    if found not in kinds:
+        raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
+    contents = Contents(shown, header, arrays)
+    if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
+        raise contents.error("there are not the arrays that should be there")
+    return contents
+
+
+def _refuse_bombs(stream: IO[bytes]) -> None:
+    """Members are stored as they are, one after the other: so nothing can come out that is larger than the file."""
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("its members are compressed, which kcrf never does")
+    if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
+        raise ValueError("its members are larger than the file")
+    stream.seek(0)
+
+
+def _or(kinds: Sequence[str]) -> str:
+    return " or ".join(f"a {kind}" for kind in kinds)

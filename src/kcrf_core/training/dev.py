@@ -1,0 +1,204 @@
+"""Held-out data that is scored while training goes on, and the parameters that do best on it.
+
+How often it is scored depends on the sizes of the data and on P alone, never on the clock, so that what is kept is
+the same in every run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..chains import Problem, chain
+from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
+from ..model import Model
+from ..objective import Chunk, Posterior
+from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
+from ..solvers import BEST, Progress, SolverResult, moved, widened
+from .fitted_terms import DTYPES, FittedTerm
+from .observer import Observer
+
+# Work on held-out data is at most this part of all work, counted in positions.
+LARGEST_SHARE = 1 / 3
+
+
+@dataclass(frozen=True)
+class DevScore:
+    """How well some parameters label the held-out data."""
+
+    accuracy: float  # part of the positions labelled right, unknown labels counted wrong
+    log_probability: float  # mean of log p(y_t | x) over positions whose label is known
+    f1: float | None  # of spans, where labels follow a scheme
+
+    def better_than(self, other: DevScore | None) -> bool:
+        """By accuracy, then by log-probability."""
+        if other is None:
+            return True
+        return (self.accuracy, self.log_probability) > (other.accuracy, other.log_probability)
+
+
+@dataclass(frozen=True)
+class DevProgress:
+    """A score on the way."""
+
+    passes: int
+    score: DevScore
+    best: bool  # of all so far
+
+
+@dataclass(frozen=True)
+class DevReport:
+    """What held-out data says of the parameters that were kept."""
+
+    score: DevScore
+    positions: int
+    unknown_gold: int  # positions whose label the training data lacks
+    keep: str  # last or best
+    best: DevScore  # of all scores that were taken
+    best_pass: int  # after which pass it was
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **asdict(self.score),
+            "positions": self.positions,
+            "unknown_gold": self.unknown_gold,
+            "keep": self.keep,
+            "best": {**asdict(self.best), "pass": self.best_pass},
+        }
+
+
+class DevData:
+    """Labelled held-out data, and scores of labellings of it."""
+
+    def __init__(self, dataset: Dataset, labels: Sequence[str]):
+        self.dataset = dataset
+        self.known = dataset.labels >= 0  # [N]
+        self._gold = np.maximum(dataset.labels, 0)  # [N]; what stands for an unknown label is never looked at
+        self._observed = dataset.labels != UNOBSERVED  # [N]; the others have no say, and leave spans open
+        # A label that the model does not know gets a name that fits the scheme and equals no other.
+        spans = detect_scheme(labels) is not None and self._observed.all()
+        self._alphabet = (*labels, "B-<unknown>") if spans else None
+        self._span_gold = np.where(self.known, dataset.labels, len(labels)).astype(np.int64)  # [N]
+
+    @property
+    def unknown(self) -> int:
+        """Positions whose label the model does not know."""
+        return int(np.count_nonzero(self.dataset.labels == UNKNOWN))
+
+    def problem(self, label_count: int) -> Problem:
+        return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
+
+    def score(self, best: np.ndarray, probability: np.ndarray) -> DevScore:
+        """Of the best labels [N] and of the probabilities [N] that gold labels have."""
+        right = (best == self._gold) & self.known
+        logs = np.log(np.maximum(probability[self.known].astype(np.float64), SMALLEST_PROBABILITY))
+        f1 = None
+        if self._alphabet is not None:
+            predicted = best.astype(np.int64)
+            f1 = span_scores(self._alphabet, self._span_gold, predicted, np.unique(self.dataset.offsets)).total.f1
+        return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
+
+    def score_model(self, model: Model) -> DevScore:
+        """Of a finished model, exactly as it will label."""
+        scores, edges = model.potentials(self.dataset)
+        offsets = self.dataset.offsets
+        best = chain.viterbi(scores, edges, offsets)[0]
+        node = chain.marginals(scores, edges, offsets).node
+        return self.score(best, node[np.arange(len(node)), self._gold])
+
+
+class Watch:
+    """Scores held-out data whenever P has come down and enough passes have gone by."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        keep: str,
+        encoding: Encoding,
+        fitted: Sequence[FittedTerm],
+        training: Posterior,
+        precision: str,
+        observer: Observer,
+    ):
+        self._data, self._encoding, self._dtype = DevData(dataset, encoding.labels), encoding, DTYPES[precision]
+        self._posterior = self._of_data(fitted, training)
+        self._keep, self._observer = keep, observer
+        # One score takes about a pass over the held-out data.
+        cost = dataset.positions / training.problem.positions
+        self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
+        self._last: float | None = None
+        self._seen: np.ndarray | None = None  # where the last score was taken
+        self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
+
+    def _of_data(self, fitted: Sequence[FittedTerm], training: Posterior) -> Posterior:
+        """P of the held-out data, with the terms of training."""
+        dataset, workers = self._data.dataset, training.workers
+        maps = [
+            None
+            if term.map is None
+            else term.map_of(self._encoding.inputs(dataset, term.features), workers, self._dtype)
+            for term in fitted
+        ]
+        terms = [replace(cliques, map=own) for cliques, own in zip(training.terms, maps, strict=True)]
+        problem = self._data.problem(training.problem.label_count)
+        return Posterior(problem, terms, workers, self._dtype, training.forbidden)
+
+    def widen(self, fitted: Sequence[FittedTerm], training: Posterior, share: float) -> None:
+        """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
+        before, self._posterior = self._posterior, self._of_data(fitted, training)
+        self._seen = None
+        if self._best is not None:
+            score, theta, passes = self._best
+            self._best = (score, widened(theta, before, self._posterior), passes)
+        if self._last is not None:
+            self._last *= share  # as the run counts its work
+
+    def passed(self, progress: Progress) -> None:
+        """One more pass of training; parameters of another size belong to a rehearsal on a part of the problem."""
+        self._observer.passed(progress)
+        theta, work = progress.theta, progress.work
+        if theta is None or theta is self._seen or len(theta) != self._posterior.size:
+            return
+        if self._last is None or work - self._last >= self._interval:
+            self._last, self._seen = work, theta
+            self._look(theta, progress.passes)
+
+    def _look(self, theta: np.ndarray, passes: int) -> None:
+        """Score these parameters, and keep them if they are the best so far."""
+        score = self._score(theta)
+        better = score.better_than(None if self._best is None else self._best[0])
+        if better:
+            self._best = (score, theta, passes)
+        self._observer.scored(DevProgress(passes, score, better))
+
+    def kept(self, result: SolverResult, training: Posterior, tolerance: float) -> SolverResult:
+        """The result, or with `keep` "best" the best parameters on the way to it.
+
+        Those come with their own P, against the best lower bound of all: they count as certified only where it
+        proves that they are.
+        """
+        if result.theta is not self._seen:
+            self._look(result.theta, result.passes)
+        theta = self._best[1]
+        if self._keep != "best" or theta is result.theta:
+            return result
+        return moved(result, training, theta, tolerance, BEST)
+
+    def report(self, model: Model) -> DevReport:
+        """On the model that is made of the parameters kept."""
+        score, _, passes = self._best
+        data = self._data
+        return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)
+
+    def _score(self, theta: np.ndarray) -> DevScore:
+        def work(part: Chunk) -> tuple[np.ndarray, np.ndarray]:
+            best = chain.viterbi(part.scores, part.edges, part.offsets)[0]
+            node = part.marginals().node
+            return best, node[np.arange(len(node)), part.labels]
+
+        best, probability = zip(*self._posterior.over_chunks(theta, work), strict=True)
+        return self._data.score(np.concatenate(best), np.concatenate(probability))

@@ -1,0 +1,59 @@
+"""Sequences that come again, inputs and labels and all: each is gone through once, with the weights of all.
+
+P is a weighted sum over sequences, so that is the same P exactly. It is done for the last fit alone: kernels and pivots
+have been fitted to the data as it is, and sequences held out to choose sigma2 or terms are drawn from it as it is.
+Sequences with the same inputs and other labels stay apart; their inputs are shared by `repeated_maps` all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+
+from ..chains import Problem
+from ..corpora import sequence_rows
+from ..encoding import Dataset
+from .fitted_terms import FittedTerm
+from .observer import Observer
+
+# Part of the positions that must fall away: rows of maps are copied for it.
+WORTH_COLLAPSING = 0.1
+
+
+def collapse(
+    problem: Problem, dataset: Dataset, fitted: Sequence[FittedTerm], observer: Observer
+) -> tuple[Problem, Dataset, list[FittedTerm]]:
+    """The same data and terms with every distinct sequence once, where enough of them come again."""
+    first, group = distinct_sequences(dataset)
+    kept = int(np.diff(dataset.offsets)[first].sum())
+    if kept > (1 - WORTH_COLLAPSING) * dataset.positions:
+        return problem, dataset, list(fitted)
+    observer.note(f"{len(first):,} distinct sequences of {dataset.sequences:,}: each is gone through once")
+    rows = sequence_rows(dataset.offsets, first)
+    smaller = replace(problem.subset(first), weights=np.bincount(group, problem.weights, minlength=len(first)))
+    terms = [term if term.map is None else replace(term, map=term.map.subset(rows)) for term in fitted]
+    return smaller, dataset.subset(first), terms
+
+
+def distinct_sequences(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the first of each group of equal sequences, and for each sequence the number of its group."""
+    seen: dict[bytes, int] = {}
+    first, group = [], np.empty(dataset.sequences, dtype=np.int64)
+    for k in range(dataset.sequences):
+        rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
+        key = blake2b(digest_size=16)
+        for part in (dataset.labels, dataset.codes, dataset.real):
+            key.update(np.ascontiguousarray(part[rows]))
+        if dataset.bag is not None:
+            ends = dataset.bag.indptr[rows.start : rows.stop + 1]
+            key.update(np.diff(ends))
+            for part in (dataset.bag.indices, dataset.bag.data):
+                key.update(part[ends[0] : ends[-1]])
+        number = seen.setdefault(key.digest(), len(seen))
+        if number == len(first):
+            first.append(k)
+        group[k] = number
+    return np.array(first, dtype=np.int64), group
