@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
@@ -15,7 +15,7 @@ from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.model import KernelTerm
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior, certificates
+from kcrf_core.objective import Cliques, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer, WarmStart, select_bases, train
@@ -47,7 +47,7 @@ class Small:
         pivots = self.inputs.take(np.asarray(rows))
         curve = np.linspace(1.0, 0.0, len(rows) + 1)
         own = ReducedMap.of(self.inputs, self.kernel, pivots, curve, self.workers, np.float64)
-        posterior = Posterior(self.problem, [Cliques(NODE, SIGMA2, own), Cliques(EDGE, 1.0)], self.workers)
+        posterior = Posterior.on_threads(self.problem, [Cliques(NODE, SIGMA2, own), Cliques(EDGE, 1.0)], self.workers)
         result = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-9, 1000))
         return result.value, posterior, result.theta
 
@@ -187,7 +187,7 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     term = model.terms[0]
     inputs = encoding.inputs(dataset, term.features).seen()
     own = ReducedMap.of(inputs, term.kernel, term.pivots, np.zeros(len(term.pivots) + 1), workers, np.float64)
-    posterior = Posterior(
+    posterior = Posterior.on_threads(
         Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels)),
         [Cliques(NODE, 2.0, own), Cliques(EDGE, 2.0)],
         workers,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_training import toy_corpus
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import CLIQUES, Problem
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
@@ -56,7 +56,9 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     np.testing.assert_allclose(smaller.weights, problem.weights.reshape(4, 12).sum(axis=0), rtol=1e-12)
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
-        posterior = Posterior(data, [Cliques(term.config.type, 2.0, term.map) for term in of_data], workers)
+        posterior = Posterior.on_threads(
+            data, [Cliques(CLIQUES[term.config.type], 2.0, term.map) for term in of_data], workers
+        )
         theta = rng.normal(size=posterior.size) if theta is None else theta
         here = posterior.evaluate(theta)
         found.append((here.value, here.gradient, posterior.hessian_product(theta, theta), posterior.curvature_guess()))

@@ -23,7 +23,6 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "lbfgs": ["vectors_held"],
-        "nested": ["widened"],
         "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
     },
 )

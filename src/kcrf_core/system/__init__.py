@@ -20,6 +20,6 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "memory": ["Budget", "hand_back", "size_text"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
-        "vectors": ["Slices"],
+        "vectors": ["Vectors"],
     },
 )

@@ -16,9 +16,9 @@ import numpy as np
 from ..chains import Problem, chain
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..model import Model
-from ..objective import Chunk, Posterior
+from ..objective import Posterior
 from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
-from ..solvers import BEST, Progress, SolverResult, moved, widened
+from ..solvers import BEST, Progress, SolverResult, moved
 from .fitted_terms import DTYPES, FittedTerm
 from .observer import Observer
 
@@ -136,16 +136,16 @@ class Watch:
 
     def _of_data(self, fitted: Sequence[FittedTerm], training: Posterior) -> Posterior:
         """P of the held-out data, with the terms of training."""
-        dataset, workers = self._data.dataset, training.workers
+        dataset, workers = self._data.dataset, training.engine.workers
         maps = [
             None
             if term.map is None
             else term.map_of(self._encoding.inputs(dataset, term.features), workers, self._dtype)
             for term in fitted
         ]
-        terms = [replace(cliques, map=own) for cliques, own in zip(training.terms, maps, strict=True)]
+        terms = [replace(cliques, map=own) for cliques, own in zip(training.engine.cliques, maps, strict=True)]
         problem = self._data.problem(training.problem.label_count)
-        return Posterior(problem, terms, workers, self._dtype, training.forbidden)
+        return Posterior.on_threads(problem, terms, workers, self._dtype, training.engine.forbidden)
 
     def widen(self, fitted: Sequence[FittedTerm], training: Posterior, share: float) -> None:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
@@ -153,7 +153,7 @@ class Watch:
         self._seen = None
         if self._best is not None:
             score, theta, passes = self._best
-            self._best = (score, widened(theta, before, self._posterior), passes)
+            self._best = (score, self._posterior.vectors.widened(theta, before.vectors), passes)
         if self._last is not None:
             self._last *= share  # as the run counts its work
 
@@ -195,10 +195,5 @@ class Watch:
         return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)
 
     def _score(self, theta: np.ndarray) -> DevScore:
-        def work(part: Chunk) -> tuple[np.ndarray, np.ndarray]:
-            best = chain.viterbi(part.scores, part.edges, part.offsets)[0]
-            node = part.marginals().node
-            return best, node[np.arange(len(node)), part.labels]
-
-        best, probability = zip(*self._posterior.over_chunks(theta, work), strict=True)
-        return self._data.score(np.concatenate(best), np.concatenate(probability))
+        best, probability = self._posterior.engine.label_log_probabilities(theta)
+        return self._data.score(best, probability)

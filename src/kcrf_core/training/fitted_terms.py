@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse
 
+from ..chains import Clique
 from ..config import GRADIENT, Config, TermConfig
 from ..encoding import Dataset, Encoding
 from ..errors import ConfigError
@@ -372,16 +373,16 @@ def outside_gain(
 ) -> float:
     """What leaving the span of the pivots could still gain, summed over reduced terms."""
     total = 0.0
-    errors: dict[str, np.ndarray] = {}
-    for term, cliques in zip(fitted, posterior.terms, strict=True):
+    errors: dict[Clique, np.ndarray] = {}
+    for term, cliques in zip(fitted, posterior.engine.cliques, strict=True):
         if term.basis is None:
             continue
-        if cliques.kind not in errors:
-            errors[cliques.kind] = posterior.errors(theta, cliques.kind)
-        m, sigma2 = errors[cliques.kind], cliques.sigma2
+        if cliques.clique not in errors:
+            errors[cliques.clique] = posterior.errors(theta, cliques.clique)
+        m, sigma2 = errors[cliques.clique], cliques.sigma2
         if certify == "exact":
             inputs = encoding.inputs(dataset, term.features).seen()
-            total += certificates.bound(m, term.map, inputs, term.basis.kernel, sigma2, posterior.workers)
+            total += certificates.bound(m, term.map, inputs, term.basis.kernel, sigma2, posterior.engine.workers)
         else:
-            total += certificates.estimate(m, term.map, sigma2, posterior.workers)
+            total += certificates.estimate(m, term.map, sigma2, posterior.engine.workers)
     return total

@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ..chains import Clique
 from ..config import TrainingConfig
 from ..encoding import Dataset
 from ..maps import GrowingBasis
 from ..objective import Posterior, certificates
-from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, widened
+from ..solvers import INTERRUPTED, PASSES, Run, SolverResult
+from ..system import Workers
 from .dev import Watch
 from .fitted_terms import DTYPES, FittedTerm
 from .observer import Observer
@@ -144,6 +146,10 @@ class _Growing:
             tight = share is None
             self._run.go_on(share or 1.0)
 
+    @property
+    def _workers(self) -> Workers:
+        return self._posterior.engine.workers
+
     def _basis(self, j: int) -> GrowingBasis:
         return self._fitted[j].growing
 
@@ -167,7 +173,7 @@ class _Growing:
                 part = min(RESERVE * excess ** (1 / power) - 1, LARGEST_PART)
         return int(max(part, SMALLEST_PART) * size)
 
-    def _fit(self, tight: bool) -> tuple[SolverResult, dict[str, np.ndarray], dict[int, float]]:
+    def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
         pivots = {self._fitted[j].name: self._fitted[j].map.size for j in self._growing}
         self._observer.stage(f"training on {sum(pivots.values()):,} pivots")
@@ -175,12 +181,12 @@ class _Growing:
         self._run.tolerance = tolerance if tight else max(tolerance, LOOSE)
         result = self._solve(self._posterior, self._theta, self._run)
         self._theta = result.theta
-        kinds = {self._posterior.terms[j].kind for j in self._growing}
-        errors = {kind: self._posterior.errors(self._theta, kind) for kind in sorted(kinds)}
+        types = dict.fromkeys(self._posterior.terms[j].clique for j in self._growing)
+        errors = {clique: self._posterior.errors(self._theta, clique) for clique in types}
         estimates = {}
         for j in self._growing:
-            term = self._posterior.terms[j]
-            estimates[j] = certificates.estimate(errors[term.kind], term.map, term.sigma2, self._posterior.workers)
+            term = self._posterior.engine.cliques[j]
+            estimates[j] = certificates.estimate(errors[term.clique], term.map, term.sigma2, self._workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
@@ -188,32 +194,32 @@ class _Growing:
         self._observer.grew(state)
         return result, errors, estimates
 
-    def _bounds(self, errors: dict[str, np.ndarray]) -> dict[int, float]:
+    def _bounds(self, errors: dict[Clique, np.ndarray]) -> dict[int, float]:
         """Exactly what each growing term may gain outside its pivots at most."""
         self._observer.stage("gain outside the pivots")
         found = {}
         for j in self._growing:
-            term, basis = self._posterior.terms[j], self._basis(j)
-            m, workers = errors[term.kind], self._posterior.workers
-            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, term.sigma2, workers)
+            term, basis = self._posterior.engine.cliques[j], self._basis(j)
+            m = errors[term.clique]
+            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, term.sigma2, self._workers)
         self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()))
         self._observer.grew(self._rounds[-1])
         return found
 
-    def _add_pivots(self, wanted: dict[int, int], errors: dict[str, np.ndarray]) -> float | None:
+    def _add_pivots(self, wanted: dict[int, int], errors: dict[Clique, np.ndarray]) -> float | None:
         """More pivots for some terms; the old size of the problem as a part of the new one, None where none came."""
-        workers, dtype = self._posterior.workers, DTYPES[self._training.precision]
+        workers, dtype = self._workers, DTYPES[self._training.precision]
         self._observer.stage("choosing pivots")
         added = 0
         for j, count in wanted.items():
             basis = self._basis(j)
-            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].kind], count)):
+            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].clique], count)):
                 self._fitted[j] = self._fitted[j].grown(self._dataset, workers, dtype)
                 added += new
         if not added:
             return None
         before, self._posterior = self._posterior, self._make(self._fitted)
-        self._theta = widened(self._theta, before, self._posterior)
+        self._theta = self._posterior.vectors.widened(self._theta, before.vectors)
         share = before.pass_size / self._posterior.pass_size
         if self._watch is not None:
             self._watch.widen(self._fitted, self._posterior, share)

@@ -16,9 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..chains import Problem, positions_within, score_columns
+from ..chains import NODE, Problem, positions_within, score_columns
 from ..errors import ConfigError
-from ..objective import NODE
 from .fitted_terms import FittedTerm
 from .observer import Observer
 
@@ -43,14 +42,14 @@ def observed_only(fitted: Sequence[FittedTerm], problem: Problem, observer: Obse
 
 def _width(term: FittedTerm, label_count: int) -> int:
     """Columns of W."""
-    return score_columns(label_count) if term.config.type == NODE else label_count**2
+    return score_columns(label_count) if term.config.type == NODE.name else label_count**2
 
 
 def _cliques(kind: str, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Positions [n] with the column of W [n] that their label, or pair of labels, has; labels may be missing."""
     labels, Y = problem.labels.astype(np.int64), problem.label_count
     known = labels >= 0
-    if kind == NODE:
+    if kind == NODE.name:
         rows = np.flatnonzero(known)
         return rows, labels[rows] if score_columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
     rows = np.flatnonzero((positions_within(problem.offsets) > 0) & known & np.roll(known, 1))

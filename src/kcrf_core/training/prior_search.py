@@ -90,10 +90,10 @@ def _widened(full: Posterior, narrow: Posterior, used: Sequence[np.ndarray], the
     out = np.zeros(full.size)
     columns = iter(used)
     for j, term in enumerate(full.terms):
-        if term.map is None:
+        if not term.clique.mapped:
             out[full.blocks[j]] = theta[narrow.blocks[j]]
         else:
-            weights = np.zeros((term.map.size, full.columns_of(term)))
+            weights = np.zeros((term.rows, term.columns))
             weights[next(columns)] = narrow.weights_of(theta, j)
             out[full.blocks[j]] = full.block_of(weights, j)
     return out
@@ -154,7 +154,7 @@ class _Search:
         run = Run(PATH_TOLERANCE, PATH_PASSES, self.observer.passed, self.interrupted)
         theta = self.solve(self.fitted(used), self.theta, run).theta
         held = self.held(used)
-        trial = Trial(label, variance, used, held.label_log_probability(theta), held.accuracy(theta))
+        trial = Trial(label, variance, used, held.engine.mean_label_log_probability(theta), held.engine.accuracy(theta))
         self.tried.append(trial)
         self.observer.tried(trial)
         needed = self.log_probability

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Problem, chain
+from ..chains import CLIQUES, EDGE, EDGE2, Problem, chain
 from ..config import Config, TrainingConfig
 from ..errors import ConfigError, DataError
-from ..objective import EDGE, EDGE2, Cliques, Posterior, certificates
+from ..objective import Cliques, Posterior, certificates
 from ..solvers import Run, SolverResult
 from ..system import Workers
 from .fitted_terms import DTYPES, FittedTerm
@@ -83,8 +83,10 @@ class Fits:
         return self.given[name] or JUDGED_VARIANCE / self.term(name).score_scale()
 
     def posterior(self, sigma2: dict[str, float], problem: Problem | None = None) -> Posterior:
-        terms = [Cliques(term.config.type, sigma2[term.name], term.map, term.kept) for term in self._present(sigma2)]
-        return Posterior(problem or self.problem, terms, self.workers, self.dtype, self._forbidden)
+        terms = [
+            Cliques(CLIQUES[term.config.type], sigma2[term.name], term.map, term.kept) for term in self._present(sigma2)
+        ]
+        return Posterior.on_threads(problem or self.problem, terms, self.workers, self.dtype, self._forbidden)
 
     def carried(self, theta: np.ndarray, before: dict[str, float], after: dict[str, float]) -> np.ndarray:
         """Parameters of one set of terms for another: new terms at zero, old ones left out."""
@@ -123,7 +125,7 @@ class Fits:
         for fold, theta in zip(self.folds, before.fold_thetas, strict=True):
             rest = replace(self.problem, weights=np.where(fold, 0.0, self.problem.weights))
             thetas.append(self._minimise(sigma2, self.carried(theta, before.sigma2, sigma2), rest))
-            found = self.posterior(sigma2).sequence_log_probabilities(thetas[-1])
+            found = self.posterior(sigma2).engine.sequence_log_probabilities(thetas[-1])
             held_out[fold] = (self.problem.weights * found)[fold]
         return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
 
@@ -207,7 +209,7 @@ class Structure:
 
 def check_choice(config: Config) -> None:
     """An error where there are not at least two terms to choose from."""
-    names = [term.name for term in config.terms if term.type != EDGE]
+    names = [term.name for term in config.terms if term.type != EDGE.name]
     if len(names) < 2:
         raise ConfigError(
             f"there is nothing to choose from (--select-terms): '{names[0]}' is the only term but transitions; "
@@ -255,8 +257,8 @@ class _Selection:
     def __init__(self, fits: Fits, seed: int, min_gain: float, observer: Observer, interrupted: Callable[[], bool]):
         self._fits, self._seed, self._min_gain = fits, seed, min_gain
         self._observer, self._interrupted = observer, interrupted
-        self._candidates = [term.name for term in fits.fitted if term.config.type != EDGE]
-        always = [term.name for term in fits.fitted if term.config.type == EDGE]
+        self._candidates = [term.name for term in fits.fitted if term.config.type != EDGE.name]
+        always = [term.name for term in fits.fitted if term.config.type == EDGE.name]
         self.judgements = {term.name: Judgement(term.name, UNDECIDED) for term in fits.fitted}
         self.judgements |= {name: Judgement(name, ALWAYS) for name in always}
         self.added: list[str] = []
@@ -329,11 +331,11 @@ class _Selection:
     def _bounds(self, fit: Fit, name: str, sigma2: float) -> tuple[float, float, Iterator[float]]:
         """The bound of a term, the same without what a constant would gain, and its null, drawn when asked for."""
         fits, term = self._fits, self._fits.term(name)
-        if term.config.type == EDGE2:
+        if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
-        errors = fits.posterior(fit.sigma2).errors(fit.theta, term.config.type)
+        errors = fits.posterior(fit.sigma2).errors(fit.theta, CLIQUES[term.config.type])
         bound = certificates.inside(errors, term.map, sigma2, fits.workers)
-        errors = centred(errors, fits.problem, term.config.type)
+        errors = centred(errors, fits.problem, CLIQUES[term.config.type])
         beyond = certificates.inside(errors, term.map, sigma2, fits.workers)
         return bound, beyond, self._exchanged_bounds(errors, term, sigma2)
 
@@ -352,7 +354,7 @@ class _Selection:
         fits = self._fits
         wider = fit.sigma2 | {name: sigma2}
         posterior = fits.posterior(wider)
-        block = posterior.blocks[[term.kind for term in posterior.terms].index(EDGE2)]
+        block = posterior.blocks[[term.clique for term in posterior.terms].index(EDGE2)]
         gradient = posterior.evaluate(fits.carried(fit.theta, fit.sigma2, wider)).gradient[block]
         expected = gradient + fits.problem.clique_counts(2).ravel()
         present = fits.posterior(fit.sigma2)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, Problem, first_impossible, positions_within
+from ..chains import CLIQUES, Edges, Problem, first_impossible, positions_within
 from ..config import GRADIENT, Config
 from ..corpora import sequence_rows
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
@@ -171,8 +171,8 @@ def train(
             if term.map is not None:
                 own = next(each)
                 kept = term.kept if used is None else kept_in(term, next(columns), problem.label_count)
-            terms.append(Cliques(term.config.type, values[term.name], own, kept))
-        return Posterior(rows, terms, workers, dtype, forbidden)
+            terms.append(Cliques(CLIQUES[term.config.type], values[term.name], own, kept))
+        return Posterior.on_threads(rows, terms, workers, dtype, forbidden)
 
     # A term's own sigma2, else the one of the training section; None is to be chosen.
     given = {term.name: term.config.sigma2 or training.sigma2 for term in fitted}
@@ -302,13 +302,13 @@ def _pruned(
 
     def accuracy(model: Model) -> float:
         gold = judge[1].labels
-        right = (model.tag(judge[1], posterior.workers) == gold)[gold != UNOBSERVED]
+        right = (model.tag(judge[1], posterior.engine.workers) == gold)[gold != UNOBSERVED]
         return float(right.mean()) if len(right) else 0.0
 
     theta, terms = result.theta.copy(), []
     for j, term in zip(posterior.mapped, model.terms, strict=True):
         inputs = model.encoding.inputs(dataset, term.features).seen()
-        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.workers)
+        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.engine.workers)
         theta[posterior.blocks[j]] = posterior.block_of(fitted[j].map_weights(thinned), j)
         terms.append(compact(thinned))
     smaller = replace(model, terms=tuple(terms))

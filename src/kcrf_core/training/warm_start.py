@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..chains import Edges, gathered, score_columns, spread
+from ..chains import EDGE2, NODE, Edges, gathered, score_columns, spread
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, shared_conjunctions, translation
 from ..errors import ConfigError, FileFormatError, NumericError
 from ..maps import as_dense, has_nested_columns, matrix_of
 from ..model import ConjunctionTerm, ExplicitTerm, Model, Term
-from ..objective import EDGE2, NODE, Posterior
+from ..objective import Posterior
 from .fitted_terms import FittedTerm
 from .observer import Observer
 
@@ -136,8 +136,8 @@ class WarmStart:
 
     def _edge_block(self, term: FittedTerm, labels: _Labels, posterior: Posterior) -> np.ndarray:
         """T, s and e, or U; what either model forbids is zero."""
-        old, forbidden = self.model.edges, posterior.forbidden
-        if term.config.type == EDGE2:
+        old, forbidden = self.model.edges, posterior.engine.forbidden
+        if term.config.type == EDGE2.name:
             triples = np.zeros((len(labels.old),) * 3) if old.triples is None else old.triples
             return labels.chosen(triples, 3).ravel()
         parts = [labels.chosen(np.where(np.isfinite(part), part, 0.0), part.ndim) for part in _pair_parts(old)]
@@ -176,12 +176,8 @@ class WarmStart:
 
 def _value(posterior: Posterior, theta: np.ndarray) -> float:
     """P, without its gradient; infinite where scores are too large to compute with."""
-    prior = sum(
-        float(theta[block] @ theta[block]) / (2 * variance)
-        for block, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
-    )
     try:
-        value = prior - posterior.log_likelihood(theta)
+        value = posterior.prior(theta) - posterior.log_likelihood(theta)
     except NumericError:
         return math.inf
     return math.inf if math.isnan(value) else value
@@ -207,7 +203,7 @@ class _Labels:
     def columns(self, kind: str) -> int:
         """Columns of weights that a term of the old model has."""
         Y = len(self.old)
-        return score_columns(Y) if kind == NODE else Y * Y
+        return score_columns(Y) if kind == NODE.name else Y * Y
 
     def chosen(self, values: np.ndarray, axes: int) -> np.ndarray:
         """Values whose last `axes` axes are old labels, laid out by new ones; zero where one is new."""
@@ -219,7 +215,7 @@ class _Labels:
 
     def weights(self, weights: np.ndarray, kind: str, centred: bool = True) -> np.ndarray:
         """Weights [D, columns] of the old model in the columns of the new one."""
-        if kind != NODE:
+        if kind != NODE.name:
             pairs = weights.reshape(len(weights), len(self.old), len(self.old))
             return self.chosen(pairs, 2).reshape(len(weights), -1)
         by_label = self.chosen(spread(weights, len(self.old)), 1)
