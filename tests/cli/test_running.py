@@ -20,12 +20,12 @@ from kcrf_core.training import (
     DevScore,
     Event,
     GrowthRound,
-    Judgement,
     Note,
     Observer,
     PivotsChosen,
     Stage,
     Structure,
+    TermJudgement,
     Trial,
 )
 from listening import Recorder
@@ -241,7 +241,7 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
         Trial("all", 0.1, {"node": 0.2}, -0.7, 0.6),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
         DevProgress(7, DevScore(0.6, -0.7, None), True),
-        Structure(("node",), (Judgement("node", "taken"),)),
+        Structure(("node",), (TermJudgement("node", "taken"),)),
     ]
     assert {type(event) for event in told} == set(get_args(Event))
     heard, path = (Recorder(), Recorder()), tmp_path / "run.jsonl"

@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy(
             "DevScore",
             "Event",
             "GrowthRound",
-            "Judgement",
+            "TermJudgement",
             "Note",
             "Observer",
             "PivotsChosen",

@@ -20,7 +20,7 @@ from ..objective import Chunk, Posterior
 from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
 from ..solvers import BEST, Progress, moved, widened
 from .observer import DevProgress, DevScore, Observer
-from .task import Solution, Task
+from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this part of all work, counted in positions.
 LARGEST_SHARE = 1 / 3
@@ -28,7 +28,7 @@ LARGEST_SHARE = 1 / 3
 
 @dataclass(frozen=True)
 class DevReport:
-    """What held-out data says of the parameters that were kept."""
+    """How well the parameters that were kept label the held-out data."""
 
     score: DevScore
     positions: int
@@ -69,7 +69,7 @@ class DevData:
         return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
 
     def score(self, best: np.ndarray, probability: np.ndarray) -> DevScore:
-        """Of the best labels [N] and of the probabilities [N] that gold labels have."""
+        """Score the best labels [N] and the probabilities [N] that gold labels have."""
         right = (best == self._gold) & self.known
         logs = np.log(np.maximum(probability[self.known].astype(np.float64), SMALLEST_PROBABILITY))
         f1 = None
@@ -79,7 +79,7 @@ class DevData:
         return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
 
     def score_model(self, model: Model) -> DevScore:
-        """Of a finished model, exactly as it will label."""
+        """Score a finished model, exactly as it will label."""
         scores, edges = model.potentials(self.dataset)
         offsets = self.dataset.offsets
         best = chain.viterbi(scores, edges, offsets)[0]
@@ -95,7 +95,7 @@ class Watch:
         dataset: Dataset,
         keep: str,
         encoding: Encoding,
-        task: Task,  # of training
+        task: TrainingTask,  # of training
         sigma2: Mapping[str, float],
         observer: Observer,
     ):
@@ -109,7 +109,7 @@ class Watch:
         self._seen: np.ndarray | None = None  # where the last score was taken
         self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
 
-    def _of_data(self, task: Task) -> Posterior:
+    def _of_data(self, task: TrainingTask) -> Posterior:
         """P of the held-out data, with the terms of training."""
         dataset, terms = self._data.dataset, []
         for term in task.terms:
@@ -120,7 +120,7 @@ class Watch:
         problem = self._data.problem(task.problem.label_count)
         return replace(task, problem=problem, terms=tuple(terms)).posterior(self._sigma2)
 
-    def widen(self, task: Task, share: float) -> None:
+    def widen(self, task: TrainingTask, share: float) -> None:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
         before, self._posterior = self._posterior, self._of_data(task)
         self._seen = None
@@ -131,7 +131,7 @@ class Watch:
             self._last *= share  # as the run counts its work
 
     def passed(self, progress: Progress) -> None:
-        """One more pass of training; parameters of another size belong to a rehearsal on a part of the problem."""
+        """Score the point of one more pass, if it is time; one of another size belongs to a part of the problem."""
         self._observer.tell(progress)
         theta, work = progress.theta, progress.work
         if theta is None or theta is self._seen or len(theta) != self._posterior.size:
@@ -163,7 +163,7 @@ class Watch:
         return replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
 
     def report(self, model: Model) -> DevReport:
-        """On the model that is made of the parameters kept."""
+        """Score the model that is made of the parameters kept."""
         score, _, passes = self._best
         data = self._data
         return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)

@@ -28,7 +28,7 @@ from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, widened
 from .dev import Watch
 from .fitted_terms import FittedTerm
 from .observer import GrowthRound
-from .task import Minimiser, Solution, Task
+from .task import Minimiser, Solution, TrainingTask
 
 BASIS_TOLERANCE = 0.01  # part of P
 
@@ -61,7 +61,7 @@ class Growing:
 
     def __init__(
         self,
-        task: Task,
+        task: TrainingTask,
         sigma2: Mapping[str, float],
         theta: np.ndarray,
         dataset: Dataset,

@@ -88,7 +88,7 @@ class DevProgress:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TermJudgement:
     """One term, judged against the terms that were there before it."""
 
     term: str
@@ -115,7 +115,7 @@ class Structure:
     """Terms were chosen: which ones, and why."""
 
     chosen: tuple[str, ...]  # in the order of the model
-    judgements: tuple[Judgement, ...]  # of every term of the configuration
+    judgements: tuple[TermJudgement, ...]  # of every term of the configuration
 
     def to_dict(self) -> dict[str, Any]:
         return {"chosen": list(self.chosen), "terms": [asdict(judgement) for judgement in self.judgements]}

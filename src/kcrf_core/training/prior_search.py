@@ -20,7 +20,7 @@ import numpy as np
 from ..chains import Problem
 from ..objective import Posterior
 from .observer import ALL_TERMS, Trial
-from .task import Minimiser, Task
+from .task import Minimiser, TrainingTask
 
 PATH_START, PATH_FACTOR = 0.1, 10**0.5
 PATH_LEAST, PATH_MOST = 1e-4, 1e4
@@ -45,7 +45,7 @@ class Prior:
     tried: tuple[Trial, ...] = ()
 
 
-def choose_prior(task: Task, given: Mapping[str, float | None], seed: int, minimiser: Minimiser) -> Prior:
+def choose_prior(task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser) -> Prior:
     """The given prior variances and, for terms that have none, those that predict held-out sequences best."""
     fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
     scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
@@ -61,7 +61,7 @@ def choose_prior(task: Task, given: Mapping[str, float | None], seed: int, minim
     return search.prior()
 
 
-def _in_order(task: Task, sigma2: Mapping[str, float]) -> dict[str, float]:
+def _in_order(task: TrainingTask, sigma2: Mapping[str, float]) -> dict[str, float]:
     return {term.name: sigma2[term.name] for term in task.terms}
 
 
@@ -75,7 +75,7 @@ class _Search:
 
     def __init__(
         self,
-        task: Task,
+        task: TrainingTask,
         fit_part: np.ndarray,  # sequences to fit on
         held_part: np.ndarray,  # sequences to judge by
         fixed: dict[str, float],  # sigma2 of terms that have one

@@ -27,9 +27,9 @@ from ..config import Config
 from ..errors import ConfigError, DataError
 from ..objective import EDGE, EDGE2, Posterior, certificates
 from .fitted_terms import FittedTerm
-from .observer import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Judgement, Structure
+from .observer import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail
-from .task import Minimiser, Task
+from .task import Minimiser, TrainingTask
 
 MIN_GAIN = 1.0  # of P, in nats
 
@@ -62,7 +62,7 @@ def check_choice(config: Config) -> None:
 
 
 def choose_structure(
-    task: Task, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
+    task: TrainingTask, given: Mapping[str, float | None], min_gain: float, seed: int, minimiser: Minimiser
 ) -> Structure:
     """The terms that are worth having; `given` has the sigma2 of each, None where it is to be chosen."""
     observer = minimiser.observer
@@ -84,7 +84,7 @@ def choose_structure(
 
 
 def _all_of(names: tuple[str, ...]) -> Structure:
-    return Structure(names, tuple(Judgement(name, UNDECIDED) for name in names))
+    return Structure(names, tuple(TermJudgement(name, UNDECIDED) for name in names))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Fit:
 class Fits:
     """Fits of any set of terms, each from the one before it."""
 
-    def __init__(self, task: Task, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
+    def __init__(self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser):
         self.task, self._given, self._minimiser = task, given, minimiser
         self.folds = _folds(task.problem, seed)
         if not self.folds:
@@ -196,8 +196,8 @@ class Selection:
         self._observer, self._interrupted = minimiser.observer, minimiser.interrupted
         self._candidates = [term.name for term in self._task.terms if term.config.type != EDGE]
         always = [term.name for term in self._task.terms if term.config.type == EDGE]
-        self.judgements = {term.name: Judgement(term.name, UNDECIDED) for term in self._task.terms}
-        self.judgements |= {name: Judgement(name, ALWAYS) for name in always}
+        self.judgements = {term.name: TermJudgement(term.name, UNDECIDED) for term in self._task.terms}
+        self.judgements |= {name: TermJudgement(name, ALWAYS) for name in always}
         self.added: list[str] = []
         self._observer.stage("transitions alone" if always else "no term")
         self.now = fits.extended(fits.nothing(), always)
@@ -250,11 +250,11 @@ class Selection:
         self.judgements[name] = replace(judgement, decision=DROPPED)
         self._observer.note(f"  - {name}: {_figures(judgement)}")
 
-    def _against_chance(self, fit: Fit, name: str) -> Judgement:
+    def _against_chance(self, fit: Fit, name: str) -> TermJudgement:
         """The bound of a term that is not there, and its null; undecided where neither speaks against it."""
         sigma2 = self._fits.judged_sigma2(name)
         bound, beyond, draws = self._bounds(fit, name, sigma2)
-        judgement = Judgement(name, UNDECIDED, len(self.added), sigma2, bound)
+        judgement = TermJudgement(name, UNDECIDED, len(self.added), sigma2, bound)
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
         if bound + fit.slack < self._min_gain:
             return replace(judgement, decision=EXCLUDED)
@@ -308,7 +308,7 @@ class Selection:
                 change = expected - replace(problem, labels=labels).clique_counts(2).ravel()
                 yield sigma2 / 2 * float(change @ change)
 
-    def _on_held_out(self, fit: Fit, judgement: Judgement) -> tuple[Judgement, Fit]:
+    def _on_held_out(self, fit: Fit, judgement: TermJudgement) -> tuple[TermJudgement, Fit]:
         """Fit a term beside those that are there, and ask the sequences that were held out."""
         name = judgement.term
         self._observer.stage(f"with {name}")
@@ -339,7 +339,7 @@ def _difference(
     return float(each.sum()), float(np.sqrt(len(each)) * each.std(ddof=1))
 
 
-def _figures(judgement: Judgement) -> str:
+def _figures(judgement: TermJudgement) -> str:
     parts = [f"{judgement.ratio:.3g} times its null"] if judgement.ratio is not None else []
     if judgement.held_out is not None:
         parts.append(f"held-out gain {judgement.held_out:.4g} +- {judgement.held_out_error:.2g}")

@@ -1,7 +1,7 @@
 """What is fitted, and how: terms on labelled sequences, of which P follows once prior variances are given.
 
 Training looks at many different P: of all sequences or of some, of all terms or of some, on all columns of their maps
-or on a few. All of them are built by `Task.posterior`.
+or on a few. All of them are built by `TrainingTask.posterior`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .observer import Observer
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """Labelled sequences, and terms whose maps have a row for each of their positions."""
 
     problem: Problem
@@ -45,13 +45,13 @@ class Task:
     def term(self, name: str) -> FittedTerm:
         return next(term for term in self.terms if term.name == name)
 
-    def subset(self, sequences: np.ndarray) -> Task:
+    def subset(self, sequences: np.ndarray) -> TrainingTask:
         """The sequences of these numbers."""
         rows = sequence_rows(self.problem.offsets, sequences)
         terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
         return replace(self, problem=self.problem.subset(sequences), terms=tuple(terms))
 
-    def weighted(self, weights: np.ndarray) -> Task:
+    def weighted(self, weights: np.ndarray) -> TrainingTask:
         """The same sequences with other weights [S]."""
         return replace(self, problem=replace(self.problem, weights=weights))
 
@@ -59,7 +59,7 @@ class Task:
         """The columns of each map that are not zero throughout, in ascending order; None for a term without a map."""
         return [None if term.map is None else term.map.used_columns() for term in self.terms]
 
-    def narrow(self, columns: Sequence[np.ndarray | None]) -> Task:
+    def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
         """Each map with these columns alone."""
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
@@ -74,7 +74,7 @@ class Task:
 class Solution:
     """The end of a fit: its task, P of it, and the parameters that were found."""
 
-    task: Task
+    task: TrainingTask
     posterior: Posterior
     result: SolverResult
 

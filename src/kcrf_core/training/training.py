@@ -27,7 +27,7 @@ from .prior_search import Prior, choose_prior
 from .problems import check_partial, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
-from .task import Minimiser, Solution, Task
+from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
@@ -123,19 +123,19 @@ def train(
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Wishes about a run that are no part of the configuration; see `train`."""
+    """Wishes about a run that are no part of the configuration; `train` says what they mean."""
 
-    certify: str = "estimate"
-    select_terms: bool = False
-    min_gain: float = MIN_GAIN
-    start: WarmStart | None = None
-    dev: Dataset | None = None
-    keep: str = "last"
-    prune: float | None = None
+    certify: str  # estimate or exact
+    select_terms: bool
+    min_gain: float  # in P, with select_terms
+    start: WarmStart | None
+    dev: Dataset | None
+    keep: str  # last or best, by dev
+    prune: float | None
 
 
 class TrainingRun:
-    """One run. What it is given stays as it is; what a stage finds it returns, and `run` hands it on."""
+    """One run. Its attributes are inputs and do not change; each stage returns its findings, `run` passes them on."""
 
     def __init__(
         self,
@@ -166,7 +166,8 @@ class TrainingRun:
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
 
     def run(self) -> tuple[Model, Report]:
-        # A name is bound anew where a stage replaces the maps of the one before, which gives their memory back.
+        """All stages, one after another."""
+        # `task` is bound anew where a stage replaces maps, so that the memory of the old ones comes back.
         task = self.fit_terms()
         task, structure = self.choose_terms(task)
         prior = self.choose_sigma2(task)
@@ -195,7 +196,7 @@ class TrainingRun:
         )
         return self.described(model, solution.task, report), report
 
-    def fit_terms(self) -> Task:
+    def fit_terms(self) -> TrainingTask:
         """Fix the kernel and the map of each term."""
         config, training = self._config, self._training
         # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
@@ -205,9 +206,9 @@ class TrainingRun:
         if training.observed_features:
             terms = observed_only(terms, self._problem, self._observer)
         hand_back()
-        return Task(self._problem, tuple(terms), self._workers, DTYPES[training.precision], self._forbidden)
+        return TrainingTask(self._problem, tuple(terms), self._workers, DTYPES[training.precision], self._forbidden)
 
-    def choose_terms(self, task: Task) -> tuple[Task, Structure | None]:
+    def choose_terms(self, task: TrainingTask) -> tuple[TrainingTask, Structure | None]:
         """Leave out terms that are not worth it, where that is asked for."""
         structure = None
         if self._options.select_terms:
@@ -223,14 +224,14 @@ class TrainingRun:
             self._observer.note("two labels: one score column")
         return task, structure
 
-    def choose_sigma2(self, task: Task) -> Prior:
+    def choose_sigma2(self, task: TrainingTask) -> Prior:
         """Find a prior variance for each term that has none, in an earlier model or by held-out sequences."""
         given = {term.name: self._given[term.name] for term in task.terms}
         if self._options.start is not None:
             given |= self._options.start.known_sigma2(task.terms, given, self._observer)
         return choose_prior(task, given, self._training.seed, self._minimiser)
 
-    def settle(self, task: Task) -> tuple[Task, Dataset]:
+    def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
         """The task of the final fit, and the data of its rows.
 
         Terms that are to grow get their first pivots. Where none is, each distinct sequence is gone through once; a
@@ -242,7 +243,7 @@ class TrainingRun:
         problem, dataset, terms = collapse(task.problem, self._dataset, task.terms, self._observer)
         return replace(task, problem=problem, terms=tuple(terms)), dataset
 
-    def starting_point(self, task: Task, prior: Prior, run: Run) -> np.ndarray:
+    def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> np.ndarray:
         """Parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
         posterior, start = task.posterior(prior.sigma2), self._options.start
         # The first pivots of a basis that grows are not those that sigma2 was searched with.
@@ -251,7 +252,7 @@ class TrainingRun:
             return start.choose(self._encoding, task.terms, posterior, theta, self._observer)
         return theta if posterior.convex else self._complete_optimum(task, prior, theta, run)
 
-    def _complete_optimum(self, task: Task, prior: Prior, theta: np.ndarray, run: Run) -> np.ndarray:
+    def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run) -> np.ndarray:
         """Where labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
         which = np.flatnonzero(task.problem.complete)
         if not len(which):
@@ -267,13 +268,13 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def watch(self, task: Task, prior: Prior) -> Watch | None:
+    def watch(self, task: TrainingTask, prior: Prior) -> Watch | None:
         """Held-out data to score on the way, where there is some."""
         dev, keep = self._options.dev, self._options.keep
         return None if dev is None else Watch(dev, keep, self._encoding, task, prior.sigma2, self._observer)
 
     def fit(
-        self, task: Task, prior: Prior, theta: np.ndarray, run: Run, watch: Watch | None
+        self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run, watch: Watch | None
     ) -> tuple[Solution, Growth | None]:
         """Minimise P, on more and more pivots where terms are to grow."""
         self._observer.stage("training")
@@ -316,9 +317,9 @@ class TrainingRun:
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
-        """The gain that may be left outside the pivots, and whether it is an estimate or exactly bounded.
+        """The gain that may be left outside the pivots, and how it was found: "estimate" or "exact".
 
-        `growth` is given where its last fit is the solution: it may know.
+        `growth` is given where the solution is its last fit, for which it may have worked out a bound.
         """
         task, posterior, certify = solution.task, solution.posterior, self._options.certify
         proven = None if growth is None else growth.proven(task.terms)
@@ -328,7 +329,7 @@ class TrainingRun:
             return None, certify
         return outside_gain(self._encoding, dataset, task.terms, posterior, solution.result.theta, certify), certify
 
-    def described(self, model: Model, task: Task, report: Report) -> Model:
+    def described(self, model: Model, task: TrainingTask, report: Report) -> Model:
         """The model with what its file says about its training."""
         names = [term.name for term in task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
@@ -336,7 +337,7 @@ class TrainingRun:
         return replace(model, info=info)
 
 
-def _grows(task: Task) -> bool:
+def _grows(task: TrainingTask) -> bool:
     """Whether training adds pivots to some term."""
     return any(term.config.map.select == GRADIENT for term in task.terms)
 
