@@ -18,8 +18,9 @@ from kcrf_core.objective import Cliques, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer, select_bases, train
-from kcrf_core.training.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
+from kcrf_core.training.observer import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
 from kcrf_core.training.structure_null import drawn_labels, exchanged, tail
+from listening import Recorder
 from problems import random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config
 
@@ -307,17 +308,12 @@ def test_without_transitions_the_frequencies_of_labels_hide_nothing():
 
 
 def test_few_sequences_are_judged_by_chance_alone():
-    notes = []
-
-    class Listener(Observer):
-        def note(self, text):
-            notes.append(text)
-
+    recorder = Recorder()
     corpus = draw_task(7, replace(SMALL, sequences=9, longest=200, weak=1.0))
-    _, report, chosen = select(corpus, task_config(sigma2=1.0), observer=Listener())
+    _, report, chosen = select(corpus, task_config(sigma2=1.0), observer=recorder)
     assert "strong" in chosen and not chosen & {"few", "many", "real"}
     assert all(found.held_out is None for found in report.structure.judgements)
-    assert any("too few sequences to hold some out" in text for text in notes)
+    assert any("too few sequences to hold some out" in text for text in recorder.notes)
 
 
 def test_one_label_leaves_nothing_to_choose_by():

@@ -20,6 +20,7 @@ from kcrf_core.maps import sparse_block
 from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer, select_bases, train
+from listening import Recorder
 from problems import random_inputs
 
 
@@ -171,15 +172,10 @@ def test_sigma2_is_chosen_by_the_held_out_sequences(rng):
 
 
 def test_one_sequence_has_nothing_to_hold_out(rng):
-    notes = []
-
-    class Listener(Observer):
-        def note(self, text):
-            notes.append(text)
-
-    _, report = fit(toy_corpus(rng, 1, longest=7), observer=Listener())
+    recorder = Recorder()
+    _, report = fit(toy_corpus(rng, 1, longest=7), observer=recorder)
     assert report.path == () and report.sigma2["edge"] == 1.0
-    assert any("too little data" in note for note in notes)
+    assert any("too little data" in note for note in recorder.notes)
 
 
 def test_one_label(rng):
@@ -401,16 +397,9 @@ def test_pairs_in_sequences_without_weight_are_observed_too(rng):
 )
 def test_the_number_of_pivots_is_told_with_its_reason(rng, options, word):
     """Smooth kernels need few pivots, and get no more of them than matter."""
-
-    class Notes(Observer):
-        told = ""
-
-        def note(self, text):
-            self.told += text + "\n"
-
-    notes = Notes()
-    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=notes)
-    assert word in notes.told
+    recorder = Recorder()
+    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=recorder)
+    assert word in "\n".join(recorder.notes)
 
 
 # What a model computes with

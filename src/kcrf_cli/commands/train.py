@@ -260,7 +260,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
 
 @contextlib.contextmanager
 def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C only asks for an end, which is told when it is heard; the second is the ordinary one."""
+    """The first Ctrl-C asks for an end, and a note says so when the run notices; the second is the ordinary one."""
     asked = told = False
 
     def handler(number: int, frame: FrameType | None) -> None:

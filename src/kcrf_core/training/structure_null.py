@@ -1,10 +1,10 @@
-"""What the bound of a useless term would be: draws in which nothing ties its inputs to the errors.
+"""The null of a term: draws of its bound in which nothing ties its inputs to the errors, as if it were useless.
 
-The null of a term that looks at the input: each sequence gets the errors of another of about its length, turned
+For a term that looks at the input each sequence gets the errors of another of about its length, turned
 by a random number of positions. That keeps how errors go together along a sequence, which a free permutation of
 positions would destroy: inputs that change slowly along a sequence, or not at all, would then look useful. The turn
-unties the errors from the place in the sequence, which an exchange of whole sequences would leave as it is. The
-null of triples of labels: labels drawn from the present model.
+unties the errors from the place in the sequence, which an exchange of whole sequences would leave as it is. For triples
+of labels, labels are drawn from the present model.
 
 Why not the ratio of bound to null alone: with one real column and two labels it is a chi-square variable of one
 degree of freedom, above 2 by chance in 16 of 100 cases, while a column of hundreds of values that is really of use
