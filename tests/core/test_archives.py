@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
-from kcrf_core.kernels.values import LinearKernel
+from kcrf_core.kernels.plain import LinearKernel
 from kcrf_core.model import (
     StoredBasis,
     TermBasis,
@@ -57,7 +57,7 @@ KINDS = {
 
 
 def corpus_of(text, format):
-    parsed = PARSERS[format](blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = FORMATS[format].parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
