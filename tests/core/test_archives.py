@@ -459,7 +459,7 @@ ALTERED_HEADERS = {
     "no columns": lambda header, arrays: header["encoding"].update(columns=[]),
     "no features": lambda header, arrays: header["encoding"].update(features=[]),
     "other format": lambda header, arrays: header["encoding"].update(format="crfsuite"),
-    "unknown format": lambda header, arrays: header["encoding"].update(format="xml"),
+    "no format": lambda header, arrays: header["encoding"].update(format=["conll"]),
     "two of a name": renamed,
     "attributes in columns": with_attributes,
     "column of the label": lambda header, arrays: header["encoding"]["features"][0].update(column=3),
@@ -479,6 +479,12 @@ def test_headers_that_contradict_the_rest(change, path):
     save_dataset(path, *fitted())
     alter(path, change)
     assert "damaged or altered" in refusal(load_dataset, path)
+
+
+def test_a_format_that_nobody_registered(path):
+    save_dataset(path, *fitted())
+    alter(path, lambda header, arrays: header["encoding"].update(format="xml"))
+    assert refusal(load_dataset, path).startswith(f"{path}: the format 'xml' is not registered here")
 
 
 # Files written whole or not at all
