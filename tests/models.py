@@ -9,7 +9,7 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import find_conjunctions
 from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model
 from kcrf_core.model.model import explicit_size

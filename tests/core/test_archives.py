@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
-from kcrf_core.kernels.values import LinearKernel
+from kcrf_core.kernels.plain import LinearKernel
 from kcrf_core.model import (
     StoredBasis,
     TermBasis,
@@ -57,7 +57,7 @@ KINDS = {
 
 
 def corpus_of(text, format):
-    parsed = PARSERS[format](blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = FORMATS[format].parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
@@ -459,7 +459,7 @@ ALTERED_HEADERS = {
     "no columns": lambda header, arrays: header["encoding"].update(columns=[]),
     "no features": lambda header, arrays: header["encoding"].update(features=[]),
     "other format": lambda header, arrays: header["encoding"].update(format="crfsuite"),
-    "unknown format": lambda header, arrays: header["encoding"].update(format="xml"),
+    "no format": lambda header, arrays: header["encoding"].update(format=["conll"]),
     "two of a name": renamed,
     "attributes in columns": with_attributes,
     "column of the label": lambda header, arrays: header["encoding"]["features"][0].update(column=3),
@@ -479,6 +479,12 @@ def test_headers_that_contradict_the_rest(change, path):
     save_dataset(path, *fitted())
     alter(path, change)
     assert "damaged or altered" in refusal(load_dataset, path)
+
+
+def test_a_format_that_nobody_registered(path):
+    save_dataset(path, *fitted())
+    alter(path, lambda header, arrays: header["encoding"].update(format="xml"))
+    assert refusal(load_dataset, path).startswith(f"{path}: the format 'xml' is not registered here")
 
 
 # Files written whole or not at all

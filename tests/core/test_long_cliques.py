@@ -7,7 +7,7 @@ import pytest
 
 import oracle
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
 from kcrf_core.objective import Cliques, Posterior

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
-from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
 from kcrf_core.maps import pivots as basis
 from kcrf_core.maps.kernel_rows import KernelRows

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import oracle
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel, gram
-from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
 from kcrf_core.objective import Cliques, Posterior, certificates

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kcrf_core.chains import EDGE, NODE, Problem
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap, has_nested_columns
 from kcrf_core.objective import Cliques, Posterior
 from problems import random_inputs

@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
 from kcrf_core.objective import Cliques, Posterior

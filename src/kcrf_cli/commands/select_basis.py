@@ -9,7 +9,7 @@ import click
 from .. import options
 
 
-@click.command("select-basis", short_help="Choose pivots for a kernel.")
+@click.command("select-basis", cls=options.Command, short_help="Choose pivots for a kernel.")
 @options.data
 @options.output_unless_dry
 @options.config
@@ -72,7 +72,7 @@ def select_basis(
     check_plot(plot)
     if plot is not None:
         check_writable(plot, data, config, output)
-    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
+    chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
     if dry_run:
         show_footprint(prepared, memory, as_json)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..running.files import Prepared
 
 
-@click.command(short_help="Train a model.")
+@click.command(cls=options.Command, short_help="Train a model.")
 @options.data
 @options.output_unless_dry
 @options.config
@@ -167,7 +167,7 @@ def train(
     if data == dev == "-":
         raise click.UsageError("DATA and --dev cannot both be read from stdin")
     chosen = options.given(
-        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
         show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -20,11 +21,11 @@ from ..corpora import WEIGHT, escaped
 from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import sparse_block
+from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, RealFeature, boundary_or, part_reach
 
-FORMATS = ("crfsuite", "svmlight")
 NO_LABEL = "_"
 
 ROWS_AT_ONCE = 4096
@@ -32,13 +33,21 @@ ROWS_AT_ONCE = 4096
 _LIKE_A_BOUNDARY = re.compile(r"\\*_B[+-]\d+")
 
 
+@dataclass(frozen=True)
+class Exported:
+    """What is to be written, for any of the `EXPORTS`."""
+
+    encoding: Encoding
+    dataset: Dataset
+    inputs: Inputs
+    names: dict[int, str]  # of columns, by their numbers
+    gold: Sequence[str] | None  # [N] labels as they stand in the data
+
+
 def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
     """The lines of a text file; `gold` [N] are the labels as they stand in the data."""
     inputs = encoding.inputs(dataset, encoding.names)
-    names = exported_columns(encoding, inputs)
-    if format == "crfsuite":
-        return _crfsuite(dataset, inputs, names, gold)
-    return _svmlight(encoding, dataset, inputs, names)
+    return EXPORTS[format](Exported(encoding, dataset, inputs, exported_columns(encoding, inputs), gold))
 
 
 def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
@@ -115,9 +124,10 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _crfsuite(dataset: Dataset, inputs: Inputs, names: dict[int, str], gold: Sequence[str] | None) -> Iterator[str]:
-    written = {column: escaped(name) for column, name in names.items()}
-    rows = _rows(inputs)
+def crfsuite_lines(data: Exported) -> Iterator[str]:
+    dataset, gold = data.dataset, data.gold
+    written = {column: escaped(name) for column, name in data.names.items()}
+    rows = _rows(data.inputs)
     for s in range(dataset.sequences):
         if dataset.weights is not None:
             yield f"{WEIGHT}:{_number(float(dataset.weights[s]))}\n"
@@ -134,12 +144,12 @@ def _crfsuite(dataset: Dataset, inputs: Inputs, names: dict[int, str], gold: Seq
         yield "\n"
 
 
-def _svmlight(encoding: Encoding, dataset: Dataset, inputs: Inputs, names: dict[int, str]) -> Iterator[str]:
-    for number, label in enumerate(encoding.labels, start=1):
+def svmlight_lines(data: Exported) -> Iterator[str]:
+    for number, label in enumerate(data.encoding.labels, start=1):
         yield f"# label {number} {label}\n"
-    for column, name in names.items():
+    for column, name in data.names.items():
         yield f"# feature {column + 1} {name}\n"
-    rows = _rows(inputs)
+    dataset, rows = data.dataset, _rows(data.inputs)
     for s in range(dataset.sequences):
         for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
             label = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known

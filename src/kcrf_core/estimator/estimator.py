@@ -295,7 +295,7 @@ class KernelCRF(Protocol):
     def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
-        form = ITEMS if encoding.format == "crfsuite" else COLUMNS
+        form = ITEMS if encoding.attributes else COLUMNS
         present = [sequence for sequence in X if len(sequence)]
         if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
@@ -332,7 +332,7 @@ class KernelCRF(Protocol):
     def n_features_in_(self) -> int:
         """Columns of the arrays; dictionaries have no such number."""
         encoding = self._model().encoding
-        if encoding.format == "crfsuite":
+        if encoding.attributes:
             raise AttributeError("n_features_in_ is for arrays; attributes_ lists the attributes")
         return encoding.width - 1
 

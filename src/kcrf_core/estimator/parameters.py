@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..config import KERNEL_KEYS, Config, parse_config, with_options
+from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
+from ..kernels import KERNELS, kernel_types
 from ..system import available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
@@ -85,12 +86,11 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     check_crfsuite_parameters(params)
     options = {name: params[name] for name in PLAIN if params[name] is not None}
     kernel = params["kernel"]
-    if kernel not in ("linear", "poly", "rbf"):
-        raise ConfigError(f"kernel={kernel!r}: there are linear, poly and rbf")
+    known = _kernels()
+    if kernel not in known:
+        raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
     options["kernel"] = kernel
-    for name in ("degree", "gamma", "coef0"):
-        if kernel in KERNEL_KEYS[name] and params[name] is not None:
-            options[name] = params[name]
+    options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
     if params["cosine"]:
         options["cosine"] = params["cosine"]
     if kernel != "linear":
@@ -111,6 +111,16 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
+
+
+def _kernels() -> list[str]:
+    """Kernels that can be asked for by name alone: not those of parts, nor those that need more than parameters say."""
+    kinds = {name: KERNELS[name] for name in kernel_types()}
+    return [
+        name
+        for name, kind in kinds.items()
+        if not kind.composite and all(one.needed is None for one in kind.settings().values())
+    ]
 
 
 def _plain(value: Any) -> Any:
@@ -143,7 +153,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for the configuration that a model was trained with, as far as there are any."""
     try:
         config = parse_config(info.get("config", {}))
-    except ConfigError:  # of another version
+    except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
     found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
@@ -153,8 +163,8 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
         found["all_possible_states"] = False
     if len(config.mapped_terms) == 1:
         (term,) = config.mapped_terms
-        kernel = {name: getattr(term.kernel, name) for name in ("degree", "gamma", "coef0", "cosine")}
-        found |= {"kernel": term.kernel.type, **kernel, "size": term.map.size, "select": term.map.select}
+        found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
+        found |= {"size": term.map.size, "select": term.map.select}
     if config.features is not None and len(config.features) == 1:
         found |= {"window": config.features[0].window, "scale": config.features[0].scale}
     return found

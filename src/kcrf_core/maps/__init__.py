@@ -1,6 +1,19 @@
 """Feature maps: operators Phi with Phi Phi^T = K, or nearly; and the choice of pivots, which reduced maps stand on."""
 
 from .._lazy import lazy
+from ..system import Registry
+
+# Ways to choose pivots: functions of a factorisation and a source of chance, which append pivots until it is full.
+METHODS = Registry(
+    "method to choose pivots",
+    __name__,
+    {
+        "random": "pivots:random_pivots",
+        "greedy": "pivots:greedy_pivots",
+        "uniform": "pivots:uniform_pivots",
+        "kmeans": "pivots:kmeans_pivots",
+    },
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,

@@ -17,9 +17,19 @@ import numpy as np
 from ..chains import chain, score_columns, spread
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
+from ..errors import FileFormatError
 from ..kernels import Inputs, Kernel, Pivots, PolynomialKernel, inverse_roots, kernel_from_dict, kernel_to_dict
 from ..maps import Conjunctions, SparseWeights, Weights, _sparse, feature_base, why_not
-from ..system import Contents, Workers, container_size, pack_sparse, read_container, sequence_chunks, write_container
+from ..system import (
+    Contents,
+    NotRegistered,
+    Workers,
+    container_size,
+    pack_sparse,
+    read_container,
+    sequence_chunks,
+    write_container,
+)
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
 ROWS_AT_ONCE = 2048
@@ -394,6 +404,8 @@ def explicit_size(inputs: Inputs) -> int:
 def unpack_kernel(contents: Contents, entry: dict[str, Any], inputs: Inputs, at: str) -> Kernel:
     try:
         return kernel_from_dict(entry["kernel"], inputs)
+    except NotRegistered as error:
+        raise FileFormatError(f"{contents.path}: {error}") from None
     except (ValueError, TypeError, KeyError):
         raise contents.error(f"'{at}' has an unknown kernel") from None
 

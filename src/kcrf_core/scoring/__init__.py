@@ -12,8 +12,9 @@ __getattr__, __dir__, __all__ = lazy(
         "evaluation": ["Evaluation", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
-        "schemes": ["Transitions", "allowed_transitions", "detect_scheme"],
+        "schemes": ["SCHEMES", "Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
+        "spans": ["Transitions", "allowed_transitions"],
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..config import EXPLICIT_KERNELS, GRADIENT, TermConfig
+from ..config import GRADIENT, TermConfig
 from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import LITTLE_LEFT, MOST_PIVOTS, automatic_size, conjunction_count, why_not
@@ -28,10 +28,12 @@ def map_type(term: TermConfig, inputs: Inputs) -> str:
     if term.map.type != "auto":
         return term.map.type
     pivots = term.map.size is not None or term.map.select == GRADIENT
-    if pivots or term.kernel.type not in EXPLICIT_KERNELS:
+    if pivots or not term.kernel.kernel.explicit:
         return "reduced"
+    if term.kernel.type == "linear":
+        return "explicit"
     degree = term.kernel.degree
-    if term.kernel.type == "linear" or (degree == 1 and not term.kernel.cosine):
+    if degree == 1 and not term.kernel.cosine:
         return "explicit"
     fits = why_not(inputs, degree) is None and conjunction_count(inputs, degree) <= MOST_CONJUNCTIONS
     return "explicit" if fits else "reduced"
