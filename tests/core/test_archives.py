@@ -163,7 +163,7 @@ def test_digest_tells_data_apart():
 
 def test_nothing_but_content_is_in_the_header(saved):
     header = read_container(saved, "dataset").header
-    assert set(header) == {"magic", "kind", "format", "version", "encoding", "config", "digest"}
+    assert set(header) == {"magic", "kind", "format", "needs", "version", "encoding", "config", "digest"}
     assert str(saved.parent) not in json.dumps(header)
 
 

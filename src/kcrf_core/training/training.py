@@ -19,7 +19,7 @@ from ..corpora import sequence_rows
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..maps import FeatureMap
-from ..model import Model, PruneReport, StoredBasis, compact, digest, numbers, pruned_term
+from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Cliques, Posterior
 from ..scoring import Transitions, allowed_transitions
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
@@ -308,14 +308,14 @@ def _pruned(
     theta, terms = result.theta.copy(), []
     for j, term in zip(posterior.mapped, model.terms, strict=True):
         inputs = model.encoding.inputs(dataset, term.features).seen()
-        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.workers)
+        thinned = term.pruned(inputs, prune / len(model.terms), posterior.workers)
         theta[posterior.blocks[j]] = posterior.block_of(fitted[j].map_weights(thinned), j)
-        terms.append(compact(thinned))
+        terms.append(thinned.compacted())
     smaller = replace(model, terms=tuple(terms))
     report = PruneReport(
         prune=prune,
-        weights=numbers(model.terms),
-        weights_left=numbers(terms),
+        weights=sum(term.nonzero for term in model.terms),
+        weights_left=sum(term.nonzero for term in terms),
         bytes_saved=model.file_size - smaller.file_size,
         objective=result.value,
         certified_gap=result.gap if np.isfinite(result.gap) else None,
