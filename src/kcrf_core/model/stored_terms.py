@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..encoding import Encoding
-from ..errors import FileFormatError
+from ..errors import ConfigError, FileFormatError
 from ..kernels import Inputs, Kernel, kernel_from_dict
 from ..maps import Weights, unpack_weights
 from ..system import Contents, pack_sparse
@@ -81,9 +81,11 @@ class StoredTerm:
         stored = self.entry.get("kernel")
         try:
             return kernel_from_dict(stored, self.like)
-        except (ValueError, TypeError, KeyError):
-            names = ", ".join(f"'{name}'" for name in _kernel_names(stored))
-            raise self.error(f"'{self.at}' has an unknown kernel{f', {names}' if names else ''}") from None
+        except FileFormatError as error:
+            raise FileFormatError(f"{self.contents.path}: {error}") from None
+        except (ValueError, TypeError, KeyError, ConfigError):
+            name = stored.get("type") if isinstance(stored, dict) else None
+            raise self.error(f"'{self.at}' has an unknown kernel, {name!r}") from None
 
     def pivots(self) -> tuple[Inputs, np.ndarray]:
         """Pivots [M] and their lines of training data, [M]."""
@@ -137,13 +139,3 @@ def pack_pivots(pivots: Inputs, lines: np.ndarray, at: str) -> dict[str, np.ndar
     if pivots.bag is not None:
         arrays |= pack_sparse(pivots.bag, f"{at}.bag")
     return arrays
-
-
-def _kernel_names(stored: Any) -> list[str]:
-    """The words for kernels in a stored one, the outermost first."""
-    if not isinstance(stored, dict):
-        return []
-    parts = stored.get("parts")
-    inner = [stored.get("kernel"), *(parts if isinstance(parts, list) else [])]
-    own = [stored["type"]] if isinstance(stored.get("type"), str) else []
-    return own + [name for part in inner for name in _kernel_names(part)]

@@ -39,7 +39,7 @@ from ..system import Workers
 from .label_match import LabelMatch
 from .observed_features import places_seen
 from .observer import Observer
-from .terms import FittedTerm, Fitting, MappedTerm, TermFootprint, TermPlan, check_memory
+from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory
 
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
@@ -148,18 +148,18 @@ def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMa
 class LinearPlan(TermPlan):
     """The linear kernel's own features; columns that are equal are merged where that is worth it."""
 
-    def fit(self, fitting: Fitting) -> FittedLinear:
-        term, dtype = self.term, fitting.dtype
+    def fit(self, context: FitContext) -> FittedLinear:
+        term, dtype = self.term, context.dtype
         mergeable = self.inputs.bag is None and not term.kernel.cosine
         merged = merged_columns(sparse_block(self.inputs)) if mergeable else None
         if merged is None:
-            own = self.shared(lambda rows, _: _linear_map(term, rows, dtype), fitting)
+            own = self.shared(lambda rows, _: _linear_map(term, rows, dtype), context)
             fitted, columns = FittedLinear(term, self.features, own), ""
         else:
-            own = self.shared(lambda rows, _: MergedMap(merged, rows, dtype), fitting)
+            own = self.shared(lambda rows, _: MergedMap(merged, rows, dtype), context)
             fitted = FittedMerged(term, self.features, own, merged=merged)
             columns = f" in {own.size:,} columns"
-        fitting.observer.note(
+        context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, explicit map, {fitted.feature_count:,} features{columns}"
         )
         return fitted
@@ -214,11 +214,11 @@ class FittedAffine(FittedFeatures):
 class AffinePlan(LinearPlan):
     """The same features and a constant column."""
 
-    def fit(self, fitting: Fitting) -> FittedAffine:
-        kernel = fit_kernel(replace(self.term.kernel, cosine=False), self.inputs, fitting.seed)
-        affine, dtype = Affine.of(kernel), fitting.dtype
-        own = self.shared(lambda rows, _: affine.map_of(rows, dtype), fitting)
-        fitting.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {own.size:,} features")
+    def fit(self, context: FitContext) -> FittedAffine:
+        kernel = fit_kernel(replace(self.term.kernel, cosine=False), self.inputs, context.seed)
+        affine, dtype = Affine.of(kernel), context.dtype
+        own = self.shared(lambda rows, _: affine.map_of(rows, dtype), context)
+        context.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {own.size:,} features")
         return FittedAffine(self.term, self.features, own, affine=affine)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
@@ -268,18 +268,18 @@ class ConjunctionPlan(TermPlan):
 
     entries: int  # conjunctions, each counted once for every position
 
-    def fit(self, fitting: Fitting) -> FittedConjunctions:
-        term, observer = self.term, fitting.observer
-        kernel = fit_kernel(replace(term.kernel, cosine=False), self.inputs, fitting.seed)
+    def fit(self, context: FitContext) -> FittedConjunctions:
+        term, observer = self.term, context.observer
+        kernel = fit_kernel(replace(term.kernel, cosine=False), self.inputs, context.seed)
         table = f"a table of {self.entries:,} conjunctions"
-        check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, fitting.workers)
+        check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, context.workers)
         observer.note(
             f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
             f"going through {self.entries:,} conjunctions"
         )
         found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off)
         observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
-        own = _conjunction_map(term, found, phi, self.inputs, fitting.dtype)
+        own = _conjunction_map(term, found, phi, self.inputs, context.dtype)
         return FittedConjunctions(term, self.features, own, conjunctions=found)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:

@@ -18,7 +18,7 @@ from ..system import Workers
 from .explicit_terms import MOST_CONJUNCTIONS, explicit_plan
 from .observer import Observer
 from .pivot_terms import StoredPlan, full_plan, growing_plan, reduced_plan
-from .terms import DTYPES, FittedLabels, FittedTerm, Fitting, TermPlan
+from .terms import DTYPES, FitContext, FittedLabels, FittedTerm, TermPlan
 
 __all__ = ["DTYPES", "FittedTerm", "begin_growth", "fit_terms", "outside_gain", "plan_term", "select_bases"]
 
@@ -52,8 +52,10 @@ def map_type(term: TermConfig, inputs: Inputs) -> str:
     pivots = term.map.size is not None or term.map.select == GRADIENT
     if pivots or term.kernel.type not in EXPLICIT_KERNELS:
         return "reduced"
+    if term.kernel.type == "linear":
+        return "explicit"
     degree = term.kernel.degree
-    if term.kernel.type == "linear" or (degree == 1 and not term.kernel.cosine):
+    if degree == 1 and not term.kernel.cosine:
         return "explicit"
     fits = why_not(inputs, degree) is None and conjunction_count(inputs, degree) <= MOST_CONJUNCTIONS
     return "explicit" if fits else "reduced"
@@ -68,12 +70,12 @@ def select_bases(
     encoding: Encoding, dataset: Dataset, config: Config, workers: Workers, observer: Observer
 ) -> StoredBasis:
     """Pivots for every term that needs them."""
-    fitting = Fitting(encoding, dataset, config, workers, observer)
+    context = FitContext(encoding, dataset, config, workers, observer)
     found = []
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, None)
         if plan.has_pivots:
-            found.append(plan.chosen(fitting)[0])
+            found.append(plan.chosen(context)[0])
         else:
             observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
     if not found:
@@ -94,12 +96,12 @@ def fit_terms(
 
     If they `rehearse`, `begin_growth` is still to be called for those whose basis is to grow.
     """
-    fitting = Fitting(encoding, dataset, config, workers, observer)
+    context = FitContext(encoding, dataset, config, workers, observer)
     stored = stored_bases(basis)
     fitted: list[FittedTerm] = []
     for term in config.mapped_terms:
         # One plan at a time: each holds the inputs of its term.
-        fitted.append(plan_term(term, encoding, dataset, stored.get(term.name), rehearse).fit(fitting))
+        fitted.append(plan_term(term, encoding, dataset, stored.get(term.name), rehearse).fit(context))
     return fitted + [FittedLabels(term) for term in (config.edge_term, config.edge2_term) if term is not None]
 
 
@@ -112,8 +114,8 @@ def begin_growth(
     observer: Observer,
 ) -> list[FittedTerm]:
     """The same terms; those whose basis is to grow have their first pivots."""
-    fitting = Fitting(encoding, dataset, config, workers, observer)
-    return [term.begun_growth(fitting) for term in fitted]
+    context = FitContext(encoding, dataset, config, workers, observer)
+    return [term.begun_growth(context) for term in fitted]
 
 
 def outside_gain(

@@ -32,7 +32,7 @@ from ..objective import certificates
 from ..system import Workers
 from .label_match import LabelMatch
 from .observer import Observer
-from .terms import FittedTerm, Fitting, MappedTerm, TermFootprint, TermPlan, check_memory, shared_map, worth_sharing
+from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, shared_map, worth_sharing
 
 # For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
 BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
@@ -72,11 +72,11 @@ class FittedPivots(MappedTerm):
         observer.note(f"term {self.name}: pivots keep all coefficients, features that are observed have none here")
         return self
 
-    def begun_growth(self, fitting: Fitting) -> FittedTerm:
+    def begun_growth(self, context: FitContext) -> FittedTerm:
         if self.config.map.select != GRADIENT:
             return self
-        inputs = fitting.encoding.inputs(fitting.dataset, self.features).seen()
-        return growing_plan(self.config, self.features, inputs).fit(fitting)
+        inputs = context.encoding.inputs(context.dataset, self.features).seen()
+        return growing_plan(self.config, self.features, inputs).fit(context)
 
     def outside_gain(
         self,
@@ -97,7 +97,7 @@ class FittedGrowing(FittedPivots):
 
     growing: GrowingBasis = field(kw_only=True)
 
-    def begun_growth(self, fitting: Fitting) -> FittedTerm:
+    def begun_growth(self, context: FitContext) -> FittedTerm:
         return self
 
     def grown(
@@ -177,13 +177,13 @@ class PivotPlan(TermPlan):
     size: int
 
     @abstractmethod
-    def chosen(self, fitting: Fitting) -> tuple[TermBasis, np.ndarray | None]:
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray | None]:
         """Pivots, and the residual of every training position where that is known."""
 
-    def fit(self, fitting: Fitting) -> FittedPivots:
-        basis, residual = self.chosen(fitting)
-        make = partial(_reduced, basis, residual, fitting.workers, fitting.dtype)
-        return FittedPivots(self.term, self.features, self.shared(make, fitting), basis=basis)
+    def fit(self, context: FitContext) -> FittedPivots:
+        basis, residual = self.chosen(context)
+        make = partial(_reduced, basis, residual, context.workers, context.dtype)
+        return FittedPivots(self.term, self.features, self.shared(make, context), basis=basis)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
         N, distinct = len(self.inputs), self.distinct_inputs
@@ -199,22 +199,22 @@ class PivotPlan(TermPlan):
     def _pivots_text(self) -> str:
         return f"{self.size:,} pivots"
 
-    def _kernel(self, fitting: Fitting) -> Kernel:
-        groups = fitting.encoding.groups(self.features)
-        return fit_kernel(self.term.kernel, self.inputs, fitting.seed, groups, self.term.name)
+    def _kernel(self, context: FitContext) -> Kernel:
+        groups = context.encoding.groups(self.features)
+        return fit_kernel(self.term.kernel, self.inputs, context.seed, groups, self.term.name)
 
-    def _check_memory(self, what: str, fitting: Fitting) -> None:
+    def _check_memory(self, what: str, context: FitContext) -> None:
         needed = self.bytes_per_pair * self.size**2
-        check_memory(self.term, f"the kernel matrix of {self.size:,} {what}", needed, fitting.workers)
+        check_memory(self.term, f"the kernel matrix of {self.size:,} {what}", needed, context.workers)
 
-    def _basis(self, kernel: Kernel, found: Basis, kind: str, how: str, fitting: Fitting) -> TermBasis:
+    def _basis(self, kernel: Kernel, found: Basis, kind: str, how: str, context: FitContext) -> TermBasis:
         """What was found, said and kept."""
         term = self.term
-        fitting.observer.note(
+        context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(found.rows):,} pivots ({how}), "
             f"{100 * found.unexplained:.2g} % of the trace unexplained"
         )
-        return _term_basis(term, self.features, self.inputs, fitting.dataset, kernel, found)
+        return _term_basis(term, self.features, self.inputs, context.dataset, kernel, found)
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,10 @@ class ChosenPlan(PivotPlan):
     enough: float
     select: str
 
-    def chosen(self, fitting: Fitting) -> tuple[TermBasis, np.ndarray]:
-        kernel = self._kernel(fitting)
-        self._check_memory("pivots", fitting)
-        observer, rng = fitting.observer, np.random.default_rng(fitting.seed)
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
+        kernel = self._kernel(context)
+        self._check_memory("pivots", context)
+        observer, rng = context.observer, np.random.default_rng(context.seed)
         observer.stage("choosing pivots", self.size)
         found = choose_pivots(
             self.select,
@@ -235,13 +235,13 @@ class ChosenPlan(PivotPlan):
             kernel,
             self.size,
             rng,
-            fitting.workers,
-            fitting.dtype,
+            context.workers,
+            context.dtype,
             observer.pivots,
             self.enough,
         )
         how = self.select + self._why_so_many(len(found.rows))
-        return self._basis(kernel, found, "reduced", how, fitting), found.residual
+        return self._basis(kernel, found, "reduced", how, context), found.residual
 
     def _why_so_many(self, found: int) -> str:
         """What decided the number of pivots, where no option did."""
@@ -262,11 +262,11 @@ class FullPlan(PivotPlan):
 
     bytes_per_pair: ClassVar[int] = FULL_BYTES_PER_PAIR
 
-    def chosen(self, fitting: Fitting) -> tuple[TermBasis, np.ndarray]:
-        kernel = self._kernel(fitting)
-        self._check_memory("inputs", fitting)
-        found = full_basis(self.inputs, kernel, fitting.dtype)
-        return self._basis(kernel, found, "full", "every distinct input", fitting), found.residual
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
+        kernel = self._kernel(context)
+        self._check_memory("inputs", context)
+        found = full_basis(self.inputs, kernel, context.dtype)
+        return self._basis(kernel, found, "full", "every distinct input", context), found.residual
 
     @property
     def distinct_inputs(self) -> int:
@@ -282,10 +282,10 @@ class StoredPlan(PivotPlan):
 
     stored: TermBasis
 
-    def chosen(self, fitting: Fitting) -> tuple[TermBasis, None]:
+    def chosen(self, context: FitContext) -> tuple[TermBasis, None]:
         if self.stored.features != self.features:
             raise ConfigError(f"term '{self.term.name}': its pivots in the basis have other features than the term")
-        fitting.observer.note(
+        context.observer.note(
             f"term {self.term.name}: {self.term.kernel.title} kernel, {self.size:,} pivots of the basis file"
         )
         return self.stored, None
@@ -295,19 +295,19 @@ class StoredPlan(PivotPlan):
 class GrowingPlan(PivotPlan):
     """The first pivots of a basis that grows by gradient while a model is trained."""
 
-    def chosen(self, fitting: Fitting) -> tuple[TermBasis, np.ndarray]:
+    def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         raise ConfigError(
             f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
         )
 
-    def fit(self, fitting: Fitting) -> FittedGrowing:
-        term, workers, dtype = self.term, fitting.workers, fitting.dtype
-        kernel = self._kernel(fitting)
-        self._check_memory("pivots", fitting)
-        rng = np.random.default_rng(fitting.seed)
+    def fit(self, context: FitContext) -> FittedGrowing:
+        term, workers, dtype = self.term, context.workers, context.dtype
+        kernel = self._kernel(context)
+        self._check_memory("pivots", context)
+        rng = np.random.default_rng(context.seed)
         growing = GrowingBasis(self.inputs, kernel, self.size, rng, workers, dtype, term.map.residual)
-        fitting.observer.note(
+        context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
             f"random pivots to {growing.size:,} at most"
         )
-        return _on_grown(term, self.features, growing, fitting.dataset, workers, dtype, fitting.observer)
+        return _on_grown(term, self.features, growing, context.dataset, workers, dtype, context.observer)

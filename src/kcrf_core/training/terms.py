@@ -32,7 +32,7 @@ WORTH_SHARING = 0.4
 
 
 @dataclass(frozen=True)
-class Fitting:
+class FitContext:
     """What terms are fitted to, and with."""
 
     encoding: Encoding
@@ -75,16 +75,16 @@ class TermPlan(ABC):
     inputs: Inputs  # of all training positions, without what training never saw
 
     @abstractmethod
-    def fit(self, fitting: Fitting) -> FittedTerm:
+    def fit(self, context: FitContext) -> FittedTerm:
         """Carry it out."""
 
     @abstractmethod
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
         """Memory for `width` columns of weights; with labels [N] where only weights of pairs with them are fitted."""
 
-    def shared(self, make: Callable[[Inputs, np.ndarray | slice], FeatureMap], fitting: Fitting) -> FeatureMap:
+    def shared(self, make: Callable[[Inputs, np.ndarray | slice], FeatureMap], context: FitContext) -> FeatureMap:
         """A map of the inputs; `make` makes one of some rows, given with their numbers."""
-        return shared_map(self.term, self.inputs, make, fitting.workers, fitting.observer)
+        return shared_map(self.term, self.inputs, make, context.workers, context.observer)
 
 
 class FittedTerm(ABC):
@@ -111,7 +111,7 @@ class FittedTerm(ABC):
         """The same term with weights of those pairs of features and labels alone that the problem has."""
         return self
 
-    def begun_growth(self, fitting: Fitting) -> FittedTerm:
+    def begun_growth(self, context: FitContext) -> FittedTerm:
         """The same term; with its first pivots where its basis is to grow."""
         return self
 
