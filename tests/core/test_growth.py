@@ -54,7 +54,7 @@ class Small:
 
     def candidates(self, rows, errors):
         """r among some positions, and what they bring to the gradient, as a growing basis works them out."""
-        factor = self.basis._again(len(self.basis))
+        factor = self.basis.factorised(len(self.basis))
         candidates = factor.candidates(rows)
         return candidates.left, residual_products(factor, candidates, errors)
 

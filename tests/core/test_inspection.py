@@ -12,7 +12,7 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import CONSTANT, FeatureNames, fit_encoding
+from kcrf_core.encoding import CONSTANT, fit_encoding
 from kcrf_core.kernels import gram
 from kcrf_core.maps import feature_base, sparse_block
 from kcrf_core.model import KernelTerm, dump
@@ -130,7 +130,7 @@ def corpus_with_everything():
 def test_names_are_what_positions_look_like():
     """Conjunctions are told by the values of their parts, in the order of the columns of an explicit map."""
     encoding, dataset = fit_encoding(parse_config(PARTS), corpus_with_everything())
-    names = FeatureNames(encoding, encoding.names)
+    names = encoding.feature_names(encoding.names)
     inputs = encoding.inputs(dataset, encoding.names)
     assert len(names) == feature_base(inputs) - 1 + inputs.real.shape[1]
     rows = sparse_block(inputs)

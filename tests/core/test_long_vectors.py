@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from kcrf_core.maps import _sparse
+from kcrf_core.maps import ExplicitMap
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.system import Vectors, Workers
@@ -107,14 +108,13 @@ def test_buffers_are_used_again_only_when_nobody_looks():
 def test_sparse_products_of_any_width(rng, columns, dtype, ones):
     A = (rng.random((30, 20)) < 0.3) * (1.0 if ones else rng.normal(size=(30, 20)))
     A[4] = 0
-    indptr = np.concatenate([[0], np.cumsum((A != 0).sum(axis=1))]).astype(np.int64)
-    indices = np.nonzero(A)[1].astype(np.int32)
-    values = np.empty(0, dtype) if ones else A[A != 0].astype(dtype)
-    W = rng.normal(size=(20, columns)).astype(dtype)
-    out, before = np.full((10, columns), 0.5, dtype=dtype), np.full((30, columns), np.nan)
-    _sparse.multiply(indptr, indices, values, W, 3, 13, out)
+    own = ExplicitMap(scipy.sparse.csr_array(A), np.zeros((30, 0)), dtype)
+    W, R = (rng.normal(size=(rows, columns)).astype(dtype) for rows in (20, 30))
+    out, before = np.full((10, columns), 0.5, dtype=dtype), np.full((20, columns), np.nan)
+    own.add_scores(own.prepare(W, dtype), slice(3, 13), out)
     rtol = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(out, 0.5 + A[3:13] @ W, rtol=rtol, atol=rtol)
-    _sparse.gather(indptr, indices, values, W, 3, 13, before)
-    np.testing.assert_allclose(before[3:13], A[3:13] @ W, rtol=rtol, atol=rtol)
-    assert np.isnan(before[:3]).all() and np.isnan(before[13:]).all()
+    with Workers(1) as workers:
+        found = own.adjoint(None, R, workers, before)
+    assert found is before
+    np.testing.assert_allclose(found, A.T @ R, rtol=rtol, atol=rtol)

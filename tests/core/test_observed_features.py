@@ -15,7 +15,7 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.maps import SparseWeights, as_dense, matrix_of
-from kcrf_core.maps import merged as merged_columns
+from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.system import Workers, read_container, write_container

@@ -81,8 +81,10 @@ def select_basis(
         show_config(prepared.config)
         return
     with Workers(threads, memory) as workers, Talk(quiet) as talk:
-        for remark in [*prepared.encoding.remarks(prepared.dataset), memory_line(prepared, workers.memory)]:
+        for remark in prepared.encoding.remarks(prepared.dataset):
             talk.note(remark)
+        if not quiet:  # working it out goes through the data
+            talk.note(memory_line(prepared, workers.memory))
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
     if plot is not None:

@@ -186,8 +186,10 @@ def train(
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
             observer = Both(talk, run_log)
-            for remark in [*_remarks(prepared, dev_set), memory_line(prepared, workers.memory)]:
+            for remark in _remarks(prepared, dev_set):
                 observer.note(remark)
+            if not quiet or log is not None:  # working it out goes through the data
+                observer.note(memory_line(prepared, workers.memory))
             with _stop_on_interrupt(observer.note) as interrupted:
                 model, report = fit(
                     prepared.encoding,

@@ -11,11 +11,12 @@ EXPORTS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "counts": ["term_counts"],
         "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
         "encoding": ["Encoding", "column_names", "fit_encoding"],
         "exporting": ["export"],
         "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],
-        "names": ["CONSTANT", "FeatureNames", "term_counts"],
-        "translating": ["shared_conjunctions", "translation"],
+        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "translating": ["Translation", "translation"],
     },
 )

@@ -18,7 +18,7 @@ import numpy as np
 from ..config import BAGS, Config, FeatureConfig, TermConfig
 from ..corpora import FORMATS, AttributeRows, Corpus, complete_sequences
 from ..errors import ConfigError, DataError, FileFormatError
-from ..kernels import NOTHING, UNSEEN, Group, Inputs, matching_features
+from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, pack_strings
 from .columns import Columns, column_weights
 from .dataset import UNKNOWN, UNOBSERVED, Dataset
@@ -33,6 +33,7 @@ from .features import (
     fit_conjunction,
     fit_real,
 )
+from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text
 from .template_feature import TemplateFeature, expanded, template_width
 
 MANY_LABELS = 200
@@ -210,42 +211,23 @@ class Encoding:
         out: list[str] = []
         next_code = next_real = 0
         for feature in self.features:
-            name = feature.config.name
             if isinstance(feature, AttributeFeature):
                 row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
-                pairs = zip(dataset.bag.indices[row].tolist(), dataset.bag.data[row].tolist(), strict=True)
-                for code, value in pairs:
-                    out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
-                continue
-            if isinstance(feature, RealFeature):
-                for label in self.real_names_of(feature):
-                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
-                    next_real += 1
-                continue
-            for w, offset in enumerate(feature.config.window):
-                place = f"{name}[{offset}]"
-                code = int(dataset.codes[t, next_code])
-                next_code += 1
-                if code == UNSEEN:
-                    out.append(f"{place}=<unseen>")
-                elif code == NOTHING:
-                    out.append(f"{place}=<rare>")
-                elif isinstance(feature, CategoricalFeature):
-                    out.append(f"{place}={feature.value(code)}")
-                else:
-                    out.append(f"{place}={feature.value(w, code)}")
+                names = [feature.vocabulary.values[code] for code in dataset.bag.indices[row].tolist()]
+                out += map(attribute_text, names, dataset.bag.data[row].tolist())
+            elif isinstance(feature, RealFeature):
+                names = real_names(feature, self.labels)
+                out += map(real_text, names, dataset.real[t, next_real : next_real + len(names)].tolist())
+                next_real += len(names)
+            else:
+                codes = dataset.codes[t, next_code : next_code + len(feature.config.window)].tolist()
+                out += [field_name(feature, w, code) for w, code in enumerate(codes)]
+                next_code += len(codes)
         return out
 
-    def real_names(self) -> list[str]:
-        """What the real columns are called, [R]."""
-        return [name for f in self.features if isinstance(f, RealFeature) for name in self.real_names_of(f)]
-
-    def real_names_of(self, feature: RealFeature) -> list[str]:
-        """What the columns of one feature are called."""
-        config, several = feature.config, len(feature.mean) > 1
-        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
-        columns = config.columns if several and feature.ratios is None else (config.name,)
-        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
+    def feature_names(self, names: Sequence[str], text: ValueText = field_value) -> FeatureNames:
+        """What the columns of some features are called."""
+        return FeatureNames([f for f in self.features if f.config.name in names], self.labels, text)
 
     # ------------------------------------------------------------------------- storage
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import spread
-from ..encoding import AttributeFeature, Encoding, RealFeature
+from ..encoding import Encoding, plain_names
 from ..maps import as_dense, matrix_of
-from .model import AffineTerm, ExplicitTerm, Model
+from .label_columns import by_labels, over_pairs
+from .model import Model
 
 
 class Weights(Mapping[tuple[str, Any], float]):
@@ -43,24 +43,15 @@ def state_weights(model: Model, labels: Sequence[Any]) -> Weights:
     if len(model.terms) != 1:
         raise AttributeError("there are weights of features only where the model has one term")
     term = model.terms[0]
-    if not isinstance(term, ExplicitTerm) or isinstance(term, AffineTerm) or term.cosine or term.type != "node":
+    if not term.is_linear or over_pairs(term.type):
         raise AttributeError("there are weights of features only where the kernel is linear")
-    return Weights(feature_names(model.encoding), labels, spread(as_dense(matrix_of(term.weights)), len(model.labels)))
+    weights = by_labels(as_dense(matrix_of(term.weights)), term.type, len(model.labels))
+    return Weights(feature_names(model.encoding), labels, weights)
 
 
 def feature_names(encoding: Encoding) -> list[str]:
     """Attributes, or columns and where they are looked at: `c0`, and `c0[-1]` where there is a window."""
-    names: list[str] = []
-    for feature in encoding.features:
-        if isinstance(feature, AttributeFeature):
-            names += feature.vocabulary.values
-        elif isinstance(feature, RealFeature) and feature.ratios is None:
-            offsets = feature.config.window
-            tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
-            names += [column + tail for tail in tails for column in feature.config.columns]
-        else:
-            raise AttributeError(f"the feature '{feature.config.name}' is neither a number nor an attribute")
-    return names
+    return plain_names(encoding.features)
 
 
 def transition_weights(model: Model, labels: Sequence[Any]) -> dict[tuple[Any, Any], float]:

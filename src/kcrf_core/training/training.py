@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config import GRADIENT, Config
 from ..encoding import UNOBSERVED, Dataset, Encoding
-from ..model import Model, PruneReport, StoredBasis, compact, digest, numbers, pruned_term
+from ..model import Model, PruneReport, StoredBasis, digest
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
 from ..system import Workers, hand_back
 from .dev import DevReport, Watch
@@ -296,16 +296,16 @@ class TrainingRun:
         theta, terms = result.theta.copy(), []
         for j, term in zip(posterior.mapped, model.terms, strict=True):
             inputs = self._encoding.inputs(dataset, term.features).seen()
-            thinned = pruned_term(term, inputs, prune / len(model.terms), self._workers)
+            thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
             theta[posterior.blocks[j]] = posterior.block_of(solution.task.terms[j].map_weights(thinned), j)
-            terms.append(compact(thinned))
+            terms.append(thinned.compacted())
         smaller = replace(model, terms=tuple(terms))
         dev = self._options.dev
         name, judge = ("training", self._dataset) if dev is None else ("dev", dev)
         report = PruneReport(
             prune=prune,
-            weights=numbers(model.terms),
-            weights_left=numbers(terms),
+            weights=sum(term.nonzero for term in model.terms),
+            weights_left=sum(term.nonzero for term in terms),
             bytes_saved=model.file_size - smaller.file_size,
             objective=result.value,
             certified_gap=result.gap if np.isfinite(result.gap) else None,
