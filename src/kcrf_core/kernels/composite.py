@@ -9,13 +9,10 @@ cosine    k(x, x') / sqrt(k(x, x) k(x', x')), zero where either is zero; a key o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from .._lazy import deferred
 from ..system import Number, Whole
-from .gram_blocks import Fill
-from .inputs import Group, Inputs
 from .kernel import (
     Fitting,
     Kernel,
@@ -29,6 +26,12 @@ from .kernel import (
 )
 from .plain import mean_diagonal
 
+if TYPE_CHECKING:
+    from .gram_blocks import Fill
+    from .inputs import Group, Inputs
+
+np = deferred("numpy")
+
 
 @dataclass(frozen=True)
 class Part:
@@ -39,6 +42,8 @@ class Part:
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Part:
+        from .inputs import Group
+
         names = matching_features(config.features, list(fitting.groups), f"{fitting.term}', kernel '{config.type}")
         group = Group()
         within: dict[str, Group] = {}
@@ -65,6 +70,8 @@ class Part:
 
     @classmethod
     def from_dict(cls, values: Any, like: Inputs, depth: int) -> Part:
+        from .inputs import Group
+
         if not isinstance(values, dict) or values.keys() != {"codes", "real", "bag", "kernel"}:
             raise ValueError("kernel part")
         sides = [values[name] for name in ("codes", "real")]

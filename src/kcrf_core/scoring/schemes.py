@@ -36,8 +36,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..system import Registry
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -93,11 +91,10 @@ def _well_formed_closed(ends: Ends) -> np.ndarray:
     return (ends.single & ends.whole) | (~ends.single & ends.opening & ends.closing)
 
 
-SCHEMES: Registry[Scheme] = Registry("label scheme")
-SCHEMES.register("iob1", Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows))
-SCHEMES.register("iob2", Scheme("BIO", _follows_iob2, lambda ends: ends.opening))
-SCHEMES.register("iobes", Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True))
-SCHEMES.register("bilou", Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True))
+IOB1 = Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows)
+IOB2 = Scheme("BIO", _follows_iob2, lambda ends: ends.opening)
+IOBES = Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True)
+BILOU = Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True)
 
 
 def split_label(label: str) -> tuple[str, str] | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
-from .schemes import CLOSING, OPENING, SCHEMES, WHOLE, Ends, split_label
+from . import SCHEMES
+from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
 
 
 @dataclass(frozen=True)
