@@ -17,7 +17,7 @@ from .kernel import (
     Fitting,
     Kernel,
     KernelConfig,
-    Prepared,
+    PreparedKernel,
     fitted,
     kernel_from_dict,
     kernel_to_dict,
@@ -234,7 +234,7 @@ class PreparedCosine:
 
     def __init__(self, pivots: Inputs, kernel: CosineKernel, dtype: np.dtype):
         self._kernel = kernel
-        self._inner: Prepared = kernel.kernel.prepared(pivots, dtype)
+        self._inner: PreparedKernel = kernel.kernel.prepared(pivots, dtype)
         self._roots = self._inverse_roots(pivots, dtype)
 
     def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import ConfigError, suggestion
-from ..system import Setting
+from ..system import DeclaredSetting
 from . import KERNELS
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ COMMON_KEYS = ("type", "cosine", "parts", "features", "weight")
 
 
 def setting(
-    kind: Callable[[Any], Any] | Setting,
+    kind: Callable[[Any], Any] | DeclaredSetting,
     default: Any = None,
     help: str = "",
     metavar: str | None = None,
     needed: str | None = None,
 ) -> Any:
     """A field of a kernel that a configuration may set; fitting may put a number in the place of None."""
-    declared = kind if isinstance(kind, Setting) else Setting(kind, default, help, metavar, needed)
+    declared = kind if isinstance(kind, DeclaredSetting) else DeclaredSetting(kind, default, help, metavar, needed)
     return field(metadata={"setting": declared, "kind": declared.kind})
 
 
@@ -48,7 +48,7 @@ def fitted(kind: Callable[[Any], Any]) -> Any:
     return field(metadata={"kind": kind})
 
 
-class Prepared(Protocol):
+class PreparedKernel(Protocol):
     """Pivots laid out for one kernel."""
 
     def against(self, rows: Inputs) -> Callable[[slice, np.ndarray], None]:
@@ -71,7 +71,7 @@ class Kernel:
     normalised: ClassVar[bool] = False  # k(x, x) is 1 everywhere, so that it is its own cosine
 
     @classmethod
-    def settings(cls) -> dict[str, Setting]:
+    def settings(cls) -> dict[str, DeclaredSetting]:
         """What a configuration may set, by name, in the order of the fields."""
         return {item.name: item.metadata["setting"] for item in fields(cls) if "setting" in item.metadata}
 
@@ -93,7 +93,7 @@ class Kernel:
         """k(x, x) of each row, [N]."""
         raise NotImplementedError
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         """The pivots laid out for blocks of kernel values."""
         raise NotImplementedError
 
@@ -157,9 +157,9 @@ def kernel_types() -> list[str]:
     return [name for name, kind in KERNELS.items() if kind.configured]
 
 
-def kernel_settings() -> dict[str, Setting]:
+def kernel_settings() -> dict[str, DeclaredSetting]:
     """Settings of all kernels by name; a name means the same wherever it is declared."""
-    out: dict[str, Setting] = {}
+    out: dict[str, DeclaredSetting] = {}
     for name, kind in KERNELS.items():
         for key, declared in kind.settings().items():
             if key in COMMON_KEYS or out.setdefault(key, declared).kind != declared.kind:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from .._lazy import deferred
 from ..errors import NumericError
-from ..system import Number, Setting, Whole
-from .kernel import Fitting, Kernel, KernelConfig, Prepared, fitted, setting
+from ..system import DeclaredSetting, Number, Whole
+from .kernel import Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
 
 if TYPE_CHECKING:
     from .inputs import Inputs
@@ -30,7 +30,7 @@ np = deferred("numpy")
 # Rows that are enough to tell a scale by.
 MEDIAN_SAMPLE = 1000
 
-GAMMA = Setting(
+GAMMA = DeclaredSetting(
     Number(0, above=True, automatic=True),
     help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
 )
@@ -52,7 +52,7 @@ class InnerProductKernel(Kernel):
         """Turn inner products [n, M] into kernel values, in place; the norms, [n] and [M], are squared."""
         raise NotImplementedError
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         from .gram_blocks import PreparedPivots
 
         return PreparedPivots(pivots, self, dtype)

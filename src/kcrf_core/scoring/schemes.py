@@ -44,7 +44,7 @@ OPENING = frozenset("BSU")  # a span begins here whatever came before
 CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
 WHOLE = frozenset("SU")  # a span of one position
 
-Part = tuple[str, str]  # letter and type of a label
+LabelPart = tuple[str, str]  # letter and type of a label
 
 
 @dataclass(frozen=True)
@@ -61,26 +61,26 @@ class Ends:
 @dataclass(frozen=True)
 class Scheme:
     letters: str
-    follows: Callable[[Part, Part], bool]  # whether a label may stand behind another one
+    follows: Callable[[LabelPart, LabelPart], bool]  # whether a label may stand behind another one
     well_formed: Callable[[Ends], np.ndarray]  # which spans are written as the scheme demands
     closed: bool = False  # whether a sequence may not end inside a span
 
 
-def _same_type(before: Part, after: Part) -> bool:
+def _same_type(before: LabelPart, after: LabelPart) -> bool:
     return before[1] == after[1] and before[0] != "O"
 
 
-def _follows_iob1(before: Part, after: Part) -> bool:
+def _follows_iob1(before: LabelPart, after: LabelPart) -> bool:
     # B only separates a span from one of the same type.
     return after[0] != "B" or _same_type(before, after)
 
 
-def _follows_iob2(before: Part, after: Part) -> bool:
+def _follows_iob2(before: LabelPart, after: LabelPart) -> bool:
     # A span may end anywhere.
     return after[0] != "I" or _same_type(before, after)
 
 
-def _follows_closed(before: Part, after: Part) -> bool:
+def _follows_closed(before: LabelPart, after: LabelPart) -> bool:
     # Inside a span, what comes next continues it; outside, what comes next does not.
     inside = before[0] in ("B", "I")
     return (inside and _same_type(before, after)) if after[0] in "IEL" else not inside
