@@ -74,7 +74,7 @@ def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = 
 
 
 class InnerProducts(Protocol):
-    """What blocks of inner products are made into: a kernel, see `InnerProductKernel`."""
+    """A kernel that turns blocks of inner products into its values; see `InnerProductKernel`."""
 
     of_distances: ClassVar[bool]
 

@@ -1,4 +1,4 @@
-"""What a kernel owes: settings that it declares, fitting to inputs, evaluation, and storage.
+"""The base of kernels: a kernel declares settings, is fitted to inputs, evaluates, and is stored.
 
 A kernel is a frozen dataclass in `KERNELS`. Its fields say all that a file keeps of it:
 
@@ -72,12 +72,12 @@ class Kernel:
 
     @classmethod
     def settings(cls) -> dict[str, DeclaredSetting]:
-        """What a configuration may set, by name, in the order of the fields."""
+        """Return the settings that a configuration may give, by name, in the order of the fields."""
         return {item.name: item.metadata["setting"] for item in fields(cls) if "setting" in item.metadata}
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
-        """The kernel of these settings, with scales that suit the inputs."""
+        """Make the kernel of these settings, with scales that suit the inputs."""
         return cls(**config.settings)
 
     @property
@@ -86,7 +86,7 @@ class Kernel:
         return False
 
     def why_not(self, inputs: Inputs) -> str | None:
-        """What keeps it from being evaluated on such inputs; None if nothing does."""
+        """Say why it cannot be evaluated on such inputs; None if it can."""
         return None
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
@@ -98,12 +98,12 @@ class Kernel:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file keeps."""
+        """Return the plain dictionary that a file keeps."""
         return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self._kinds()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
-        """The inverse of `to_dict`, for inputs of the shape of `like`; a ValueError on anything else."""
+        """Make the kernel of such a dictionary, for inputs of the shape of `like`; a ValueError on anything else."""
         kinds = cls._kinds()
         if values.keys() != {"type", *kinds}:
             raise ValueError("not a kernel")
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def stored_value(kind: Callable[[Any], Any], stored: Any) -> Any:
-    """A value of a file, which must be written as we write it: no text for a number, no 2.0 for a whole one."""
+    """Check a value of a file. It must be written as we write it: no text for a number, no 2.0 for a whole one."""
     value = kind(stored)
     if value is None or not _same(value, stored):
         raise ValueError("kernel value")
@@ -138,14 +138,15 @@ def _same(value: Any, stored: Any) -> bool:
 
 
 def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as a plain dictionary, for the header of a file."""
+    """Return the plain dictionary that the header of a file keeps of a kernel."""
     return kernel.to_dict()
 
 
 def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
-    """The inverse of `kernel_to_dict`, for inputs of the shape of `like`; a ValueError on anything else.
+    """Make the kernel of such a dictionary, for inputs of the shape of `like`.
 
-    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError`, too.
+    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
+    anything else that is wrong is a `ValueError`.
     """
     if not isinstance(values, dict) or depth > 2 * DEEPEST_KERNEL:  # each with a cosine around it
         raise ValueError("not a kernel")
@@ -153,12 +154,12 @@ def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
 
 
 def kernel_types() -> list[str]:
-    """Names of kernels that a configuration may name."""
+    """List the kernels that a configuration may name."""
     return [name for name, kind in KERNELS.items() if kind.configured]
 
 
 def kernel_settings() -> dict[str, DeclaredSetting]:
-    """Settings of all kernels by name; a name means the same wherever it is declared."""
+    """Collect the settings of all kernels by name. A name must mean the same wherever it is declared."""
     out: dict[str, DeclaredSetting] = {}
     for name, kind in KERNELS.items():
         for key, declared in kind.settings().items():
@@ -169,7 +170,7 @@ def kernel_settings() -> dict[str, DeclaredSetting]:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What a configuration says of a kernel. Its settings can be read as attributes, too: `config.degree`."""
+    """A configuration describes a kernel by this. Its settings can be read as attributes, too: `config.degree`."""
 
     type: str = "linear"
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)  # what is not given has its default
@@ -220,14 +221,14 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class Fitting:
-    """What kernels of one term are fitted by, beside their settings and inputs."""
+    """Kernels of one term are fitted with this, beside their settings and inputs."""
 
     seed: int
     term: str  # its name, for messages
     groups: Mapping[str, Group]  # where each feature stands in the inputs
 
     def kernel(self, config: KernelConfig, inputs: Inputs) -> Kernel:
-        """The kernel that a configuration asks for, fitted to inputs."""
+        """Fit the kernel that a configuration asks for."""
         kernel = config.kernel.fit(config, inputs, self)
         return KERNELS["cosine"](kernel) if config.cosine and not kernel.normalised else kernel
 
@@ -239,12 +240,12 @@ class Fitting:
 def fit_kernel(
     config: KernelConfig, inputs: Inputs, seed: int, groups: Mapping[str, Group] | None = None, term: str = ""
 ) -> Kernel:
-    """The kernel of a term; `groups` says where the features stand that parts of it may name."""
+    """Fit the kernel of a term; `groups` says where the features stand that parts of it may name."""
     return Fitting(seed, term, groups or {}).kernel(config, inputs)
 
 
 def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
-    """Names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
+    """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
 
     def fits(name: str, pattern: str) -> bool:
         return name == pattern or fnmatchcase(name, pattern)  # names such as word[-1]/pos look like globs

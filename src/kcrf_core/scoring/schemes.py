@@ -49,7 +49,7 @@ LabelPart = tuple[str, str]  # letter and type of a label
 
 @dataclass(frozen=True)
 class Ends:
-    """What is known of n spans, all [n] bool: the labels at their ends, and what stands before them."""
+    """The labels at the ends of n spans, and whether a position of the same type stands before; all [n] bool."""
 
     opening: np.ndarray  # the first label opens a span
     closing: np.ndarray  # the last label closes one
@@ -81,7 +81,7 @@ def _follows_iob2(before: LabelPart, after: LabelPart) -> bool:
 
 
 def _follows_closed(before: LabelPart, after: LabelPart) -> bool:
-    # Inside a span, what comes next continues it; outside, what comes next does not.
+    # The next label continues a span that is open, and no other.
     inside = before[0] in ("B", "I")
     return (inside and _same_type(before, after)) if after[0] in "IEL" else not inside
 

@@ -22,7 +22,7 @@ class Transitions:
 
 
 def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
-    """What a well-formed sequence of the scheme can be made of."""
+    """Find the pairs of labels that a well-formed sequence of the scheme can have."""
     rules = SCHEMES[scheme]
     parts = [split_label(label) for label in labels]
     for label, part in zip(labels, parts, strict=True):
