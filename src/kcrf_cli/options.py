@@ -118,7 +118,7 @@ class Names(click.ParamType):
         return names
 
 
-class Choice(click.Choice):
+class OneOf(click.Choice):
     """One of the names that the core has for something; they are asked for when the option is used or shown."""
 
     def __init__(self, names: Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
@@ -134,7 +134,7 @@ class Choice(click.Choice):
         """Click sets them once, before they are known."""
 
 
-class Declared(click.ParamType):
+class OfKind(click.ParamType):
     """A value of a kind that the core declares."""
 
     def __init__(self, kind: Callable[[Any], Any]):
@@ -157,7 +157,7 @@ def _type_of(kind: Callable[[Any], Any]) -> click.ParamType:
     if isinstance(kind, Number) and not kind.automatic:
         least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
         return click.FloatRange(least, most, min_open=kind.above)
-    return AutoNumber() if kind == Number(0, above=True, automatic=True) else Declared(kind)
+    return AutoNumber() if kind == Number(0, above=True, automatic=True) else OfKind(kind)
 
 
 class KernelOption(click.Option):
@@ -273,7 +273,7 @@ config = click.option(
 format = click.option(
     "--format",
     "format_",
-    type=Choice(formats),
+    type=OneOf(formats),
     help="Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
     "data.conllu, else conll.",
 )
@@ -317,7 +317,7 @@ kernel = group(
     click.option(
         "--kernel",
         cls=KernelOption,
-        type=Choice(kernels),
+        type=OneOf(kernels),
         help="Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
     ),
     click.option(
@@ -328,7 +328,7 @@ kernel = group(
     ),
     click.option(
         "--map",
-        type=Choice(maps),
+        type=OneOf(maps),
         help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
         "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
@@ -341,7 +341,7 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=Choice(selections),
+        type=OneOf(selections),
         help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
         "clusters, or those that lower the objective most, while training goes on. Default: random.",
     ),
@@ -371,7 +371,7 @@ seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="See
 
 precision = click.option(
     "--precision",
-    type=Choice(precisions),
+    type=OneOf(precisions),
     help="Precision of feature maps and scores. Default: single.",
 )
 
@@ -397,7 +397,7 @@ training = group(
     ),
     click.option(
         "--solver",
-        type=Choice(solvers),
+        type=OneOf(solvers),
         help="Solver. Default: auto, L-BFGS that begins on a part of the pivots.",
     ),
     click.option(
@@ -425,7 +425,7 @@ chain = group(
     ),
     click.option(
         "--scheme",
-        type=Choice(schemes),
+        type=OneOf(schemes),
         help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
     ),
     click.option(

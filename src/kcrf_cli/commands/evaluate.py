@@ -33,7 +33,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--label",
-    type=options.Choice(options.label_columns, case_sensitive=False),
+    type=options.OneOf(options.label_columns, case_sensitive=False),
     metavar="NAME",
     help="Column of CoNLL-U files to compare with --gold. Default: upos.",
 )
@@ -45,7 +45,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--scheme",
-    type=options.Choice(options.schemes, "none"),
+    type=options.OneOf(options.schemes, "none"),
     help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
 )
 @click.option(

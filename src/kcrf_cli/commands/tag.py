@@ -31,7 +31,7 @@ DECODING = options.group(
     ),
     click.option(
         "--scheme",
-        type=options.Choice(options.schemes),
+        type=options.OneOf(options.schemes),
         help="Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
     ),
     click.option(

@@ -63,7 +63,7 @@ def _set_order(raw: dict[str, Any], order: Any) -> None:
     if terms is None:
         terms = [term_dict(term) for term in default_terms()]
     if not isinstance(terms, list):
-        return  # an error that parse_config tells better
+        return  # parse_config has a better message for it
     others = [entry for entry in terms if not (isinstance(entry, dict) and entry.get("type") == "edge2")]
     if order == 1:
         raw["terms"] = others

@@ -40,7 +40,7 @@ from .templates import pieces
 
 
 class _Section:
-    """One mapping of the configuration, read key by key; `finish` refuses what was not asked for."""
+    """One mapping of the configuration, read key by key; `finish` refuses keys that nobody read."""
 
     def __init__(self, raw: Any, what: str, source: str, line: int | None = None):
         if not isinstance(raw, dict):
@@ -337,7 +337,7 @@ def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
 
 
 def entry_name(section: str, entry: Any) -> str | None:
-    """What a raw feature or term is called, or would be by default; None where it cannot be told."""
+    """Return the name of a raw feature or term, given or by default; None where it has none."""
     if not isinstance(entry, dict):
         return None
     if entry.get("name") is not None:

@@ -1,4 +1,4 @@
-"""What a text format is, and how a corpus is read in any of them, whole or block by block."""
+"""A `Format` object describes each text format; functions here read a corpus in any of them, whole or by blocks."""
 
 from __future__ import annotations
 

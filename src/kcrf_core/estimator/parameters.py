@@ -3,14 +3,14 @@
 As in scikit-learn's SVC, parameters that the kernel does not have are not looked at, so that a grid may vary the
 kernel and its parameters together.
 
-Parameters that a script written for sklearn-crfsuite passes, and what becomes of them here.
+Scripts written for sklearn-crfsuite pass parameters that are treated so:
 
 c2                          1 / (2 sigma2), for all terms
 max_iterations              the most passes over the data
 algorithm, c1, min_freq     only where they ask for what is done anyway
 all_possible_states         False: weights of features with labels that they are seen with; else all
 all_possible_transitions    always so
-the rest                    fine points of another optimiser: told of, and left aside
+the rest                    fine points of another optimiser: a warning says that they have no effect
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameter
 
 
 def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
-    """Refuse what cannot be had, warn of what has no effect."""
+    """Refuse parameters that ask for something else, warn of those that have no effect."""
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
             f"algorithm={params['algorithm']!r}: only what 'lbfgs' maximises is there, and 'solver' says by which means"

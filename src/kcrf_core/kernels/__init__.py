@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "composite": ["CosineKernel", "inverse_roots"],
-        "gram_blocks": ["InnerProductKernel", "Pivots", "gram"],
+        "gram_blocks": ["Pivots", "gram"],
         "inputs": ["Group", "Inputs", "NOTHING", "UNSEEN"],
         "kernel": [
             "DEEPEST_KERNEL",
@@ -41,6 +41,14 @@ __getattr__, __dir__, __all__ = lazy(
             "matching_features",
             "setting",
         ],
-        "plain": ["GAMMA", "LinearKernel", "PolynomialKernel", "RBFKernel", "mean_diagonal", "median_distance"],
+        "plain": [
+            "GAMMA",
+            "InnerProductKernel",
+            "LinearKernel",
+            "PolynomialKernel",
+            "RBFKernel",
+            "mean_diagonal",
+            "median_distance",
+        ],
     },
 )

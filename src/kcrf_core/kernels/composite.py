@@ -9,18 +9,15 @@ cosine    k(x, x') / sqrt(k(x, x) k(x', x')), zero where either is zero; a key o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from .._lazy import deferred
 from ..system import Number, Whole
-from .gram_blocks import Fill
-from .inputs import Group, Inputs
 from .kernel import (
     Fitting,
     Kernel,
     KernelConfig,
-    Prepared,
+    PreparedKernel,
     fitted,
     kernel_from_dict,
     kernel_to_dict,
@@ -28,6 +25,12 @@ from .kernel import (
     stored_value,
 )
 from .plain import mean_diagonal
+
+if TYPE_CHECKING:
+    from .gram_blocks import Fill
+    from .inputs import Group, Inputs
+
+np = deferred("numpy")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Part:
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Part:
+        from .inputs import Group
+
         names = matching_features(config.features, list(fitting.groups), f"{fitting.term}', kernel '{config.type}")
         group = Group()
         within: dict[str, Group] = {}
@@ -65,6 +70,8 @@ class Part:
 
     @classmethod
     def from_dict(cls, values: Any, like: Inputs, depth: int) -> Part:
+        from .inputs import Group
+
         if not isinstance(values, dict) or values.keys() != {"codes", "real", "bag", "kernel"}:
             raise ValueError("kernel part")
         sides = [values[name] for name in ("codes", "real")]
@@ -227,7 +234,7 @@ class PreparedCosine:
 
     def __init__(self, pivots: Inputs, kernel: CosineKernel, dtype: np.dtype):
         self._kernel = kernel
-        self._inner: Prepared = kernel.kernel.prepared(pivots, dtype)
+        self._inner: PreparedKernel = kernel.kernel.prepared(pivots, dtype)
         self._roots = self._inverse_roots(pivots, dtype)
 
     def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:

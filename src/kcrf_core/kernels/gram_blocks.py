@@ -1,14 +1,14 @@
-"""Gram blocks: k(x, x') of many rows x with pivots x', and the kernels that are functions of inner products.
+"""Gram blocks: k(x, x') of many rows x with pivots x'.
 
-Such kernels go block by block: BLAS for the dense part, matches and sparse products in Cython, the function of the
-inner product while the block is in cache.
+Functions of inner products go block by block: BLAS for the dense part, matches and sparse products in Cython, the
+function of the inner product while the block is in cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -73,24 +73,14 @@ def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = 
     return Pivots(pivots, kernel, dtype).gram(rows)
 
 
-class InnerProductKernel(Kernel):
-    """A kernel that is a function of inner products and norms. It defines `apply` and `diagonal`."""
+class InnerProducts(Protocol):
+    """A kernel that turns blocks of inner products into its values; see `InnerProductKernel`."""
 
-    # Whether it is a function of distances, which are differences of large numbers where columns are far from zero:
-    # real columns are taken from the middle of the pivots then, and double precision where there are attributes, which
-    # cannot be moved.
-    of_distances: ClassVar[bool] = False
+    of_distances: ClassVar[bool]
 
-    def seen_by(self, inputs: Inputs) -> Inputs:
-        """The rows that inner products are taken of."""
-        return inputs
+    def seen_by(self, inputs: Inputs) -> Inputs: ...
 
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        """Turn inner products [n, M] into kernel values, in place; the norms, [n] and [M], are squared."""
-        raise NotImplementedError
-
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedPivots:
-        return PreparedPivots(pivots, self, dtype)
+    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None: ...
 
 
 def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
@@ -112,7 +102,7 @@ def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
 class PreparedPivots:
     """Pivots laid out for inner products with many rows."""
 
-    def __init__(self, inputs: Inputs, kernel: InnerProductKernel, dtype: np.dtype):
+    def __init__(self, inputs: Inputs, kernel: InnerProducts, dtype: np.dtype):
         self.kernel = kernel
         inputs = kernel.seen_by(inputs)
         self._middle = inputs.real.mean(axis=0) if kernel.of_distances and len(inputs) else None

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from .._lazy import deferred
 from ..errors import ConfigError
 from ..system import Number, Whole, described
-from . import _pictures
-from .inputs import Inputs
 from .kernel import Fitting, Kernel, KernelConfig, setting
 from .plain import RBFKernel, median_distance, sample_rows
+
+if TYPE_CHECKING:
+    from .inputs import Inputs
+
+np = deferred("numpy")
 
 LARGEST_SIDE = 10_000  # of a picture, in pixels
 LARGEST_REACH = 8  # of the pixels of a product
@@ -77,6 +79,8 @@ class Neighbourhoods:
 
     def of(self, pictures: np.ndarray) -> np.ndarray:
         """psi of each row of pixels [n, H * W]: [n, D] float64."""
+        from . import _pictures
+
         down, across = self._pools
         D = len(self._offsets) * down.shape[1] * across.shape[1]
         out = np.empty((len(pictures), D))

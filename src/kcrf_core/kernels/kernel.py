@@ -1,4 +1,4 @@
-"""What a kernel owes: settings that it declares, fitting to inputs, evaluation, and storage.
+"""The base of kernels: a kernel declares settings, is fitted to inputs, evaluates, and is stored.
 
 A kernel is a frozen dataclass in `KERNELS`. Its fields say all that a file keeps of it:
 
@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import ConfigError, suggestion
-from ..system import Setting
+from ..system import DeclaredSetting
 from . import KERNELS
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ COMMON_KEYS = ("type", "cosine", "parts", "features", "weight")
 
 
 def setting(
-    kind: Callable[[Any], Any] | Setting,
+    kind: Callable[[Any], Any] | DeclaredSetting,
     default: Any = None,
     help: str = "",
     metavar: str | None = None,
     needed: str | None = None,
 ) -> Any:
     """A field of a kernel that a configuration may set; fitting may put a number in the place of None."""
-    declared = kind if isinstance(kind, Setting) else Setting(kind, default, help, metavar, needed)
+    declared = kind if isinstance(kind, DeclaredSetting) else DeclaredSetting(kind, default, help, metavar, needed)
     return field(metadata={"setting": declared, "kind": declared.kind})
 
 
@@ -48,7 +48,7 @@ def fitted(kind: Callable[[Any], Any]) -> Any:
     return field(metadata={"kind": kind})
 
 
-class Prepared(Protocol):
+class PreparedKernel(Protocol):
     """Pivots laid out for one kernel."""
 
     def against(self, rows: Inputs) -> Callable[[slice, np.ndarray], None]:
@@ -71,13 +71,13 @@ class Kernel:
     normalised: ClassVar[bool] = False  # k(x, x) is 1 everywhere, so that it is its own cosine
 
     @classmethod
-    def settings(cls) -> dict[str, Setting]:
-        """What a configuration may set, by name, in the order of the fields."""
+    def settings(cls) -> dict[str, DeclaredSetting]:
+        """Return the settings that a configuration may give, by name, in the order of the fields."""
         return {item.name: item.metadata["setting"] for item in fields(cls) if "setting" in item.metadata}
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
-        """The kernel of these settings, with scales that suit the inputs."""
+        """Make the kernel of these settings, with scales that suit the inputs."""
         return cls(**config.settings)
 
     @property
@@ -86,24 +86,24 @@ class Kernel:
         return False
 
     def why_not(self, inputs: Inputs) -> str | None:
-        """What keeps it from being evaluated on such inputs; None if nothing does."""
+        """Say why it cannot be evaluated on such inputs; None if it can."""
         return None
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         """k(x, x) of each row, [N]."""
         raise NotImplementedError
 
-    def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         """The pivots laid out for blocks of kernel values."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file keeps."""
+        """Return the plain dictionary that a file keeps."""
         return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self._kinds()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
-        """The inverse of `to_dict`, for inputs of the shape of `like`; a ValueError on anything else."""
+        """Make the kernel of such a dictionary, for inputs of the shape of `like`; a ValueError on anything else."""
         kinds = cls._kinds()
         if values.keys() != {"type", *kinds}:
             raise ValueError("not a kernel")
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def stored_value(kind: Callable[[Any], Any], stored: Any) -> Any:
-    """A value of a file, which must be written as we write it: no text for a number, no 2.0 for a whole one."""
+    """Check a value of a file. It must be written as we write it: no text for a number, no 2.0 for a whole one."""
     value = kind(stored)
     if value is None or not _same(value, stored):
         raise ValueError("kernel value")
@@ -138,14 +138,15 @@ def _same(value: Any, stored: Any) -> bool:
 
 
 def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as a plain dictionary, for the header of a file."""
+    """Return the plain dictionary that the header of a file keeps of a kernel."""
     return kernel.to_dict()
 
 
 def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
-    """The inverse of `kernel_to_dict`, for inputs of the shape of `like`; a ValueError on anything else.
+    """Make the kernel of such a dictionary, for inputs of the shape of `like`.
 
-    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError`, too.
+    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
+    anything else that is wrong is a `ValueError`.
     """
     if not isinstance(values, dict) or depth > 2 * DEEPEST_KERNEL:  # each with a cosine around it
         raise ValueError("not a kernel")
@@ -153,13 +154,13 @@ def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
 
 
 def kernel_types() -> list[str]:
-    """Names of kernels that a configuration may name."""
+    """List the kernels that a configuration may name."""
     return [name for name, kind in KERNELS.items() if kind.configured]
 
 
-def kernel_settings() -> dict[str, Setting]:
-    """Settings of all kernels by name; a name means the same wherever it is declared."""
-    out: dict[str, Setting] = {}
+def kernel_settings() -> dict[str, DeclaredSetting]:
+    """Collect the settings of all kernels by name. A name must mean the same wherever it is declared."""
+    out: dict[str, DeclaredSetting] = {}
     for name, kind in KERNELS.items():
         for key, declared in kind.settings().items():
             if key in COMMON_KEYS or out.setdefault(key, declared).kind != declared.kind:
@@ -169,7 +170,7 @@ def kernel_settings() -> dict[str, Setting]:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What a configuration says of a kernel. Its settings can be read as attributes, too: `config.degree`."""
+    """A configuration describes a kernel by this. Its settings can be read as attributes, too: `config.degree`."""
 
     type: str = "linear"
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)  # what is not given has its default
@@ -220,14 +221,14 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class Fitting:
-    """What kernels of one term are fitted by, beside their settings and inputs."""
+    """Kernels of one term are fitted with this, beside their settings and inputs."""
 
     seed: int
     term: str  # its name, for messages
     groups: Mapping[str, Group]  # where each feature stands in the inputs
 
     def kernel(self, config: KernelConfig, inputs: Inputs) -> Kernel:
-        """The kernel that a configuration asks for, fitted to inputs."""
+        """Fit the kernel that a configuration asks for."""
         kernel = config.kernel.fit(config, inputs, self)
         return KERNELS["cosine"](kernel) if config.cosine and not kernel.normalised else kernel
 
@@ -239,12 +240,12 @@ class Fitting:
 def fit_kernel(
     config: KernelConfig, inputs: Inputs, seed: int, groups: Mapping[str, Group] | None = None, term: str = ""
 ) -> Kernel:
-    """The kernel of a term; `groups` says where the features stand that parts of it may name."""
+    """Fit the kernel of a term; `groups` says where the features stand that parts of it may name."""
     return Fitting(seed, term, groups or {}).kernel(config, inputs)
 
 
 def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
-    """Names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
+    """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
 
     def fits(name: str, pattern: str) -> bool:
         return name == pattern or fnmatchcase(name, pattern)  # names such as word[-1]/pos look like globs

@@ -15,24 +15,47 @@ configuration sets are taken from the training inputs (Remark 7), so that sigma2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
+from .._lazy import deferred
 from ..errors import NumericError
-from ..system import Number, Setting, Whole
-from . import _kernels
-from .gram_blocks import InnerProductKernel, gram
-from .inputs import Inputs
-from .kernel import Fitting, Kernel, KernelConfig, fitted, setting
+from ..system import DeclaredSetting, Number, Whole
+from .kernel import Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
+
+if TYPE_CHECKING:
+    from .inputs import Inputs
+
+np = deferred("numpy")
 
 # Rows that are enough to tell a scale by.
 MEDIAN_SAMPLE = 1000
 
-GAMMA = Setting(
+GAMMA = DeclaredSetting(
     Number(0, above=True, automatic=True),
     help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
 )
+
+
+class InnerProductKernel(Kernel):
+    """A kernel that is a function of inner products and norms. It defines `apply` and `diagonal`."""
+
+    # Whether it is a function of distances, which are differences of large numbers where columns are far from zero:
+    # real columns are taken from the middle of the pivots then, and double precision where there are attributes, which
+    # cannot be moved.
+    of_distances: ClassVar[bool] = False
+
+    def seen_by(self, inputs: Inputs) -> Inputs:
+        """The rows that inner products are taken of."""
+        return inputs
+
+    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
+        """Turn inner products [n, M] into kernel values, in place; the norms, [n] and [M], are squared."""
+        raise NotImplementedError
+
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
+        from .gram_blocks import PreparedPivots
+
+        return PreparedPivots(pivots, self, dtype)
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,8 @@ class PolynomialKernel(InnerProductKernel):
         return replace(kernel, scale=1.0 / mean_diagonal(kernel, inputs))
 
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
+        from . import _kernels
+
         # The scale goes inside the power: by itself it may be too small for single precision.
         root = self.scale ** (1 / self.degree)
         _kernels.polynomial(block, root * self.gamma, root * self.coef0, self.degree)
@@ -124,6 +149,8 @@ def sample_rows(inputs: Inputs, seed: int) -> Inputs:
 
 def median_distance(inputs: Inputs, seed: int) -> float:
     """The median of |x - x'|^2 over pairs of a sample, equal rows left out."""
+    from .gram_blocks import gram
+
     sample = sample_rows(inputs, seed)
     sample = replace(sample, real=sample.real - sample.real.mean(axis=0))  # distances do not change, rounding does
     norms = sample.squared_norms()

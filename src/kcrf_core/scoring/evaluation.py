@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from .schemes import SCHEMES, detect_scheme, split_label
+from . import SCHEMES
+from .schemes import detect_scheme, split_label
 from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
 from .spans import tell_iob_apart
 

@@ -36,8 +36,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..system import Registry
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -46,12 +44,12 @@ OPENING = frozenset("BSU")  # a span begins here whatever came before
 CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
 WHOLE = frozenset("SU")  # a span of one position
 
-Part = tuple[str, str]  # letter and type of a label
+LabelPart = tuple[str, str]  # letter and type of a label
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What is known of n spans, all [n] bool: the labels at their ends, and what stands before them."""
+    """The labels at the ends of n spans, and whether a position of the same type stands before; all [n] bool."""
 
     opening: np.ndarray  # the first label opens a span
     closing: np.ndarray  # the last label closes one
@@ -63,27 +61,27 @@ class Ends:
 @dataclass(frozen=True)
 class Scheme:
     letters: str
-    follows: Callable[[Part, Part], bool]  # whether a label may stand behind another one
+    follows: Callable[[LabelPart, LabelPart], bool]  # whether a label may stand behind another one
     well_formed: Callable[[Ends], np.ndarray]  # which spans are written as the scheme demands
     closed: bool = False  # whether a sequence may not end inside a span
 
 
-def _same_type(before: Part, after: Part) -> bool:
+def _same_type(before: LabelPart, after: LabelPart) -> bool:
     return before[1] == after[1] and before[0] != "O"
 
 
-def _follows_iob1(before: Part, after: Part) -> bool:
+def _follows_iob1(before: LabelPart, after: LabelPart) -> bool:
     # B only separates a span from one of the same type.
     return after[0] != "B" or _same_type(before, after)
 
 
-def _follows_iob2(before: Part, after: Part) -> bool:
+def _follows_iob2(before: LabelPart, after: LabelPart) -> bool:
     # A span may end anywhere.
     return after[0] != "I" or _same_type(before, after)
 
 
-def _follows_closed(before: Part, after: Part) -> bool:
-    # Inside a span, what comes next continues it; outside, what comes next does not.
+def _follows_closed(before: LabelPart, after: LabelPart) -> bool:
+    # The next label continues a span that is open, and no other.
     inside = before[0] in ("B", "I")
     return (inside and _same_type(before, after)) if after[0] in "IEL" else not inside
 
@@ -93,11 +91,10 @@ def _well_formed_closed(ends: Ends) -> np.ndarray:
     return (ends.single & ends.whole) | (~ends.single & ends.opening & ends.closing)
 
 
-SCHEMES: Registry[Scheme] = Registry("label scheme")
-SCHEMES.register("iob1", Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows))
-SCHEMES.register("iob2", Scheme("BIO", _follows_iob2, lambda ends: ends.opening))
-SCHEMES.register("iobes", Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True))
-SCHEMES.register("bilou", Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True))
+IOB1 = Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows)
+IOB2 = Scheme("BIO", _follows_iob2, lambda ends: ends.opening)
+IOBES = Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True)
+BILOU = Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True)
 
 
 def split_label(label: str) -> tuple[str, str] | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
-from .schemes import CLOSING, OPENING, SCHEMES, WHOLE, Ends, split_label
+from . import SCHEMES
+from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Transitions:
 
 
 def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
-    """What a well-formed sequence of the scheme can be made of."""
+    """Find the pairs of labels that a well-formed sequence of the scheme can have."""
     rules = SCHEMES[scheme]
     parts = [split_label(label) for label in labels]
     for label, part in zip(labels, parts, strict=True):

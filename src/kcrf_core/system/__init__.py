@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "memory": ["Budget", "hand_back", "size_text"],
         "registry": ["NotRegistered", "Registry"],
-        "settings": ["AUTO", "Number", "Setting", "Whole", "described", "finite"],
+        "settings": ["AUTO", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
         "vectors": ["Vectors"],
     },

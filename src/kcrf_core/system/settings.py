@@ -18,7 +18,7 @@ AUTO = "auto"  # stands for what is decided by the data
 
 
 @dataclass(frozen=True)
-class Setting:
+class DeclaredSetting:
     """A value that a configuration may give."""
 
     kind: Callable[[Any], Any]
