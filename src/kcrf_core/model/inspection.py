@@ -58,11 +58,11 @@ class TermWeights:
                 del ranked[count:]
                 if len(ranked) == count:
                     limits[place] = ranked[-1][0]
-        told: dict[int, list[tuple[str, float]]] = {}
+        named: dict[int, list[tuple[str, float]]] = {}
         for place in sorted(best):
             for _, item, column, weight in best[place]:
-                told.setdefault(column, []).append((self.name(item), weight))
-        return {column: sorted(each, key=lambda pair: -pair[1]) for column, each in told.items()}
+                named.setdefault(column, []).append((self.name(item), weight))
+        return {column: sorted(each, key=lambda pair: -pair[1]) for column, each in named.items()}
 
 
 def term_weights(model: Model, term: Term) -> TermWeights:
