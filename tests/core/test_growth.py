@@ -13,6 +13,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
+from kcrf_core.maps.factorisation import Factorisation
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.model import KernelTerm
 from kcrf_core.objective import EDGE, NODE, Cliques, Posterior, certificates
@@ -53,7 +54,9 @@ class Small:
 
     def candidates(self, rows, errors):
         """r among some positions, and what they bring to the gradient, as a growing basis works them out."""
-        factor = self.basis._again(len(self.basis))
+        factor = Factorisation(self.inputs, self.kernel, len(self.rows), self.workers, np.dtype(np.float64))
+        pivots = factor.candidates(np.array(self.rows))
+        factor.append(pivots, np.linalg.cholesky(pivots.left))
         candidates = factor.candidates(rows)
         return candidates.left, residual_products(factor, candidates, errors)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from kcrf_core.maps import _sparse
+from kcrf_core.maps import ExplicitMap
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.system import Slices, Workers
@@ -103,17 +104,14 @@ def test_buffers_are_used_again_only_when_nobody_looks():
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 8, 15, 16, 17, 22, 40, 64, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ones", [False, True])
-def test_sparse_products_of_any_width(rng, columns, dtype, ones):
+def test_sparse_products_of_any_width(rng, workers, columns, dtype, ones):
     A = (rng.random((30, 20)) < 0.3) * (1.0 if ones else rng.normal(size=(30, 20)))
     A[4] = 0
-    indptr = np.concatenate([[0], np.cumsum((A != 0).sum(axis=1))]).astype(np.int64)
-    indices = np.nonzero(A)[1].astype(np.int32)
-    values = np.empty(0, dtype) if ones else A[A != 0].astype(dtype)
-    W = rng.normal(size=(20, columns)).astype(dtype)
-    out, before = np.full((10, columns), 0.5, dtype=dtype), np.full((30, columns), np.nan)
-    _sparse.multiply(indptr, indices, values, W, 3, 13, out)
+    feature_map = ExplicitMap(scipy.sparse.csr_array(A), np.empty((30, 0)), dtype)
+    W, R = rng.normal(size=(20, columns)).astype(dtype), rng.normal(size=(30, columns)).astype(dtype)
+    out, into = np.full((10, columns), 0.5, dtype=dtype), np.full((20, columns), np.nan)
+    feature_map.add_scores(feature_map.prepare(W, np.dtype(dtype)), slice(3, 13), out)
     rtol = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(out, 0.5 + A[3:13] @ W, rtol=rtol, atol=rtol)
-    _sparse.gather(indptr, indices, values, W, 3, 13, before)
-    np.testing.assert_allclose(before[3:13], A[3:13] @ W, rtol=rtol, atol=rtol)
-    assert np.isnan(before[:3]).all() and np.isnan(before[13:]).all()
+    feature_map.adjoint(None, R, workers, into)
+    np.testing.assert_allclose(into, A.T @ R, rtol=rtol, atol=rtol)
