@@ -30,7 +30,7 @@ MOST_IN_THE_ROOT = 4  # with __init__
 # Floors of the command layer: what stands on one may import from those before it.
 FLOORS = [{"options", "about"}, {"text"}, {"report"}, {"running"}, {"commands"}, {"main"}, {"__main__"}]
 
-# Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.gap`.
+# Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.estimate`.
 NAMESPACES = {"chains.chain", "maps.pivots", "objective.certificates", "scoring.metrics"}
 
 FOREIGN_TO_THE_CORE = (COMMANDS, "click", "tqdm")
