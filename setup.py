@@ -27,12 +27,16 @@ DIRECTIVES = {
 # -O3 lets GCC and Clang vectorise the inner loops; there is no -ffast-math and no -march, so that
 # one build serves every machine of its kind and infinities keep their meaning.
 COMPILE_ARGS = [] if sys.platform == "win32" else ["-O3"]
+# Memory views and the like are no inner loops: they are compiled in less than half the time without -O3.
+UTILITY_ARGS = [] if sys.platform == "win32" else ["-O1"]
 LINK_ARGS = []
 CORES = os.cpu_count() or 1
+if sys.platform != "win32" and not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
+    # Python's own flags ask for debugging information, a fifth of the time that the compiler takes.
+    COMPILE_ARGS, UTILITY_ARGS = [*COMPILE_ARGS, "-g0"], [*UTILITY_ARGS, "-g0"]
 if SANITIZE:
     LINK_ARGS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    COMPILE_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK_ARGS]
-
+    COMPILE_ARGS = UTILITY_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK_ARGS]
 
 CORE = "src/kcrf_core"
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
@@ -51,7 +55,7 @@ def extension(source):
 
 
 class build_ext(setuptools.command.build_ext.build_ext):
-    """Compiles extensions side by side, one for each core, unless told otherwise."""
+    """Compiles extensions side by side, one for each core unless `--parallel` says how many."""
 
     def finalize_options(self):
         super().finalize_options()
@@ -63,7 +67,7 @@ setuptools.setup(
     ext_modules=cythonize(
         [
             *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"))),
-            Extension(SHARED, [SHARED + ".c"], extra_compile_args=COMPILE_ARGS, extra_link_args=LINK_ARGS),
+            Extension(SHARED, [SHARED + ".c"], extra_compile_args=UTILITY_ARGS, extra_link_args=LINK_ARGS),
         ],
         build_dir="build/debug-cython" if DEBUG else "build/cython",
         compiler_directives=DIRECTIVES,

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
-from kcrf_core._version import __version__
+from kcrf_core import __version__
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.kernels import kernel_settings, kernel_types
 from kcrf_core.scoring import SCHEMES

@@ -12,7 +12,7 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import PolynomialKernel, gram
-from kcrf_core.maps import ExplicitMap, conjunction_count, conjunctions, find_conjunctions, squared_weights, why_not
+from kcrf_core.maps import ExplicitMap, conjunction_count, find_conjunctions, squared_weights, why_not
 from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.solvers import SOLVERS, Run
 from problems import random_inputs, random_offsets
@@ -100,14 +100,16 @@ def test_cut_off_leaves_out_rare_conjunctions(rng):
     np.testing.assert_allclose((phi @ phi.T).toarray(), kept @ kept.T, rtol=1e-12, atol=1e-14)
 
 
-def test_tables_grow(rng, monkeypatch):
-    """From a table of few slots to one that holds everything, with the same numbers."""
-    inputs, kernel = binary_inputs(rng, 200), KERNELS[6]
-    expected, phi = find_conjunctions(inputs, kernel)
-    monkeypatch.setattr(conjunctions, "_FIRST_SLOTS", 4)
-    again, small = find_conjunctions(inputs, kernel)
-    np.testing.assert_array_equal(again.keys, expected.keys)
-    np.testing.assert_array_equal(small.toarray(), phi.toarray())
+def test_tables_grow(rng):
+    """More conjunctions than a table has slots at first: none is lost on the way to a larger one."""
+    inputs, kernel = random_inputs(rng, 300, 30, 0, values=60), KERNELS[3]
+    found, phi = find_conjunctions(inputs, kernel, merge=False)
+    # The empty one, single features and pairs, each once, whatever row it is seen in.
+    features = np.where(inputs.codes >= 0, inputs.codes + 60 * np.arange(30), -1)
+    seen = [row[row >= 0] for row in features]
+    pairs = {pair for row in seen for pair in itertools.combinations(row.tolist(), 2)}
+    assert phi.shape[1] == len(found.keys) == 1 + len(np.unique(np.concatenate(seen))) + len(pairs) > 1 << 16
+    np.testing.assert_allclose((phi @ phi.T).toarray(), gram(kernel, inputs, inputs), rtol=1e-12, atol=1e-14)
 
 
 def test_what_cannot_be_enumerated(rng):

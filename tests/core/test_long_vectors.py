@@ -105,7 +105,7 @@ def test_buffers_are_used_again_only_when_nobody_looks():
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 8, 15, 16, 17, 22, 40, 64, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ones", [False, True])
-def test_sparse_products_of_any_width(rng, columns, dtype, ones):
+def test_sparse_products_of_any_width(rng, workers, columns, dtype, ones):
     A = (rng.random((30, 20)) < 0.3) * (1.0 if ones else rng.normal(size=(30, 20)))
     A[4] = 0
     own = ExplicitMap(scipy.sparse.csr_array(A), np.zeros((30, 0)), dtype)

@@ -10,7 +10,7 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import NumericError
 from kcrf_core.kernels.plain import RBFKernel
-from kcrf_core.maps.factorisation import independent
+from kcrf_core.maps.factorisation import independent_pivots
 from problems import random_inputs
 
 KERNELS = {
@@ -103,6 +103,6 @@ def test_pivots_that_are_mixtures_of_others_are_found(rng):
     """Each comes twice: the second is explained by the first."""
     inputs = random_inputs(rng, 6, 1, 2)
     twice = inputs.take(np.array([0, 1, 0, 2, 1, 3, 3]))
-    kept = independent(RBFKernel(0.7), twice, 1e-10)
+    kept = independent_pivots(RBFKernel(0.7), twice, 1e-10)
     assert kept.tolist() == [0, 1, 3, 5]
-    assert independent(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10).tolist() == [0, 1, 2, 3]
+    assert independent_pivots(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10).tolist() == [0, 1, 2, 3]

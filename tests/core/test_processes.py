@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 
@@ -50,4 +51,4 @@ def test_a_failure_names_its_task(task, kind, message):
 def test_no_process_is_started_for_nothing():
     with Processes(2, make_squares, 0) as pool:
         assert list(pool.results([])) == []
-        assert not pool._workers
+        assert multiprocessing.active_children() == []

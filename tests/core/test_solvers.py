@@ -59,7 +59,7 @@ def test_bundles_never_bound_above_the_optimum(rng, workers):
             bound = bundle.add(posterior, theta, found)
             assert bound >= found.lower - 1e-9 * abs(found.value)  # a combination, so no worse than one alone
             assert bound <= best.value * (1 + 1e-12)
-            assert len(bundle._gradients) <= POINTS
+            assert len(bundle) <= POINTS
 
 
 def test_best_combination_against_a_grid(rng):

@@ -211,7 +211,7 @@ static FORCE_INLINE TARGET void NAME(outer_rows)(
 }
 
 /* sums [P, P] += left^T right, [T, P] both, in its first Y rows. */
-static FORCE_INLINE TARGET void NAME(outer)(
+static NEVER_INLINE TARGET void NAME(outer)(
     double *sums, const double *left, const double *right, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t P)
 {
     ptrdiff_t i = 0;
@@ -225,17 +225,28 @@ static FORCE_INLINE TARGET void NAME(outer)(
         NAME(outer_rows)(sums + i * P, left + i, right, T, Y, P, 1);
 }
 
+/* psi [T, P] = exp(scores - shift) row by row; returns z plus the shifts, in their order. */
+static NEVER_INLINE TARGET double NAME(potentials)(
+    const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t P, double *psi, double z)
+{
+    if (single)
+        for (ptrdiff_t t = 0; t < T; t++)
+            z += NAME(exponentials)((const float *)scores + t * Y, 1, Y, psi + t * P, 1);
+    else
+        for (ptrdiff_t t = 0; t < T; t++)
+            z += NAME(exponentials)((const double *)scores + t * Y, 0, Y, psi + t * P, 1);
+    return z;
+}
+
 /* One sequence. Zero where scaling cannot be trusted: then nothing has been added to `sums`. */
-static FORCE_INLINE TARGET int NAME(sequence)(
+static NEVER_INLINE TARGET int NAME(sequence)(
     const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
     double *rows, void *node, double *log_z)
 {
     const ptrdiff_t P = shared->stride;
     double *alpha = rows, *psi = rows + T * P, *back = psi + T * P; /* [T, P], [T, P], [P] */
-    const size_t size = single ? sizeof(float) : sizeof(double);
     double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
-    for (ptrdiff_t t = 0; t < T; t++)
-        z += NAME(exponentials)((const char *)scores + t * Y * size, single, Y, psi + t * P, 1);
+    z = NAME(potentials)(scores, single, T, Y, P, psi, z);
     if (!isfinite(z))
         return 0;
 
@@ -384,18 +395,17 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     return 1;
 }
 
-static TARGET int NAME(sequence_any)(
+static NEVER_INLINE TARGET int NAME(sequence_any)(
     const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
     double *rows, void *node, double *log_z)
 {
     if (Y == 2)
         return single ? NAME(two_labels)(scores, 1, T, weight, shared, rows, node, log_z)
                       : NAME(two_labels)(scores, 0, T, weight, shared, rows, node, log_z);
-    return single ? NAME(sequence)(scores, 1, T, Y, weight, shared, rows, node, log_z)
-                  : NAME(sequence)(scores, 0, T, Y, weight, shared, rows, node, log_z);
+    return NAME(sequence)(scores, single, T, Y, weight, shared, rows, node, log_z);
 }
 
-static TARGET double NAME(exponentials_any)(const void *values, int single, ptrdiff_t Y, double *out)
+static NEVER_INLINE TARGET double NAME(exponentials_any)(const void *values, int single, ptrdiff_t Y, double *out)
 {
     return single ? NAME(exponentials)(values, 1, Y, out, 0) : NAME(exponentials)(values, 0, Y, out, 0);
 }

@@ -214,7 +214,7 @@ class Factorisation:
                 surplus = self.rows(part)[:, needed:]
                 residual[part] += np.square(surplus, dtype=np.float64).sum(axis=1)
         self._G = self._triangle = None  # room for the matrix of the pivots
-        kept = independent(self.kernel, self.inputs.take(rows), self.floor)
+        kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor)
         kept = kept[kept < needed]
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
@@ -229,7 +229,7 @@ def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
     return right
 
 
-def independent(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarray:
+def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarray:
     """Numbers of pivots that are no mixture of those before them."""
     triangle, info = lapack.dpotrf(gram(kernel, pivots, pivots).T, lower=1, overwrite_a=1)
     if info == 0 and (np.diagonal(triangle) ** 2 > floor).all():

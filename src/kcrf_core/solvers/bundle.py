@@ -31,6 +31,9 @@ class Bundle:
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
 
+    def __len__(self) -> int:
+        return len(self._gradients)
+
     def add(self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64) -> float:
         """Take up a point; the best bound with it. Its gradient is kept in `dtype`."""
         if found.lower < USEFUL * found.value:

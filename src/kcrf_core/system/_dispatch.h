@@ -12,10 +12,12 @@
 
 #if defined(__GNUC__)
 #define FORCE_INLINE inline __attribute__((always_inline))
+#define NEVER_INLINE __attribute__((noinline))
 #define PREFETCH(address) __builtin_prefetch(address)
 #define NARROW_LANES 2
 #else
 #define FORCE_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
 #define PREFETCH(address) ((void)(address))
 #define NARROW_LANES 1
 #endif
