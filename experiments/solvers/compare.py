@@ -19,7 +19,7 @@ import numpy as np
 from readme import fill
 from readme import table as markdown
 
-from kcrf_core.chains import CLIQUES, Problem
+from kcrf_core.chains import Problem
 from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
@@ -150,7 +150,7 @@ def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Posterior:
     encoding, dataset = fit_encoding(config, corpus)
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
-    terms = [Cliques(CLIQUES[term.config.type], config.training.sigma2, term.map) for term in fitted]
+    terms = [Cliques(term.config.clique, config.training.sigma2, term.map) for term in fitted]
     return Posterior.on_threads(problem, terms, workers, DTYPES[config.training.precision])
 
 

@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kcrf_core.chains import CLIQUES, Problem, chain
+from kcrf_core.chains import Problem, chain
 from kcrf_core.config import load_yaml, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
@@ -52,7 +52,7 @@ def pass_seconds(config: object, corpus: Corpus, threads: int) -> dict:
     with Workers(threads) as workers:
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
-        terms = [Cliques(CLIQUES[term.config.type], 1.0, term.map) for term in fitted]
+        terms = [Cliques(term.config.clique, 1.0, term.map) for term in fitted]
         posterior = Posterior.on_threads(problem, terms, workers, np.float32)
         theta = 0.01 * rng.normal(size=posterior.size)
         seconds = typical(lambda: posterior.evaluate(theta))

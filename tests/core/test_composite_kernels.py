@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.config import KernelConfig, load_yaml, parse_config
+from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import (
     UNSEEN,
     Group,
+    KernelConfig,
     Pivots,
     PolynomialKernel,
     fit_kernel,

@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse
 
 import oracle
-from kcrf_core.config import KernelConfig
-from kcrf_core.kernels import PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
+from kcrf_core.kernels import KernelConfig, PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from problems import random_inputs
 

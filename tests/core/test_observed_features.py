@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kcrf_core.chains import CLIQUES, Problem
+from kcrf_core.chains import Problem
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
@@ -77,10 +77,8 @@ def posteriors(kind, workers):
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     fitted = observed_features.observed_only(fitted, problem, Observer())
-    whole = Posterior.on_threads(problem, [Cliques(CLIQUES[t.config.type], SIGMA2, t.map) for t in fitted], workers)
-    part = Posterior.on_threads(
-        problem, [Cliques(CLIQUES[t.config.type], SIGMA2, t.map, t.kept) for t in fitted], workers
-    )
+    whole = Posterior.on_threads(problem, [Cliques(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
+    part = Posterior.on_threads(problem, [Cliques(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers)
     places = [
         np.arange(block.start, block.stop) if term.kept is None else block.start + term.kept
         for term, block in zip(part.terms, whole.blocks, strict=True)

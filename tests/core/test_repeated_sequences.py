@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_training import toy_corpus
 
-from kcrf_core.chains import CLIQUES, Problem
+from kcrf_core.chains import Problem
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
@@ -50,7 +50,7 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
         posterior = Posterior.on_threads(
-            data, [Cliques(CLIQUES[term.config.type], 2.0, term.map) for term in of_data], workers
+            data, [Cliques(term.config.clique, 2.0, term.map) for term in of_data], workers
         )
         theta = rng.normal(size=posterior.size) if theta is None else theta
         here = posterior.evaluate(theta)

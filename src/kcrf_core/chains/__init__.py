@@ -1,13 +1,20 @@
 """Inference on chains: forward-backward, Viterbi, tangents, n-best lists, constraints, missing labels."""
 
 from .._lazy import lazy
+from ..system import Registry
+
+# Types of terms, by the cliques that they are over.
+CLIQUES = Registry(
+    "type of term",
+    __name__,
+    {"node": "cliques:NODE", "edge-x": "cliques:EDGE_X", "edge": "cliques:EDGE", "edge2": "cliques:EDGE2"},
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "chain": ["Edges"],
         "cliques": [
-            "CLIQUES",
             "EDGE",
             "EDGE2",
             "EDGE_X",
@@ -16,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Clique",
             "LabelClique",
             "MappedClique",
-            "Part",
+            "PartialSum",
             "Potentials",
             "Sums",
         ],

@@ -73,7 +73,7 @@ LARGEST_EDGE_BLOCK = 2_000  # Y^2 up to which the block of transitions is a matr
 
 
 @dataclass
-class Part:
+class PartialSum:
     """A sum over some positions, and how many of them went into it."""
 
     total: np.ndarray
@@ -91,9 +91,6 @@ class Clique:
     def __repr__(self) -> str:
         return f"<{self.name} cliques>"
 
-    def __reduce__(self) -> tuple:
-        return _named, (self.name,)
-
     def states(self, Y: int) -> int:
         """Joint states of the labels of one clique."""
         raise NotImplementedError
@@ -110,8 +107,22 @@ class MappedClique(Clique):
 
     mapped = True
 
+    axes: int  # labels that a column of weights is about
+
     def columns(self, Y: int) -> int:
         """Columns of weights."""
+        raise NotImplementedError
+
+    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        """Weights [D, columns] laid out by labels, [D, Y], or by pairs of them, [D, Y, Y]."""
+        raise NotImplementedError
+
+    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        """Adjoint of `by_labels`, and its inverse where weights of two labels sum to zero."""
+        raise NotImplementedError
+
+    def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """Positions [n] whose labels are observed, with the column of weights [n] that these have."""
         raise NotImplementedError
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
@@ -166,7 +177,9 @@ class LabelClique(Clique):
         """Whether a block of this form takes the marginals of every pair at every position."""
         return False
 
-    def block_part(self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float) -> Part:
+    def block_part(
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+    ) -> PartialSum:
         """What some sequences add to the block; `weights` [n] are those of positions."""
         raise NotImplementedError
 
@@ -177,12 +190,24 @@ class LabelClique(Clique):
 
 class Node(MappedClique):
     name = "node"
+    axes = 1
 
     def states(self, Y: int) -> int:
         return Y
 
     def columns(self, Y: int) -> int:
         return score_columns(Y)
+
+    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return spread(weights, Y)
+
+    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return gathered(weights, Y)
+
+    def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        labels, Y = problem.labels.astype(np.int64), problem.label_count
+        rows = np.flatnonzero(labels >= 0)
+        return rows, labels[rows] if score_columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
         potentials.scores = spread(values, Y)
@@ -199,6 +224,7 @@ class Node(MappedClique):
 
 class EdgeX(MappedClique):
     name = "edge-x"
+    axes = 2
     per_position = True
 
     def states(self, Y: int) -> int:
@@ -206,6 +232,17 @@ class EdgeX(MappedClique):
 
     def columns(self, Y: int) -> int:
         return Y * Y
+
+    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return weights.reshape(len(weights), Y, Y)
+
+    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return weights.reshape(len(weights), -1)
+
+    def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        labels, known = problem.labels.astype(np.int64), problem.labels >= 0
+        rows = np.flatnonzero((positions_within(problem.offsets) > 0) & known & np.roll(known, 1))
+        return rows, labels[rows - 1] * problem.label_count + labels[rows]
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
         potentials.edges = potentials.edges.plus_pairs(values.reshape(len(values), Y, Y))
@@ -253,14 +290,16 @@ class Edge(LabelClique):
     def needs_every_pair(self, form: str) -> bool:
         return form != ABOVE
 
-    def block_part(self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float) -> Part:
+    def block_part(
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+    ) -> PartialSum:
         if found.edge.ndim == 2:
-            return Part(found.edge.ravel(), 0)
+            return PartialSum(found.edge.ravel(), 0)
         pairs = found.edge.reshape(len(found.node), -1)
         if form == MATRIX:
             unsettled = (positions_within(offsets) > 0) & (pairs.max(axis=1) < 1 - settled)
-            return Part(_covariance(pairs[unsettled], weights[unsettled]), int(unsettled.sum()))
-        return Part(weights @ (pairs * (1 - pairs) if form == DIAGONAL else pairs), 0)
+            return PartialSum(_covariance(pairs[unsettled], weights[unsettled]), int(unsettled.sum()))
+        return PartialSum(weights @ (pairs * (1 - pairs) if form == DIAGONAL else pairs), 0)
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
         filled = np.diff(problem.offsets) > 0
@@ -293,17 +332,13 @@ class Edge2(LabelClique):
     def collect(self, sums: Sums) -> np.ndarray:
         return sums.triple.ravel()
 
-    def block_part(self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float) -> Part:
-        return Part(found.triple.ravel(), 0)
+    def block_part(
+        self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
+    ) -> PartialSum:
+        return PartialSum(found.triple.ravel(), 0)
 
 
 NODE, EDGE_X, EDGE, EDGE2 = Node(), EdgeX(), Edge(), Edge2()
-
-CLIQUES: dict[str, Clique] = {clique.name: clique for clique in (NODE, EDGE_X, EDGE, EDGE2)}
-
-
-def _named(name: str) -> Clique:
-    return CLIQUES[name]
 
 
 def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:

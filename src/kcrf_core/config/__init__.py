@@ -13,7 +13,6 @@ __getattr__, __dir__, __all__ = lazy(
             "Config",
             "FeatureConfig",
             "GRADIENT",
-            "KernelConfig",
             "MAPS",
             "PRECISIONS",
             "TermConfig",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..chains import CLIQUES
 from ..kernels import KernelConfig
 from ..maps import METHODS
 from ..system import AUTO
@@ -20,8 +21,6 @@ FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes
 BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
 MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
-TERMS = ("node", "edge-x", "edge", "edge2")
-MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
 PRECISIONS = ("single", "double")
 SCALES = (AUTO, "standard", "none")
 
@@ -62,11 +61,16 @@ class MapConfig:
 @dataclass(frozen=True)
 class TermConfig:
     name: str
-    type: str = "node"  # one of TERMS
+    type: str = "node"  # one of CLIQUES
     features: tuple[str, ...] = ("*",)
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = None  # None: the one of the training section
+
+    @property
+    def clique(self) -> Any:
+        """The type of its cliques, a `chains.Clique`."""
+        return CLIQUES[self.type]
 
 
 @dataclass(frozen=True)
@@ -109,15 +113,19 @@ class Config:
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
         """Terms that look at the input."""
-        return tuple(term for term in self.terms if term.type in MAPPED_TERMS)
+        return tuple(term for term in self.terms if term.clique.mapped)
 
     @property
-    def edge_term(self) -> TermConfig | None:
-        return next((term for term in self.terms if term.type == "edge"), None)
+    def label_terms(self) -> tuple[TermConfig, ...]:
+        """Terms that look at labels alone, in the order of their types."""
+        types = list(CLIQUES)
+        own = [term for term in self.terms if not term.clique.mapped]
+        return tuple(sorted(own, key=lambda term: types.index(term.type)))
 
     @property
-    def edge2_term(self) -> TermConfig | None:
-        return next((term for term in self.terms if term.type == "edge2"), None)
+    def order(self) -> int:
+        """How many labels back a label looks."""
+        return 2 if any(term.clique.second_order for term in self.terms) else 1
 
     def to_dict(self) -> dict[str, Any]:
         """The layout of the YAML file; `parse_config` of it gives an equal configuration."""
@@ -157,7 +165,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
 
 def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
-    if term.type in MAPPED_TERMS:
+    if term.clique.mapped:
         out["features"] = list(term.features)
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}

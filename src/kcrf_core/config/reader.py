@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..chains import CLIQUES
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
 from ..scoring import SCHEMES
@@ -20,12 +21,10 @@ from .config import (
     BAGS,
     FEATURES,
     GRADIENT,
-    MAPPED_TERMS,
     MAPS,
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
-    TERMS,
     TRANSFORMS,
     WIDEST_WINDOW,
     Config,
@@ -128,11 +127,11 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     if raw_terms is not None:
         terms = tuple(_parse_term(entry) for entry in raw_terms)
         _refuse_twins(section, "terms", [term.name for term in terms])
-        if not any(term.type in MAPPED_TERMS for term in terms):
+        if not any(term.clique.mapped for term in terms):
             raise section.error(
                 "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
             )
-        for kind in ("edge", "edge2"):
+        for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
@@ -235,14 +234,14 @@ def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
 
 
 def _parse_term(section: _Section) -> TermConfig:
-    kind = section.get("type", values.choice(TERMS), "node")
+    kind = section.get("type", values.choice(CLIQUES), "node")
     name = section.get("name", values.text, kind)
     patterns = section.get("features", values.names)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
     sigma2 = section.get("sigma2", values.automatic)
     section.finish()
-    if kind not in MAPPED_TERMS:
+    if not CLIQUES[kind].mapped:
         for key in ("features", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
-COLUMN_FORMAT, ATTRIBUTE_FORMAT = "conll", "crfsuite"
+COLUMN_FORMAT = "conll"
+ATTRIBUTE_FORMAT = "crfsuite"
 
 
 class CodedColumn(Sequence[str]):

@@ -33,11 +33,10 @@ def term_counts(encoding: Encoding, dataset: Dataset, config: Config) -> list[Te
     for term in config.terms:
         if term in config.mapped_terms:
             inputs = encoding.inputs(dataset, encoding.term_features(term))
-            edges = term.type == "edge-x"
-            count = distinct_values(inputs.take(later) if edges else inputs)
-            out.append(TermCount(term.name, term.type, count, count * Y ** (1 + edges)))
-        elif term.type == "edge":
-            out.append(TermCount(term.name, term.type, 1, Y * Y))
+            count = distinct_values(inputs if term.clique.axes == 1 else inputs.take(later))
+            out.append(TermCount(term.name, term.type, count, count * term.clique.states(Y)))
+        elif not term.clique.second_order:
+            out.append(TermCount(term.name, term.type, 1, term.clique.states(Y)))
     return out
 
 

@@ -35,7 +35,7 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
-from ..model import ROWS_AT_ONCE, Model, Weights, end_weights, feature_names, state_weights, transition_weights
+from ..model import ROWS_AT_ONCE, Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
 from ..solvers import CERTIFIED, Progress
 from ..system import Workers, sequence_chunks
 from ..training import Event, Note, Observer, Trial, train
@@ -342,7 +342,7 @@ class KernelCRF(Protocol):
         return feature_names(self._model().encoding)
 
     @property
-    def state_features_(self) -> Weights:
+    def state_features_(self) -> NamedWeights:
         """Weights by (attribute, label), where the kernel is linear. Columns are named c0, c1, ...; their weights are
         those of the scaled values.
         """

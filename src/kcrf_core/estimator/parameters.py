@@ -158,7 +158,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     training = config.training
     found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
-    found |= {"order": 1 if config.edge2_term is None else 2, "min_count": config.min_count}
+    found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:
         found["all_possible_states"] = False
     if len(config.mapped_terms) == 1:

@@ -20,12 +20,11 @@ __getattr__, __dir__, __all__ = lazy(
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],
         "kernel_term": ["KernelTerm"],
-        "label_columns": ["MAPPED_TYPES", "over_pairs", "weight_columns"],
         "model": ["Model", "ROWS_AT_ONCE", "TERMS"],
         "model_labelling": ["from_model", "from_model_and_dataset"],
         "pruning": ["PruneReport"],
         "summary": ["strongest_transitions", "summarise", "unpack"],
         "term": ["Term"],
-        "weights": ["Weights", "end_weights", "feature_names", "state_weights", "transition_weights"],
+        "weights": ["NamedWeights", "end_weights", "feature_names", "state_weights", "transition_weights"],
     },
 )

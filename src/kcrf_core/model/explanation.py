@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import Edges, positions_within
+from ..chains import Edges, MappedClique, positions_within
 from ..encoding import Dataset
-from .label_columns import by_labels, over_pairs
 from .model import ROWS_AT_ONCE, Model
 from .term import Term, TermParts
 
@@ -64,7 +63,7 @@ class Explainer:
         self._parts: list[tuple[Term, TermParts, np.ndarray]] = []
         for term in model.terms:
             parts = term.parts(model.encoding)
-            self._parts.append((term, parts, by_labels(parts.weights, term.type, len(model.labels))))
+            self._parts.append((term, parts, term.by_labels(parts.weights, len(model.labels))))
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
@@ -79,7 +78,7 @@ class Explainer:
         totals = np.zeros(N)
         asked = np.flatnonzero(rivals > -np.inf)
         for term, parts, weights in self._parts:
-            questions = _questions(term.type, asked, labels, against, dataset.offsets, Y)
+            questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
             for t, total, some in self._answers(term, parts, weights, questions, dataset, count):
                 totals[t] += total
                 found[t].extend(some)
@@ -189,11 +188,11 @@ def _in_place(
 
 
 def _questions(
-    type_: str, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray, Y: int
+    clique: MappedClique, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray, Y: int
 ) -> list[_Question]:
     """What to ask of a term: a node term at the position itself, an edge-x term there and one position on."""
     triples = [(t, int(labels[t]), int(against[t])) for t in asked.tolist()]
-    if not over_pairs(type_):
+    if clique.axes == 1:
         return [_Question(t, t, y, z) for t, y, z in triples]
     first = set(offsets[:-1].tolist())
     out = []

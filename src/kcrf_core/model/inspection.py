@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .label_columns import by_labels, labels_of_column, over_pairs
 from .model import Model
 from .term import Term
 
@@ -69,9 +68,9 @@ def term_weights(model: Model, term: Term) -> TermWeights:
     Y, table = len(model.labels), term.table(model.encoding)
 
     def rows(part: slice) -> np.ndarray:
-        return by_labels(table.rows(part), term.type, Y)
+        return term.by_labels(table.rows(part), Y)
 
-    return TermWeights(table.items, Y**2 if over_pairs(term.type) else Y, table.name, rows)
+    return TermWeights(table.items, term.clique.states(Y), table.name, rows)
 
 
 def dump(model: Model) -> Iterator[list[str]]:
@@ -79,7 +78,7 @@ def dump(model: Model) -> Iterator[list[str]]:
     labels = list(model.labels)
     for term in model.terms:
         weights = term_weights(model, term)
-        places = [labels_of_column(term.type, column, len(labels)) for column in range(weights.columns)]
+        places = [term.labels_of_column(column, len(labels)) for column in range(weights.columns)]
         names = [[labels[y] for y in place] for place in places]
         for first, block in weights.blocks():
             name, last = "", -1

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import chain, score_columns, spread
+from ..chains import NODE, Potentials, chain, score_columns
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..system import Contents, Workers, container_size, read_container, sequence_chunks, write_container
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
 from .kernel_term import KernelTerm
-from .label_columns import over_pairs
 from .stored_terms import StoredTerm, stored_terms
 from .term import Term
 
@@ -69,16 +68,17 @@ class Model:
     def potentials(self, dataset: Dataset) -> tuple[np.ndarray, chain.Edges]:
         """Node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
         N, Y = dataset.positions, len(self.labels)
-        columns = np.zeros((N, self.score_columns))
-        pairs = np.zeros((N, Y * Y)) if any(over_pairs(term.type) for term in self.terms) else None
+        # Terms of one type add their scores up before they meet the potentials.
+        scores = {clique: np.zeros((N, clique.columns(Y))) for clique in [NODE, *(term.clique for term in self.terms)]}
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
-            out = pairs if over_pairs(term.type) else columns
             for first in range(0, N, ROWS_AT_ONCE):
                 rows = slice(first, first + ROWS_AT_ONCE)
-                term.add_scores(inputs.take(rows), out[rows])
-        edges = self.edges if pairs is None else self.edges.plus_pairs(pairs.reshape(N, Y, Y))
-        return spread(columns, Y), edges
+                term.add_scores(inputs.take(rows), scores[term.clique][rows])
+        out = Potentials(None, self.edges)
+        for clique, values in scores.items():
+            clique.add(values, out, Y)
+        return out.scores, out.edges
 
     def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """Numbers of the best labels, [N] int32."""

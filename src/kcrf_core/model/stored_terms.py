@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..chains import CLIQUES, NODE
+from ..config import PRECISIONS
 from ..encoding import Encoding
 from ..errors import ConfigError, FileFormatError
 from ..kernels import Inputs, Kernel, kernel_from_dict
 from ..maps import Weights, unpack_weights
 from ..system import Contents, pack_sparse
-from .label_columns import MAPPED_TYPES, weight_columns
 
-PRECISIONS = ("single", "double")
 # The first format in which terms have their precision.
 PRECISION_WITH_TERM = 4
 
@@ -42,15 +42,15 @@ class StoredTerm:
 
     @property
     def type(self) -> str:
-        found = self.entry.get("type", MAPPED_TYPES[0])
-        if found not in MAPPED_TYPES:
+        found = self.entry.get("type", NODE.name)
+        if found not in CLIQUES or not CLIQUES[found].mapped:
             raise self.error(f"'{self.at}' is a term of an unknown type")
         return found
 
     @property
     def columns(self) -> int:
         """Columns of its weights."""
-        return weight_columns(self.type, len(self.encoding.labels))
+        return CLIQUES[self.type].columns(len(self.encoding.labels))
 
     @property
     def about(self) -> tuple[str, str, tuple[str, ...]]:

@@ -14,7 +14,6 @@ from ..kernels import kernel_to_dict
 from ..system import Contents
 from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
 from .inspection import term_weights
-from .label_columns import labels_of_column, over_pairs
 from .model import Model
 from .term import Term
 
@@ -75,7 +74,7 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
     out |= {"pivots" if term.has_pivots else "dimensions": weights.items, "weights": term.weight_count}
     if top:
         # Of pairs of labels there are too many to show each.
-        strongest = weights.strongest(top, together=over_pairs(term.type))
+        strongest = weights.strongest(top, together=term.clique.axes > 1)
         out["top"] = [
             {"labels": _labels(model, term, column), "items": [{"name": name, "weight": w} for name, w in found]}
             for column, found in strongest.items()
@@ -85,7 +84,7 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
 
 def _labels(model: Model, term: Term, column: int) -> list[str]:
     """The labels that a column of weights is about."""
-    return [model.labels[y] for y in labels_of_column(term.type, column, len(model.labels))]
+    return [model.labels[y] for y in term.labels_of_column(column, len(model.labels))]
 
 
 def _finite(table: np.ndarray) -> list[Any]:

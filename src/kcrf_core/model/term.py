@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..chains import CLIQUES, MappedClique
 from ..encoding import Encoding
 from ..kernels import Inputs
 from ..system import Workers
@@ -57,6 +58,19 @@ class Term(ABC):
     name: str
     type: str  # node or edge-x
     features: tuple[str, ...]
+
+    @property
+    def clique(self) -> MappedClique:
+        """The type of its cliques."""
+        return CLIQUES[self.type]
+
+    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        """Weights [n, C] with a column for each label, [n, Y], or for each pair of labels, [n, Y^2]."""
+        return self.clique.by_labels(weights, Y).reshape(len(weights), -1)
+
+    def labels_of_column(self, column: int, Y: int) -> tuple[int, ...]:
+        """The labels that a column of such weights is about."""
+        return tuple(int(label) for label in np.unravel_index(column, (Y,) * self.clique.axes))
 
     @abstractmethod
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:

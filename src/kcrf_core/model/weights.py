@@ -9,11 +9,10 @@ import numpy as np
 
 from ..encoding import Encoding, plain_names
 from ..maps import as_dense, matrix_of
-from .label_columns import by_labels, over_pairs
 from .model import Model
 
 
-class Weights(Mapping[tuple[str, Any], float]):
+class NamedWeights(Mapping[tuple[str, Any], float]):
     """Weights by (feature, label). Like a dictionary, and no larger than the array behind it."""
 
     def __init__(self, names: Sequence[str], labels: Sequence[Any], values: np.ndarray):
@@ -38,15 +37,15 @@ class Weights(Mapping[tuple[str, Any], float]):
         return f"<{len(self):,} weights of {len(self._rows):,} features and {len(self._columns)} labels>"
 
 
-def state_weights(model: Model, labels: Sequence[Any]) -> Weights:
+def state_weights(model: Model, labels: Sequence[Any]) -> NamedWeights:
     """The weights of the only term of a linear model, with the labels as they are to be called."""
     if len(model.terms) != 1:
         raise AttributeError("there are weights of features only where the model has one term")
     term = model.terms[0]
-    if not term.is_linear or over_pairs(term.type):
+    if not term.is_linear or term.clique.axes > 1:
         raise AttributeError("there are weights of features only where the kernel is linear")
-    weights = by_labels(as_dense(matrix_of(term.weights)), term.type, len(model.labels))
-    return Weights(feature_names(model.encoding), labels, weights)
+    weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
+    return NamedWeights(feature_names(model.encoding), labels, weights)
 
 
 def feature_names(encoding: Encoding) -> list[str]:

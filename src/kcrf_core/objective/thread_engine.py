@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.linalg import inv
 
-from ..chains import MATRIX, NODE, Clique, Edges, Part, Potentials, Problem, Sums, chain
+from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, has_nested_columns
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Vectors, Workers, ranges
@@ -162,7 +162,7 @@ class ThreadEngine:
         return sum(self._over_shards(theta, _gold_logs)) / self.problem.weight
 
     def accuracy(self, theta: np.ndarray) -> float:
-        """Part of the positions whose most probable labelling is right, weighted by sequence."""
+        """PartialSum of the positions whose most probable labelling is right, weighted by sequence."""
         return sum(self._over_shards(theta, _right)) / self.problem.weight
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
@@ -428,7 +428,7 @@ def _drawn(chance: np.ndarray, shard: ScoredShard) -> np.ndarray:
 
 def _block_parts(
     engine: ThreadEngine, forms: dict[int, str], settled: float, shard: ScoredShard
-) -> tuple[dict[Clique, np.ndarray], dict[int, Part]]:
+) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
     """Marginals of cliques, and parts of the small blocks."""
     every_pair = any(engine.terms[j].clique.needs_every_pair(form) for j, form in forms.items())
     # Edges handed over per position give the marginals of every pair.

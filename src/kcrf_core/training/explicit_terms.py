@@ -70,7 +70,7 @@ class FittedFeatures(MappedTerm):
     has_features: ClassVar[bool] = True
 
     def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
-        kept, places = places_seen(self.map, self.config.type, problem)
+        kept, places = places_seen(self.map, self.config.clique, problem)
         observer.note(f"term {self.name}: {len(kept):,} weights of {places:,}, those of pairs seen")
         return replace(self, kept=kept)
 
@@ -116,7 +116,7 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
-        weights = labels.weights(weights, old.type, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.kept is None)
         return self._of_columns(weights), f"with {int(known.sum()):,} of {self.feature_count:,} features"
 
 
@@ -249,7 +249,7 @@ class FittedConjunctions(FittedFeatures):
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
-        weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.type, self.kept is None)
+        weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.clique, self.kept is None)
         return weights, f"with {taken:,} of {len(found.keys):,} conjunctions"
 
 

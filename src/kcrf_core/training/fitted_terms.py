@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ..chains import Clique
-from ..config import GRADIENT, Config, TermConfig
+from ..config import GRADIENT, MAPS, Config, TermConfig
 from ..encoding import Dataset, Encoding
 from ..errors import ConfigError
 from ..kernels import Inputs
@@ -24,7 +24,7 @@ from .terms import DTYPES, FitContext, FittedLabels, FittedTerm, TermPlan
 __all__ = ["DTYPES", "FittedTerm", "begin_growth", "fit_terms", "outside_gain", "plan_term", "select_bases"]
 
 # By the word for a map in the configuration.
-PLANS = {"explicit": explicit_plan, "reduced": reduced_plan, "full": full_plan}
+PLANS = dict(zip(MAPS[1:], (explicit_plan, reduced_plan, full_plan), strict=True))
 
 
 def plan_term(
@@ -103,7 +103,7 @@ def fit_terms(
     for term in config.mapped_terms:
         # One plan at a time: each holds the inputs of its term.
         fitted.append(plan_term(term, encoding, dataset, stored.get(term.name), rehearse).fit(context))
-    return fitted + [FittedLabels(term) for term in (config.edge_term, config.edge2_term) if term is not None]
+    return fitted + [FittedLabels(term) for term in config.label_terms]
 
 
 def begin_growth(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..model import StoredBasis, over_pairs, weight_columns
+from ..model import StoredBasis
 from ..solvers import vectors_held
 from ..system import Budget, size_text
 from .fitted_terms import plan_term, stored_bases
@@ -88,13 +88,12 @@ def footprint(
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
         data += _nbytes(plan.inputs.codes, plan.inputs.real, plan.inputs.unseen)
-        width = weight_columns(term.type, Y)
+        width = term.clique.columns(Y)
         columns += width
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
-        few = config.training.observed_features and not over_pairs(term.type)
+        few = config.training.observed_features and term.clique.axes == 1
         terms.append(plan.footprint(width, itemsize, dataset.labels if few else None))
-    labels_alone = Y * Y + 2 * Y + (Y**3 if config.edge2_term is not None else 0)
-    parameters = labels_alone + sum(term.parameters or 0 for term in terms)
+    parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters or 0 for term in terms)
     errors = dataset.positions * columns * (itemsize + 8)  # and once in double precision, for the certificate
     return Footprint(memory.total, data, tuple(terms), errors, 8 * vectors_held(parameters) * parameters)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import gathered, spread
-from ..model import over_pairs, weight_columns
+from ..chains import MappedClique
 
 
 @dataclass(frozen=True)
@@ -27,10 +26,6 @@ class LabelMatch:
     def summary(self) -> str:
         return f"{len(self._places[0])} of {len(self.new)} labels"
 
-    def columns(self, type_: str) -> int:
-        """Columns of weights that a term of the old model has."""
-        return weight_columns(type_, len(self.old))
-
     def chosen(self, values: np.ndarray, axes: int) -> np.ndarray:
         """Values whose last `axes` axes are old labels, laid out by new ones; zero where one is new."""
         lead = values.shape[: values.ndim - axes]
@@ -39,13 +34,10 @@ class LabelMatch:
         out[(..., *np.ix_(*[to] * axes))] = values[(..., *np.ix_(*[at] * axes))]
         return out
 
-    def weights(self, weights: np.ndarray, type_: str, centred: bool = True) -> np.ndarray:
+    def weights(self, weights: np.ndarray, clique: MappedClique, centred: bool = True) -> np.ndarray:
         """Weights [D, columns] of the old model in the columns of the new one."""
-        if over_pairs(type_):
-            pairs = weights.reshape(len(weights), len(self.old), len(self.old))
-            return self.chosen(pairs, 2).reshape(len(weights), -1)
-        by_label = self.chosen(spread(weights, len(self.old)), 1)
+        by_labels = self.chosen(clique.by_labels(weights, len(self.old)), clique.axes)
         # What all labels share changes no probability and only costs in the prior (Lemma 12): where all have weights.
-        if centred:
-            by_label -= by_label.mean(axis=1, keepdims=True)
-        return gathered(by_label, len(self.new))
+        if centred and clique.axes == 1:
+            by_labels -= by_labels.mean(axis=1, keepdims=True)
+        return clique.from_labels(by_labels, len(self.new))

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..chains import Problem, positions_within, score_columns
+from ..chains import MappedClique, Problem
 from ..errors import ConfigError
 from ..maps import FeatureMap
-from ..model import over_pairs, weight_columns
 from .observer import Observer
 from .terms import FittedTerm
 
@@ -30,29 +29,17 @@ def observed_only(fitted: Sequence[FittedTerm], problem: Problem, observer: Obse
     return [term.observed(problem, observer) for term in fitted]
 
 
-def places_seen(feature_map: FeatureMap, type_: str, problem: Problem) -> tuple[np.ndarray, int]:
+def places_seen(feature_map: FeatureMap, clique: MappedClique, problem: Problem) -> tuple[np.ndarray, int]:
     """Places [K] in W [D, columns] of a map whose pairs the problem has, ascending, and how many places there are."""
-    rows, columns = _cliques(type_, problem)
-    width = weight_columns(type_, problem.label_count)
-    return feature_map.seen_with(rows, columns, width), feature_map.size * width
-
-
-def _cliques(type_: str, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Positions [n] with the column of W [n] that their label, or pair of labels, has; labels may be missing."""
-    labels, Y = problem.labels.astype(np.int64), problem.label_count
-    known = labels >= 0
-    if over_pairs(type_):
-        rows = np.flatnonzero((positions_within(problem.offsets) > 0) & known & np.roll(known, 1))
-        return rows, labels[rows - 1] * Y + labels[rows]
-    rows = np.flatnonzero(known)
-    return rows, labels[rows] if score_columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
+    width = clique.columns(problem.label_count)
+    return feature_map.seen_with(*clique.observed_columns(problem), width), feature_map.size * width
 
 
 def kept_in(term: FittedTerm, columns: np.ndarray, label_count: int) -> np.ndarray | None:
     """The places of a term that have weights, where its map is narrowed to columns, given in ascending order."""
     if term.kept is None:
         return None
-    width = weight_columns(term.config.type, label_count)
+    width = term.config.clique.columns(label_count)
     features = term.kept // width
     there = np.isin(features, columns)
     return np.searchsorted(columns, features[there]) * width + term.kept[there] % width

@@ -62,9 +62,9 @@ class FittedPivots(MappedTerm):
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
         """W = L^-1 f(B)."""
         pivots = between.inputs(self.basis.pivots)
-        values = np.zeros((len(pivots), labels.columns(old.type)))
+        values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
         old.add_scores(pivots, values)
-        weights = labels.weights(values, old.type)
+        weights = labels.weights(values, old.clique)
         found = solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {self.map.size:,} pivots"
 

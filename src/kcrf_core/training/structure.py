@@ -22,7 +22,7 @@ from itertools import islice
 
 import numpy as np
 
-from ..chains import CLIQUES, EDGE, EDGE2, Problem
+from ..chains import EDGE, EDGE2, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
 from ..objective import Posterior, certificates
@@ -271,9 +271,9 @@ class Selection:
         task, term = self._task, self._task.term(name)
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
-        errors = task.posterior(fit.sigma2).errors(fit.theta, CLIQUES[term.config.type])
+        errors = task.posterior(fit.sigma2).errors(fit.theta, term.config.clique)
         bound = certificates.inside(errors, term.map, sigma2, task.workers)
-        errors = centred(errors, task.problem, CLIQUES[term.config.type])
+        errors = centred(errors, task.problem, term.config.clique)
         beyond = certificates.inside(errors, term.map, sigma2, task.workers)
         return bound, beyond, self._exchanged_bounds(errors, term, sigma2)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..chains import CLIQUES, Edges, Problem
+from ..chains import Edges, Problem
 from ..corpora import sequence_rows
 from ..encoding import Encoding
 from ..model import Model
@@ -35,9 +35,7 @@ class TrainingTask:
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here."""
-        terms = [
-            Cliques(CLIQUES[term.config.type], sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)
-        ]
+        terms = [Cliques(term.config.clique, sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)]
         return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..chains import Problem
-from ..config import Config, TermConfig
+from ..config import PRECISIONS, Config, TermConfig
 from ..encoding import Dataset, Encoding, Translation
 from ..errors import ConfigError
 from ..kernels import Inputs
@@ -25,7 +25,7 @@ from ..system import Workers, size_text
 from .label_match import LabelMatch
 from .observer import Observer
 
-DTYPES = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+DTYPES = dict(zip(PRECISIONS, map(np.dtype, (np.float32, np.float64)), strict=True))
 
 # Part of the positions whose input must have stood elsewhere before, for sharing to pay.
 WORTH_SHARING = 0.4
