@@ -64,7 +64,7 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
         offsets=np.array([*starts, len(rows)], dtype=np.int64),
         lines=np.array(numbers, dtype=np.int64),
         names=names,
-        format=CONLLU.name,
+        file_format=CONLLU.name,
     )
     return ParsedBlock(block, corpus, "\t")
 

@@ -102,12 +102,12 @@ class Corpus:
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
-    format: str = ""  # that of the file; without one, a format that says the same
+    file_format: str | None = None  # of the file that it was read from; None for one that never was a file
 
-    def __post_init__(self) -> None:
-        if not self.format:
-            format = COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT
-            object.__setattr__(self, "format", format)
+    @property
+    def format(self) -> str:
+        """The format of files that say what it says."""
+        return self.file_format or (COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT)
 
     @property
     def positions(self) -> int:

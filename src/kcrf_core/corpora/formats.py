@@ -54,8 +54,8 @@ class Format:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
         chosen = (tuple(columns or self.default_columns),) if self.columns else ()
         for parsed in self.parse_blocks(parts, name, *chosen):
-            own = parsed.corpus.format == self.name
-            yield parsed if own else replace(parsed, corpus=replace(parsed.corpus, format=self.name))
+            own = parsed.corpus.file_format == self.name
+            yield parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
 
     def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
         """The bytes of a block with labels: `numbers` [N] int32 say which of them."""
