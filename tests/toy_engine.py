@@ -34,7 +34,7 @@ def numbers(vector):
 
 
 class ToyVectors:
-    """Every operation of `system.Vectors`, by its formula."""
+    """Every operation of `Vectors`, by its formula."""
 
     def __init__(self, sizes):
         ends = np.cumsum(sizes)
@@ -49,6 +49,9 @@ class ToyVectors:
 
     def to_array(self, vector):
         return numbers(vector)
+
+    def length(self, vector):
+        return len(vector._numbers)
 
     def is_zero(self, vector):
         return not any(vector._numbers)
@@ -135,7 +138,7 @@ class ToyVectors:
 
 
 class ToyPairs:
-    """Every operation of `system.Pairs`."""
+    """Every operation of `Pairs`."""
 
     def __init__(self, vectors, most):
         self._vectors, self.most = vectors, most
@@ -236,7 +239,7 @@ class ToyBlocks:
 class ToyEngine:
     """Node terms over given features [N, D] each, and transitions; more than two labels."""
 
-    dtype = np.dtype(np.float64)
+    dtype, forbidden = np.dtype(np.float64), None
 
     def __init__(self, problem: Problem, features: list[np.ndarray]):
         self.problem, self.features = problem, features

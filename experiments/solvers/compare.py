@@ -23,13 +23,13 @@ from kcrf_core.chains import Problem
 from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.objective import Cliques, Point, Posterior
+from kcrf_core.objective import ObjectiveTerm, Point, Posterior
 from kcrf_core.solvers import SOLVERS, Progress, Run, SolverResult, lbfgs
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.run import until_stopped
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer
-from kcrf_core.training.fitted_terms import DTYPES, fit_terms
+from kcrf_core.training.term_plans import DTYPES, fit_terms
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "sample_data"
@@ -150,7 +150,7 @@ def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Posterior:
     encoding, dataset = fit_encoding(config, corpus)
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
-    terms = [Cliques(term.config.clique, config.training.sigma2, term.map) for term in fitted]
+    terms = [ObjectiveTerm(term.config.clique, config.training.sigma2, term.map) for term in fitted]
     return Posterior.on_threads(problem, terms, workers, DTYPES[config.training.precision])
 
 

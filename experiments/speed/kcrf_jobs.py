@@ -18,7 +18,7 @@ from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import CategoricalFeature, Dataset, Encoding, fit_encoding
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.system import Workers
 
 
@@ -80,7 +80,7 @@ def objective(config_path: str, data: str, model: str, sigma2: str) -> None:
         inputs = encoding.inputs(dataset, encoding.names)
         features = ExplicitMap.of(inputs, np.float64)
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
-        terms = [Cliques(NODE, float(sigma2), features), Cliques(EDGE, float(sigma2))]
+        terms = [ObjectiveTerm(NODE, float(sigma2), features), ObjectiveTerm(EDGE, float(sigma2))]
         posterior = Posterior.on_threads(problem, terms, workers, np.float64)
         weights = np.zeros((features.size, Y))
         first = 0

@@ -23,10 +23,10 @@ from kcrf_core.chains import Problem, chain
 from kcrf_core.config import load_yaml, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer
-from kcrf_core.training.fitted_terms import fit_terms
+from kcrf_core.training.term_plans import fit_terms
 
 ROUNDS = 7  # after one that is not counted
 GENERATED_POSITIONS, GENERATED_COLUMNS, GENERATED_LENGTH = 20_000, 50, 20
@@ -52,7 +52,7 @@ def pass_seconds(config: object, corpus: Corpus, threads: int) -> dict:
     with Workers(threads) as workers:
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
-        terms = [Cliques(term.config.clique, 1.0, term.map) for term in fitted]
+        terms = [ObjectiveTerm(term.config.clique, 1.0, term.map) for term in fitted]
         posterior = Posterior.on_threads(problem, terms, workers, np.float32)
         theta = 0.01 * rng.normal(size=posterior.size)
         seconds = typical(lambda: posterior.evaluate(theta))

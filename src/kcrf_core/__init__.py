@@ -1,5 +1,11 @@
 """kcrf_core: kernelised conditional random fields for sequences, as a library.
 
+The method is that of Altun, Smola and Hofmann, *Exponential Families for Conditional Random Fields*, UAI 2004. Numbers
+of equations, lemmas and remarks in docstrings are those of the paper.
+
+The rooms, each of which imports only from those before it (docs/architecture.md): system, corpora, scoring, kernels,
+maps, chains, objective, solvers, config, encoding, model, training, crossval, estimator.
+
 What is public stands in `__all__` and is described in docs/python.md. Two ways in:
 
 `KernelCRF` takes arrays or dictionaries and is used like a scikit-learn estimator:

@@ -10,11 +10,10 @@ import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import Cliques, Engine, EngineBlocks, Posterior, ThreadEngine
+from kcrf_core.objective import Engine, EngineBlocks, ObjectiveTerm, Posterior, ThreadEngine, Vectors
+from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, nested
 from kcrf_core.solvers.first_guess import Turned, scaling
-from kcrf_core.system import Vectors
-from kcrf_core.system.vectors import Pairs
 from toy_engine import ToyBlocks, ToyEngine, ToyPairs, ToyVector, ToyVectors, numbers
 
 SIGMA2 = [2.0, 0.7, 3.0]
@@ -28,10 +27,10 @@ def both(rng, workers, widths=(4, 3)):
     features = [rng.normal(size=(N, width)) for width in widths]
     empty = scipy.sparse.csr_array((N, 0))
     terms = [
-        Cliques(NODE, sigma2, ExplicitMap(empty, Phi, np.float64))
+        ObjectiveTerm(NODE, sigma2, ExplicitMap(empty, Phi, np.float64))
         for sigma2, Phi in zip(SIGMA2, features, strict=False)
     ]
-    threads = Posterior.on_threads(problem, [*terms, Cliques(EDGE, SIGMA2[-1])], workers)
+    threads = Posterior.on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
     return Posterior(ToyEngine(problem, features), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
 
 

@@ -15,11 +15,11 @@ from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.model import KernelTerm
-from kcrf_core.objective import Cliques, Posterior, certificates
+from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Progress, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import DevProgress, GrowthRound, Observer, WarmStart, select_bases, train
-from kcrf_core.training.fitted_terms import fit_terms
+from kcrf_core.training.term_plans import fit_terms
 from listening import Recorder
 from tasks import COLUMNS, Task, draw_task
 
@@ -48,7 +48,9 @@ class Small:
         pivots = self.inputs.take(np.asarray(rows))
         curve = np.linspace(1.0, 0.0, len(rows) + 1)
         own = ReducedMap.of(self.inputs, self.kernel, pivots, curve, self.workers, np.float64)
-        posterior = Posterior.on_threads(self.problem, [Cliques(NODE, SIGMA2, own), Cliques(EDGE, 1.0)], self.workers)
+        posterior = Posterior.on_threads(
+            self.problem, [ObjectiveTerm(NODE, SIGMA2, own), ObjectiveTerm(EDGE, 1.0)], self.workers
+        )
         result = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-9, 1000))
         return result.value, posterior, result.theta
 
@@ -185,7 +187,7 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     own = ReducedMap.of(inputs, term.kernel, term.pivots, np.zeros(len(term.pivots) + 1), workers, np.float64)
     posterior = Posterior.on_threads(
         Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels)),
-        [Cliques(NODE, 2.0, own), Cliques(EDGE, 2.0)],
+        [ObjectiveTerm(NODE, 2.0, own), ObjectiveTerm(EDGE, 2.0)],
         workers,
     )
     edges = model.edges

@@ -10,7 +10,7 @@ from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -43,7 +43,7 @@ def random_posterior(rng, workers, kinds, Y, sequences=8, longest=4, forbid=Fals
         NODE: ExplicitMap.of(inputs, np.float64),
         EDGE_X: ReducedMap.of(inputs, RBFKernel(0.3), pivots, curve, workers, np.float64),
     }
-    terms = [Cliques(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
+    terms = [ObjectiveTerm(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
     return Posterior.on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
 
 
@@ -60,7 +60,7 @@ def objective(posterior, theta):
     total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(posterior.blocks, posterior.sigma2, strict=True))
     scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
     for j in posterior.mapped:
-        found = dense_map(posterior.engine.cliques[j].map, N) @ posterior.weights_of(theta, j)
+        found = dense_map(posterior.engine.objective_terms[j].map, N) @ posterior.weights_of(theta, j)
         if posterior.terms[j].clique is EDGE_X:
             pairs += found.reshape(N, Y, Y)
         else:
@@ -120,7 +120,7 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     Y, S = 3, 6
     problem = Problem(rng.integers(0, Y, 2 * S).astype(np.int32), np.arange(0, 2 * S + 1, 2), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 2 * S, 2, 2)
-    terms = [Cliques(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE, 3.0)]
+    terms = [ObjectiveTerm(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 3.0)]
     posterior = Posterior.on_threads(problem, terms, workers)
     theta = rng.normal(size=posterior.size)
     dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
@@ -136,7 +136,7 @@ def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
     Y, S = 2, 6
     problem = Problem(rng.integers(0, Y, 3 * S).astype(np.int32), np.arange(0, 3 * S + 1, 3), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 3 * S, 2, 2)
-    terms = [Cliques(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE2, 3.0)]
+    terms = [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE2, 3.0)]
     posterior = Posterior.on_threads(problem, terms, workers)
     theta = rng.normal(size=posterior.size)
     own = posterior.blocks[1]
@@ -162,7 +162,7 @@ def test_settled_positions_are_left_out_of_blocks(rng, workers):
     exact, rough = posterior.hessian_blocks(theta), posterior.hessian_blocks(theta, settled=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
     v = rng.normal(size=posterior.blocks[0].stop)
-    reach = np.square(dense_map(posterior.engine.cliques[0].map, posterior.problem.positions)).sum()
+    reach = np.square(dense_map(posterior.engine.objective_terms[0].map, posterior.problem.positions)).sum()
     difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
     assert 0 < difference < 4e-3 * reach * np.abs(v).max()
     np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * posterior.problem.positions)

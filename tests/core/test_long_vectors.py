@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
+from kcrf_core.objective import Vectors
+from kcrf_core.objective.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
-from kcrf_core.system import Vectors, Workers
-from kcrf_core.system.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
+from kcrf_core.system import Workers
 
 LONG = FEWEST_SLICES * SLICE + 77
 

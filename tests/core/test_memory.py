@@ -14,7 +14,7 @@ from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
 from kcrf_core.maps import pivots as basis
 from kcrf_core.maps.reduced import KernelRows
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.system import Budget, Workers, size_text
 from kcrf_core.system.memory import free_memory
 from problems import random_inputs
@@ -111,14 +111,16 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
         with Workers(2, total) as workers:
             phi = ReducedMap.of(inputs, KERNELS[2], pivots, curve, workers, np.float32)
             posterior = Posterior.on_threads(
-                problem, [Cliques(NODE, 2.0, phi), Cliques(EDGE, 1.0)], workers, np.float32
+                problem, [ObjectiveTerm(NODE, 2.0, phi), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
             )
             theta = np.random.default_rng(0).normal(0, 0.1, posterior.size)
             for dtype in (np.float32, np.float64):
                 now = posterior.evaluate(theta, dtype)
                 found.append((now.value, now.gradient, posterior.hessian_product(theta, theta, dtype)))
             few = phi.leading(50)
-            part = Posterior.on_threads(problem, [Cliques(NODE, 2.0, few), Cliques(EDGE, 1.0)], workers, np.float32)
+            part = Posterior.on_threads(
+                problem, [ObjectiveTerm(NODE, 2.0, few), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
+            )
             found.append((part.evaluate(theta[: part.size]).value, phi.residual(workers), few.features(workers)))
     half = len(found) // 2
     for ample, little in zip(found[:half], found[half:], strict=True):

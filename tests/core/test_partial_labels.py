@@ -26,7 +26,7 @@ def hiding(posterior, labels):
     """The same with other labels."""
     problem = replace(posterior.problem, labels=labels.astype(np.int32))
     return Posterior.on_threads(
-        problem, posterior.engine.cliques, posterior.engine.workers, posterior.dtype, posterior.engine.forbidden
+        problem, posterior.engine.objective_terms, posterior.engine.workers, posterior.dtype, posterior.engine.forbidden
     )
 
 

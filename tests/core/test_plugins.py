@@ -74,20 +74,22 @@ from kcrf_core.solvers import SOLVERS
 
 
 def descend(posterior, theta, now, run):
+    vectors = posterior.vectors
     if now is None:
         now = run.evaluate(posterior, theta)
     step = None
     while True:
-        slope = -float(now.gradient @ now.gradient)
+        slope = -vectors.dot(now.gradient, now.gradient)
         first = 1.0 / max(-slope, 1e-300) ** 0.5 if step is None else step
-        before = theta
+        before, downhill = theta, vectors.negated(now.gradient)
         found = run.search(
-            lambda point: run.evaluate(posterior, point), theta, now, -now.gradient, slope, posterior.slices, first
+            lambda point: run.evaluate(posterior, point), theta, now, downhill, slope, vectors, first
         )
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
-        step = float(((theta - before) @ (theta - before)) ** 0.5) / (-slope) ** 0.5
+        moved = vectors.stepped(theta, -1.0, before)
+        step = (vectors.dot(moved, moved) / -slope) ** 0.5
 
 
 SOLVERS.register("steepest", descend)

@@ -12,7 +12,7 @@ from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import Cliques, Posterior, certificates
+from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
@@ -27,8 +27,8 @@ def random_problem(rng, Y, sequences=8, weighted=False, longest=4):
 
 def first_order(problem, maps, sigma2, edge_sigma2, workers, dtype=np.float64):
     """P of node terms with these maps, and an edge term unless its sigma2 is None."""
-    terms = [Cliques(NODE, *each) for each in zip(sigma2, maps, strict=True)]
-    terms += [] if edge_sigma2 is None else [Cliques(EDGE, edge_sigma2)]
+    terms = [ObjectiveTerm(NODE, *each) for each in zip(sigma2, maps, strict=True)]
+    terms += [] if edge_sigma2 is None else [ObjectiveTerm(EDGE, edge_sigma2)]
     return Posterior.on_threads(problem, terms, workers, dtype)
 
 
@@ -376,9 +376,9 @@ def test_edge_block_against_enumeration(rng, workers):
     posterior = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=posterior.size)
     edges = posterior.edges_of(theta)
-    prepared = posterior.engine.cliques[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
+    prepared = posterior.engine.objective_terms[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
-    posterior.engine.cliques[0].map.add_scores(prepared, slice(0, problem.positions), scores)
+    posterior.engine.objective_terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])

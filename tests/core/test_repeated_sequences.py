@@ -13,10 +13,10 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.training import Observer, train
-from kcrf_core.training.fitted_terms import fit_terms
 from kcrf_core.training.repeated_sequences import collapse, distinct_sequences
+from kcrf_core.training.term_plans import fit_terms
 from listening import Recorder
 
 SETTINGS = [
@@ -50,7 +50,7 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
         posterior = Posterior.on_threads(
-            data, [Cliques(term.config.clique, 2.0, term.map) for term in of_data], workers
+            data, [ObjectiveTerm(term.config.clique, 2.0, term.map) for term in of_data], workers
         )
         theta = rng.normal(size=posterior.size) if theta is None else theta
         here = posterior.evaluate(theta)

@@ -12,7 +12,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import Cliques, Posterior
+from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.solvers.first_guess import (
@@ -43,7 +43,7 @@ def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
         pivots = inputs.take(chosen.rows)
         feature_map = ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
     variances = rng.choice([0.1, 1.0, 10.0], 2)
-    terms = [Cliques(NODE, variances[0], feature_map), Cliques(EDGE, variances[1])]
+    terms = [ObjectiveTerm(NODE, variances[0], feature_map), ObjectiveTerm(EDGE, variances[1])]
     return Posterior.on_threads(problem, terms, workers, dtype)
 
 
@@ -123,7 +123,7 @@ def test_part_and_whole_agree_on_the_objective(rng, workers, monkeypatch):
 
 def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
     """With all columns leading and nothing left out, two labels have the exact block of (30)."""
-    monkeypatch.setattr("kcrf_core.solvers.metric.SETTLED", 0.0)
+    monkeypatch.setattr("kcrf_core.solvers.metric.SMALLEST_VARIANCE", 0.0)
     monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
     posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
     blocks, run = posterior.hessian_blocks(rng.normal(size=posterior.size)), Run(1e-3, 10)
@@ -173,7 +173,9 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
     with_one = replace(inputs, real=np.hstack([inputs.real, np.ones((len(inputs), 1))]))
     found = []
     for feature_map, solver in ((ExplicitMap.of(with_one, np.float64), "lbfgs"), (full, "block-jacobi")):
-        posterior = Posterior.on_threads(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 3.0)], workers)
+        posterior = Posterior.on_threads(
+            problem, [ObjectiveTerm(NODE, 2.0, feature_map), ObjectiveTerm(EDGE, 3.0)], workers
+        )
         result = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-7, 2000))
         found.append((result.value, posterior.errors(result.theta)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
@@ -220,7 +222,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
-    assert posterior.engine.cliques[0].map.size > 20  # or they would not be in question
+    assert posterior.engine.objective_terms[0].map.size > 20  # or they would not be in question
     found = scaling(posterior, Run(1e-4, 500))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, posterior.curvature_guess() ** POWER, rtol=1e-12)

@@ -14,7 +14,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model, StoredBasis
-from kcrf_core.objective import Cliques, Posterior, certificates
+from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer, select_bases, train
@@ -49,10 +49,10 @@ def small_posteriors(rng, workers, labels, kind):
     N = int(offsets[-1])
     problem = Problem(rng.integers(0, labels, N).astype(np.int32), offsets, rng.uniform(0.5, 2, 30), labels)
     feature_map = ExplicitMap.of(random_inputs(rng, N), np.float64)
-    without = Posterior.on_threads(problem, [Cliques(EDGE, 0.7)], workers)
+    without = Posterior.on_threads(problem, [ObjectiveTerm(EDGE, 0.7)], workers)
     return (
         without,
-        Posterior.on_threads(problem, [Cliques(kind, 1.3, feature_map), Cliques(EDGE, 0.7)], workers),
+        Posterior.on_threads(problem, [ObjectiveTerm(kind, 1.3, feature_map), ObjectiveTerm(EDGE, 0.7)], workers),
         feature_map,
     )
 
@@ -158,7 +158,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     transitions[0, 1] = -np.inf if forbid else 0.0
     posterior = Posterior.on_threads(
         problem,
-        [Cliques(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE, 1.0)],
+        [ObjectiveTerm(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), ObjectiveTerm(EDGE, 1.0)],
         workers,
         forbidden=chain.Edges(transitions, np.zeros(3), np.zeros(3)),
     )

@@ -248,7 +248,7 @@ def test_numbers_are_compared_as_strings():
 
 @pytest.mark.parametrize("ending, edge", [("B", True), ("B01", True), ("B:", True), ("", False), ("#B", False)])
 def test_edge_term_where_there_is_a_bigram_line(ending, edge):
-    assert (configuration(f"U0:%x[0,0]\n{ending}\n").edge_term is not None) == edge
+    assert [term.type for term in configuration(f"U0:%x[0,0]\n{ending}\n").label_terms] == ["edge"] * edge
 
 
 @pytest.mark.parametrize(

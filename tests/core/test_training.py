@@ -21,7 +21,7 @@ from kcrf_core.maps import sparse_block
 from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
 from kcrf_core.system import Workers, read_container, write_container
 from kcrf_core.training import Observer, footprint, select_bases, train
-from kcrf_core.training.fitted_terms import fit_terms
+from kcrf_core.training.term_plans import fit_terms
 from listening import Recorder
 from problems import random_inputs
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from test_training import toy_corpus
 
+from kcrf_core.chains import EDGE, NODE
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.training import Observer
-from kcrf_core.training.fitted_terms import fit_terms
 from kcrf_core.training.observed_features import observed_only
 from kcrf_core.training.problems import problem_of
 from kcrf_core.training.task import TrainingTask
+from kcrf_core.training.term_plans import fit_terms
 
 SIGMA2 = {"words": 0.5, "numbers": 2.0, "edge": 1.5}
 TERMS = [
@@ -37,7 +38,7 @@ def test_terms_without_a_variance_are_not_there(rng, workers):
     task = task_of(toy_corpus(rng, 20), workers)
     whole = task.posterior(SIGMA2)
     few = task.posterior({name: SIGMA2[name] for name in ("edge", "words")})
-    assert [term.kind for term in few.terms] == ["node", "edge"] and list(few.sigma2) == [0.5, 1.5]
+    assert [term.clique for term in few.terms] == [NODE, EDGE] and list(few.sigma2) == [0.5, 1.5]
     theta = rng.normal(size=whole.size)
     theta[whole.blocks[1]] = 0.0
     rest = np.concatenate([theta[whole.blocks[0]], theta[whole.blocks[2]]])
@@ -68,7 +69,7 @@ def test_columns_that_a_sample_lacks_can_be_left_out(rng, workers, observed):
         if columns is None:
             wide[full.blocks[j]] = theta[few.blocks[j]]
             continue
-        weights = np.zeros((sample.terms[j].map.size, full.columns_of(full.terms[j])))
+        weights = np.zeros((full.terms[j].rows, full.terms[j].columns))
         weights[columns] = few.weights_of(theta, j)
         wide[full.blocks[j]] = full.block_of(weights, j)
     np.testing.assert_allclose(few.evaluate(theta).value, full.evaluate(wide).value, rtol=1e-12)

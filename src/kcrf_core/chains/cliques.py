@@ -5,9 +5,9 @@
     edge      (y_{t-1}, y_t)              T, s, e                            Y^2 + 2 Y parameters
     edge2     (y_{t-2}, y_{t-1}, y_t)     U, the chain is of second order    Y^3 parameters
 
-The objective loops over terms and asks their cliques; it knows none of them by name. A clique either looks at the input
-through a feature map (`mapped`), and then has so many columns of weights, or at labels alone, and then has so many
-parameters. With C = 1 for two labels, see `problem`.
+The objective loops over terms and asks their cliques, instead of telling types apart by name. A clique either looks at
+the input through a feature map (`mapped`), and then has so many columns of weights, or at labels alone, and then has so
+many parameters. With C = 1 for two labels, see `problem`.
 """
 
 from __future__ import annotations

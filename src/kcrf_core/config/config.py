@@ -51,7 +51,7 @@ class FeatureConfig:
 @dataclass(frozen=True)
 class MapConfig:
     type: str = AUTO
-    size: int | None = None  # None: by the number of positions, see the basis module
+    size: int | None = None  # None: by the number of positions, see `maps.automatic_size`
     select: str = "random"
     residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
     basis_tolerance: float | None = None  # select gradient: part of P; None: BASIS_TOLERANCE of the growth module

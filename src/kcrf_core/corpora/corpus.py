@@ -106,7 +106,7 @@ class Corpus:
 
     @property
     def format(self) -> str:
-        """The format of files that say what it says."""
+        """The format of the file that it came from, or of one that could hold it."""
         return self.file_format or (COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT)
 
     @property

@@ -3,13 +3,11 @@
 X has one entry for each sequence, of T positions:
 
     columns   an array [T, D] of numbers; where a model has columns of words, T rows of values
-    items     a list of T dictionaries of attributes, see `items`
+    items     a list of T items, as python-crfsuite takes them
 
 and y has as many labels for each. Sequences without a position carry nothing and are left out of the corpus.
 
-Positions as dictionaries of attributes, in the manner of python-crfsuite, as the rows of an attribute file.
-
-What stands at a position is a dictionary, or a list, tuple or set of names:
+An item is a dictionary of attributes, or a list, tuple or set of names:
 
     {"bias": 1.0}                  attribute bias, value 1
     {"upper": True}                attribute upper, value 1; False is value 0, which is no attribute at all

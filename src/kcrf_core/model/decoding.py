@@ -133,7 +133,7 @@ def _scheme_of(model: Model, scheme: str) -> Transitions:
 
 
 def _reached(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Labels [Y] that some labels, or what they lead to, lead to."""
+    """Labels [Y] that can be reached from some labels by any number of allowed transitions."""
     while True:
         more = labels | (labels @ pairs)
         if np.array_equal(more, labels):

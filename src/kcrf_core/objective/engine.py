@@ -1,8 +1,8 @@
 """The seam between the objective and whoever does its arithmetic.
 
 P, its gradient, its Hessian and its blocks are sums over shards of sequences (see `shards`). An engine owns the shards
-of one problem and all vectors like theta, and answers the questions below; solvers, the search for sigma2, structure
-learning and growth know nothing else. Arguments are vectors of the engine, small arrays and plain values: no function
+of one problem and all vectors like theta, and answers the questions below; solvers know nothing else of the data, nor
+does what training asks about a fit. Arguments are vectors of the engine, small arrays and plain values: no function
 that an engine would have to run elsewhere is ever handed to it.
 
 `ThreadEngine` works with threads of this process. Another engine is another class with these members.
@@ -74,10 +74,11 @@ class EngineBlocks(Protocol):
 class Engine(Protocol):
     """Shards of one problem with its terms' maps, and vectors like theta."""
 
-    vectors: Any  # see `system.Vectors`
+    vectors: Any  # see `Vectors`
     terms: tuple[TermShape, ...]
     problem: Problem  # labels, offsets and weights, without inputs
     dtype: np.dtype  # of scores, where a pass is asked for none
+    forbidden: Edges | None  # minus infinity where labels must not follow each other, else zero
 
     def evaluate(self, theta: Vector, dtype: np.dtype | None) -> tuple[float, Vector]:
         """The weighted log-likelihood, and the gradient of its negative; sums are in double precision."""

@@ -13,7 +13,7 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from ..chains import NODE, Clique, Edges, Problem, score_columns
 from ..system import Workers
 from .engine import Engine, EngineBlocks, Vector
-from .thread_engine import Cliques, ThreadEngine
+from .thread_engine import ObjectiveTerm, ThreadEngine
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Posterior:
     def on_threads(
         cls,
         problem: Problem,
-        terms: Sequence[Cliques],
+        terms: Sequence[ObjectiveTerm],
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
@@ -116,11 +116,22 @@ class Posterior:
 
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
         """W [D, columns] of a term with a map."""
-        return self.terms[term].weights(self.vectors.to_array(theta)[self.blocks[term]])
+        return self.terms[term].weights(self.block(theta, term))
 
     def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
         """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""
         return self.terms[term].block(weights)
+
+    def block(self, vector: Vector, term: int) -> np.ndarray:
+        """The block of a term, as an array that is not to be changed."""
+        return self.vectors.to_array(vector)[self.blocks[term]]
+
+    def vector(self, blocks: Mapping[int, np.ndarray]) -> Vector:
+        """A vector like theta with these blocks of terms, the others at zero."""
+        out = np.zeros(self.size)
+        for term, values in blocks.items():
+            out[self.blocks[term]] = values
+        return self.vectors.from_array(out)
 
     def edges_of(self, theta: Vector) -> Edges:
         """T, s, e and U, those that are there, without what is forbidden."""
@@ -140,11 +151,7 @@ class Posterior:
 
     def prior(self, theta: Vector) -> float:
         """What the prior adds to P."""
-        values = self.vectors.to_array(theta)
-        return sum(
-            float(values[block] @ values[block]) / (2 * variance)
-            for block, variance in zip(self.blocks, self.sigma2, strict=True)
-        )
+        return float(sum(np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)))
 
 
 class HessianBlocks:

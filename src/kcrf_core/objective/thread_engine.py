@@ -24,9 +24,10 @@ from scipy.linalg import inv
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, has_nested_columns
 from ..scoring import SMALLEST_PROBABILITY
-from ..system import Vectors, Workers, ranges
+from ..system import Workers, ranges
 from .engine import TermShape
 from .shards import ScoredShard, Shard, make_shards
+from .vectors import Vectors
 
 ROWS_AT_ONCE = 2048
 WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Cliques:
+class ObjectiveTerm:
     """A term of P: the type of its cliques, their prior variance, and a map where they look at the input."""
 
     clique: Clique
@@ -57,14 +58,14 @@ class ThreadEngine:
     def __init__(
         self,
         problem: Problem,
-        cliques: Sequence[Cliques],
+        objective_terms: Sequence[ObjectiveTerm],
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
     ):
-        self.problem, self.cliques, self.workers = problem, tuple(cliques), workers
+        self.problem, self.objective_terms, self.workers = problem, tuple(objective_terms), workers
         self.dtype, self.forbidden = np.dtype(dtype), forbidden
-        self.terms = tuple(term.shape(problem.label_count) for term in self.cliques)
+        self.terms = tuple(term.shape(problem.label_count) for term in self.objective_terms)
         ends = np.cumsum([term.size for term in self.terms], dtype=np.int64)
         blocks = [slice(int(end) - term.size, int(end)) for term, end in zip(self.terms, ends, strict=True)]
         self.vectors = Vectors(blocks, workers)
@@ -73,7 +74,9 @@ class ThreadEngine:
         self._types = list(dict.fromkeys(self.terms[j].clique for j in self._mapped))
         self._per_position = any(clique.per_position for clique in self._types)
         self._second_order = any(term.clique.second_order for term in self.terms)
-        self.shards = make_shards(problem, max((self.cliques[j].map.dense_size for j in self._mapped), default=0))
+        self.shards = make_shards(
+            problem, max((self.objective_terms[j].map.dense_size for j in self._mapped), default=0)
+        )
         # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
         self._observed = Sums.observed(problem, self._per_position, self._second_order)
 
@@ -122,14 +125,14 @@ class ThreadEngine:
     def column_squares(self, term: int) -> np.ndarray:
         """Weighted sum of squares of each column of a term's map, [D]."""
         counts = self.problem.position_weights()
-        return self.cliques[term].map.column_squares(None if (counts == 1).all() else counts)
+        return self.objective_terms[term].map.column_squares(None if (counts == 1).all() else counts)
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
         N = self.problem.positions
         rows = np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
         weights = self.problem.position_weights()
-        feature_map, total = self.cliques[term].map.leading(m), np.zeros((m, m))
+        feature_map, total = self.objective_terms[term].map.leading(m), np.zeros((m, m))
         for part in ranges(len(rows), ROWS_AT_ONCE):
             phi = feature_map.subset(rows[part]).features(self.workers)
             total += (phi * weights[rows[part], None].astype(phi.dtype)).T @ phi
@@ -137,14 +140,15 @@ class ThreadEngine:
 
     def leading_columns(self, term: int, m: int) -> np.ndarray:
         """The first m columns of a nested map, [N, m]."""
-        return self.cliques[term].map.leading(m).features(self.workers)
+        return self.objective_terms[term].map.leading(m).features(self.workers)
 
     def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
         """The same problem on the first m columns of some terms' nested maps."""
-        cliques = [
-            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term for j, term in enumerate(self.cliques)
+        terms = [
+            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
+            for j, term in enumerate(self.objective_terms)
         ]
-        return ThreadEngine(self.problem, cliques, self.workers, self.dtype, self.forbidden)
+        return ThreadEngine(self.problem, terms, self.workers, self.dtype, self.forbidden)
 
     # ------------------------------------------------------------------------- what else a fit is judged by
 
@@ -192,7 +196,7 @@ class ThreadEngine:
 
     def _prepared(self, theta: np.ndarray, dtype: np.dtype) -> dict[int, object]:
         """Weights of each term with a map in the form that its map wants."""
-        maps = {j: self.cliques[j].map for j in self._mapped}
+        maps = {j: self.objective_terms[j].map for j in self._mapped}
         narrow = self.vectors.cast(theta, dtype) if any(m.narrows_weights for m in maps.values()) else theta
         return {
             j: feature_map.prepare(
@@ -208,7 +212,7 @@ class ThreadEngine:
         n, Y = shard.rows.stop - shard.rows.start, self.problem.label_count
         scores = {clique: np.zeros((n, clique.columns(Y)), dtype=dtype) for clique in self._types}
         for j, ready in prepared.items():
-            self.cliques[j].map.add_scores(ready, shard.rows, scores[self.terms[j].clique])
+            self.objective_terms[j].map.add_scores(ready, shard.rows, scores[self.terms[j].clique])
         out = Potentials(None, shared)
         for clique, values in scores.items():
             clique.add(values, out, Y)
@@ -232,7 +236,7 @@ class _Adjoint:
         parts = {}
         for j in engine._mapped:
             self._residuals[j][rows] = engine.terms[j].clique.gather(found, engine.problem.label_count)
-            parts[j] = engine.cliques[j].map.adjoint_rows(self._residuals[j][rows], rows)
+            parts[j] = engine.objective_terms[j].map.adjoint_rows(self._residuals[j][rows], rows)
         return parts, shard.sums(found)
 
     def add(self, shard: tuple[dict, Sums]) -> None:
@@ -246,7 +250,7 @@ class _Adjoint:
     def collect(self) -> np.ndarray:
         engine = self._engine
         out = engine.vectors.empty()
-        for j, (term, cliques) in enumerate(zip(engine.terms, engine.cliques, strict=True)):
+        for j, (term, own) in enumerate(zip(engine.terms, engine.objective_terms, strict=True)):
             if not term.clique.mapped:
                 engine.vectors.put(out, j, term.clique.collect(self.sums))
                 continue
@@ -254,7 +258,7 @@ class _Adjoint:
                 place = term.weights(engine.vectors.take(out, j))
             else:
                 place = engine.vectors.buffers.empty((term.rows, term.columns))
-            found = cliques.map.adjoint(self._summed.get(j), self._residuals[j], engine.workers, place)
+            found = own.map.adjoint(self._summed.get(j), self._residuals[j], engine.workers, place)
             if term.kept is not None:
                 engine.vectors.put(out, j, term.block(found))
             elif found is not place:
@@ -300,7 +304,7 @@ class ThreadBlocks:
 
     def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
         """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
-        own, feature_map = self._engine.terms[term].clique, self._engine.cliques[term].map
+        own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
         if self._settled == 0:
             return feature_map, None
         rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)

@@ -1,6 +1,6 @@
 """How good predicted labels are: by position, by sequence, by label and, for span labels, by span.
 
-What is counted for each label is in `scores`, what a correct span is in `span_scores`. `macro_f1` is the plain mean
+`scores` says what is counted for each label and each type of span. `macro_f1` is the plain mean
 of F1 over labels that occur in gold or prediction.
 """
 

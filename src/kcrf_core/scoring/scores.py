@@ -1,12 +1,10 @@
-"""Precision, recall and F1 of one kind of thing.
+"""Precision, recall and F1, of positions and of spans.
 
 With g gold items, p predicted ones and c correct ones (positions of one label, or spans of one type),
 
     precision = c / p,   recall = c / g,   F1 = 2 c / (g + p),
 
-each 0 where its denominator is.
-
-How good predicted spans are. A span is correct if start, end and type are.
+each 0 where its denominator is. A span is correct if start, end and type are.
 
 The figures over all spans come from the summed counts, as in conlleval (micro average); `macro_f1` is the plain mean
 of F1 over types, those that occur in gold or prediction. Spans are conlleval's, or with a strict scheme only those

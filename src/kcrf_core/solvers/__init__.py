@@ -15,7 +15,7 @@ from ..system import Registry
 
 
 class _Solvers(Registry[Callable[..., Any]]):
-    """Steps downhill by name, each made into a function that goes on until its run is over."""
+    """Solvers by name: a lookup wraps `descend` into a function that restarts it until the run is over."""
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         from .run import until_stopped

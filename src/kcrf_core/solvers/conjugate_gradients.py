@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..objective import Vector
-from ..system import Vectors
+from ..objective import Vector, Vectors
 
 MOST_STEPS = 200
 

@@ -1,4 +1,4 @@
-"""The guess at the inverse Hessian that the pairs of L-BFGS are laid over: only its direction counts.
+"""The initial matrix of L-BFGS, a guess at the inverse Hessian at zero: only its direction counts.
 
 A diagonal for most maps. The columns of a reduced map are correlated with each other; on its first m columns the guess
 is a function of their Gram matrix on a sample of positions, A = (v Phi^T Phi + I / sigma^2)^-p by its eigenvectors.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from ..objective import Posterior, Vector
-from ..system import Vectors
+from ..objective import Posterior, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;

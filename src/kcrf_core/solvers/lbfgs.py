@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Point, Posterior, Vector
-from ..system import Vectors, hand_back
+from ..objective import Point, Posterior, Vector, Vectors
+from ..system import hand_back
 from .bundle import POINTS
 from .first_guess import Diagonal, Unsized, scaling
 from .run import Run

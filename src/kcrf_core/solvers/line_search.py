@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..objective import Point, Vector
-from ..system import Vectors
+from ..objective import Point, Vector, Vectors
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 MOST_TRIALS = 20

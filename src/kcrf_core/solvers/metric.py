@@ -1,4 +1,4 @@
-"""A guess at the inverse Hessian: the first one of L-BFGS, and what conjugate gradients are preconditioned with.
+"""The preconditioner of conjugate gradients: a guess at the inverse Hessian at one point, by blocks.
 
 The columns of a reduced map come from a pivoted Cholesky factorisation: the first ones hold most of the trace, and so
 most of the curvature. For m of them the block of (30) is inverted label by label (`ThreadBlocks.leading`). The other
@@ -20,7 +20,7 @@ from .run import Run
 MOST_COLUMNS = 300
 # The blocks are to cost about two passes: m^2 q / (4 D) <= 2, with a part q of about 2 / C of the variances unsettled.
 PASSES_TO_BUILD = 2
-SETTLED = 0.003  # variances of labels below this are left out
+SMALLEST_VARIANCE = 0.003  # of labels: positions below it are left out of the blocks
 REBUILD = 0.25  # blocks are built anew when what is unsettled has changed by this part
 
 
@@ -44,7 +44,7 @@ class LeadingColumns:
         if not self._inverses or abs(blocks.unsettled - self._unsettled) > REBUILD * self._unsettled:
             self._unsettled = blocks.unsettled
             for j, columns in self._columns.items():
-                self._inverses[j], operations = blocks.leading(j, columns, SETTLED)
+                self._inverses[j], operations = blocks.leading(j, columns, SMALLEST_VARIANCE)
                 run.add_operations(blocks.posterior, operations)
         return dict(self._inverses)
 

@@ -18,8 +18,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import NumericError
-from ..objective import HessianBlocks, Point, Posterior, Vector
-from ..system import Vectors
+from ..objective import HessianBlocks, Point, Posterior, Vector, Vectors
 from .bundle import Bundle
 from .line_search import line_search
 

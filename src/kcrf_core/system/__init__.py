@@ -1,4 +1,4 @@
-"""Threads, the memory budget, long vectors, `.npz` containers, compressed files, registries and declared settings.
+"""Threads, the memory budget, `.npz` containers, compressed files, registries and declared settings.
 
 Nothing here knows of conditional random fields.
 """
@@ -22,6 +22,5 @@ __getattr__, __dir__, __all__ = lazy(
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
-        "vectors": ["Vectors"],
     },
 )

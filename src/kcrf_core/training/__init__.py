@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "dev": ["DevReport"],
-        "fitted_terms": ["select_bases"],
+        "term_plans": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
         "observer": [

@@ -16,7 +16,7 @@ import numpy as np
 from ..chains import Problem, chain
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..model import Model
-from ..objective import Posterior
+from ..objective import Posterior, Vector
 from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
 from ..solvers import BEST, Progress, moved
 from .observer import DevProgress, DevScore, Observer
@@ -106,8 +106,8 @@ class Watch:
         cost = dataset.positions / task.problem.positions
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
         self._last: float | None = None
-        self._seen: np.ndarray | None = None  # where the last score was taken
-        self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
+        self._seen: Vector | None = None  # where the last score was taken
+        self._best: tuple[DevScore, Vector, int] | None = None  # the best score, where, and after which pass
 
     def _of_data(self, task: TrainingTask) -> Posterior:
         """P of the held-out data, with the terms of training."""
@@ -134,13 +134,13 @@ class Watch:
         """Score the point of one more pass, if it is time; one of another size belongs to a part of the problem."""
         self._observer.tell(progress)
         theta, work = progress.theta, progress.work
-        if theta is None or theta is self._seen or len(theta) != self._posterior.size:
+        if theta is None or theta is self._seen or self._posterior.vectors.length(theta) != self._posterior.size:
             return
         if self._last is None or work - self._last >= self._interval:
             self._last, self._seen = work, theta
             self._look(theta, progress.passes)
 
-    def _look(self, theta: np.ndarray, passes: int) -> None:
+    def _look(self, theta: Vector, passes: int) -> None:
         """Score these parameters, and keep them if they are the best so far."""
         score = self._score(theta)
         better = score.better_than(None if self._best is None else self._best[0])
@@ -168,5 +168,5 @@ class Watch:
         data = self._data
         return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)
 
-    def _score(self, theta: np.ndarray) -> DevScore:
+    def _score(self, theta: Vector) -> DevScore:
         return self._data.score(*self._posterior.engine.label_log_probabilities(theta))

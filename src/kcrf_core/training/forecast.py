@@ -16,7 +16,7 @@ from ..encoding import Dataset, Encoding
 from ..model import StoredBasis
 from ..solvers import vectors_held
 from ..system import Budget, size_text
-from .fitted_terms import plan_term, stored_bases
+from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
 
 # Interpreter and libraries.

@@ -24,12 +24,12 @@ import numpy as np
 from ..chains import Clique
 from ..encoding import Dataset
 from ..maps import GrowingBasis
-from ..objective import certificates
+from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, Run, SolverResult
 from .dev import Watch
-from .fitted_terms import FittedTerm
 from .observer import GrowthRound
 from .task import Minimiser, Solution, TrainingTask
+from .term_plans import FittedTerm
 
 BASIS_TOLERANCE = 0.01  # part of P
 
@@ -64,7 +64,7 @@ class Growing:
         self,
         task: TrainingTask,
         sigma2: Mapping[str, float],
-        theta: np.ndarray,
+        theta: Vector,
         dataset: Dataset,
         minimiser: Minimiser,
         run: Run,  # for all fits together; its tolerance is that of the last one
@@ -142,8 +142,8 @@ class Growing:
         errors = {clique: self._posterior.errors(self._theta, clique) for clique in types}
         estimates = {}
         for j in self._growing:
-            term = self._posterior.engine.cliques[j]
-            estimates[j] = certificates.estimate(errors[term.clique], term.map, term.sigma2, self._task.workers)
+            term, sigma2 = terms[j], self._posterior.sigma2[j]
+            estimates[j] = certificates.estimate(errors[term.config.clique], term.map, sigma2, self._task.workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
@@ -156,9 +156,9 @@ class Growing:
         self._observer.stage("gain outside the pivots")
         found = {}
         for j in self._growing:
-            term, basis = self._posterior.engine.cliques[j], self._basis(j)
-            m, workers = errors[term.clique], self._task.workers
-            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, term.sigma2, workers)
+            term, basis, sigma2 = self._task.terms[j], self._basis(j), self._posterior.sigma2[j]
+            m, workers = errors[term.config.clique], self._task.workers
+            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
         self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()))
         self._observer.tell(self._rounds[-1])
         return found

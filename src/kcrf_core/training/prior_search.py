@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..chains import Problem
-from ..objective import Posterior
+from ..objective import Posterior, Vector
 from .observer import ALL_TERMS, Trial
 from .task import Minimiser, TrainingTask
 
@@ -41,7 +41,7 @@ class Prior:
     """Prior variances, and what the search for them found."""
 
     sigma2: dict[str, float]  # of each term, in the order of the task
-    theta: np.ndarray | None = None  # a start for the final fit, where there was a search
+    theta: Vector | None = None  # a start for the final fit, where there was a search
     tried: tuple[Trial, ...] = ()
 
 
@@ -92,7 +92,7 @@ class _Search:
             f"of {len(task.problem.offsets) - 1:,}"
         )
         self._values = {name: PATH_START / scale for name, scale in scales.items()}
-        self._theta = np.zeros(self._sample.posterior(fixed | self._values).size)
+        self._theta = self._sample.posterior(fixed | self._values).vectors.zeros()
         self._log_probability = -np.inf
         self._tried: list[Trial] = []
 
@@ -117,17 +117,17 @@ class _Search:
         theta = self._widened(self._sample.posterior(sigma2), self._task.posterior(sigma2))
         return Prior(sigma2, theta, tuple(self._tried))
 
-    def _widened(self, narrow: Posterior, full: Posterior) -> np.ndarray:
+    def _widened(self, narrow: Posterior, full: Posterior) -> Vector:
         """The parameters over used columns as parameters over all of them."""
-        out = np.zeros(full.size)
+        blocks = {}
         for j, (term, columns) in enumerate(zip(full.terms, self._used, strict=True)):
             if columns is None:
-                out[full.blocks[j]] = self._theta[narrow.blocks[j]]
+                blocks[j] = narrow.block(self._theta, j)
             else:
                 weights = np.zeros((term.rows, term.columns))
                 weights[columns] = narrow.weights_of(self._theta, j)
-                out[full.blocks[j]] = full.block_of(weights, j)
-        return out
+                blocks[j] = full.block_of(weights, j)
+        return full.vector(blocks)
 
     def _line(self, label: str, names: Sequence[str]) -> None:
         """Step up while that helps; step down where the first step up did not."""

@@ -25,11 +25,11 @@ import numpy as np
 from ..chains import EDGE, EDGE2, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
-from ..objective import Posterior, certificates
-from .fitted_terms import FittedTerm
+from ..objective import Posterior, Vector, certificates
 from .observer import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail
 from .task import Minimiser, TrainingTask
+from .term_plans import FittedTerm
 
 MIN_GAIN = 1.0  # of P, in nats
 
@@ -92,10 +92,10 @@ class Fit:
     """A set of terms fitted to all sequences and, fold by fold, to those not held out."""
 
     sigma2: dict[str, float]  # of its terms
-    theta: np.ndarray
+    theta: Vector
     value: float  # P
     slack: float  # the most that P is above its minimum
-    fold_thetas: tuple[np.ndarray, ...]
+    fold_thetas: tuple[Vector, ...]
     held_out: np.ndarray  # [S] weighted log p(y | x) of each sequence held out in turn
 
 
@@ -139,15 +139,12 @@ class Fits:
     def _sigma2(self, name: str, variance: float) -> float:
         return self._given[name] or variance / self.task.term(name).score_scale()
 
-    def carried(self, theta: np.ndarray, before: dict[str, float], after: dict[str, float]) -> np.ndarray:
+    def carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
         """Parameters of one set of terms for another: new terms at zero, old ones left out."""
         old, new = self.task.posterior(before), self.task.posterior(after)
-        blocks = {term.name: block for term, block in zip(self.task.present(before), old.blocks, strict=True)}
-        out = np.zeros(new.size)
-        for term, block in zip(self.task.present(after), new.blocks, strict=True):
-            if term.name in blocks:
-                out[block] = theta[blocks[term.name]]
-        return out
+        known = {term.name: old.block(theta, j) for j, term in enumerate(self.task.present(before))}
+        present = enumerate(self.task.present(after))
+        return new.vector({j: known[term.name] for j, term in present if term.name in known})
 
     def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
         """Fits without each fold, with the log-probabilities that they give to it.
@@ -170,7 +167,7 @@ class Fits:
         here = posterior.evaluate(theta, np.float64)
         return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
 
-    def _minimise(self, posterior: Posterior, theta: np.ndarray) -> np.ndarray:
+    def _minimise(self, posterior: Posterior, theta: Vector) -> Vector:
         if posterior.size == 0:  # no term yet, nothing to fit
             return theta
         return self._minimiser.minimise(posterior, theta, TOLERANCE, MAX_PASSES)
@@ -293,8 +290,8 @@ class Selection:
         """The same as `_bounds` for triples of labels, which a constant is no part of."""
         wider = fit.sigma2 | {name: sigma2}
         posterior = self._task.posterior(wider)
-        block = posterior.blocks[[term.clique for term in posterior.terms].index(EDGE2)]
-        gradient = posterior.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider)).gradient[block]
+        found = posterior.evaluate(self._fits.carried(fit.theta, fit.sigma2, wider))
+        gradient = posterior.block(found.gradient, [term.clique for term in posterior.terms].index(EDGE2))
         bound = sigma2 / 2 * float(gradient @ gradient)
         expected = gradient + self._task.problem.clique_counts(2).ravel()
         return bound, bound, self._drawn_bounds(fit, expected, sigma2)

@@ -1,4 +1,4 @@
-"""What is fitted, and how: terms on labelled sequences, of which P follows once prior variances are given.
+"""The task of a fit: labelled sequences and the terms to fit to them. Prior variances make P of it.
 
 Training looks at many different P: of all sequences or of some, of all terms or of some, on all columns of their maps
 or on a few. All of them are built by `TrainingTask.posterior`.
@@ -15,12 +15,12 @@ from ..chains import Edges, Problem
 from ..corpora import sequence_rows
 from ..encoding import Encoding
 from ..model import Model
-from ..objective import Cliques, Posterior
+from ..objective import ObjectiveTerm, Posterior, Vector
 from ..solvers import Run, SolverResult
 from ..system import Workers
-from .fitted_terms import FittedTerm
 from .observed_features import kept_in
 from .observer import Observer
+from .term_plans import FittedTerm
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class TrainingTask:
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here."""
-        terms = [Cliques(term.config.clique, sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)]
+        terms = [
+            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)
+        ]
         return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
@@ -85,7 +87,7 @@ class Solution:
         return Model(encoding, mapped, posterior.potentials_of(theta))
 
 
-Solver = Callable[[Posterior, np.ndarray, Run], SolverResult]
+Solver = Callable[[Posterior, Vector, Run], SolverResult]
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Minimiser:
     observer: Observer
     interrupted: Callable[[], bool]
 
-    def minimise(self, posterior: Posterior, theta: np.ndarray, tolerance: float, max_passes: int) -> np.ndarray:
+    def minimise(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> Vector:
         """Parameters within the tolerance of the optimum, or as near as so many passes come."""
         run = Run(tolerance, max_passes, self.observer.tell, self.interrupted)
         return self.solve(posterior, theta, run).theta

@@ -16,10 +16,10 @@ import numpy as np
 from ..config import GRADIENT, Config
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
+from ..objective import Vector
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
 from ..system import Workers, hand_back
 from .dev import DevReport, Watch
-from .fitted_terms import DTYPES, begin_growth, fit_terms, outside_gain
 from .growth import Growing, Growth
 from .observed_features import observed_only
 from .observer import Observer, Structure, Trial
@@ -28,6 +28,7 @@ from .problems import check_partial, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
+from .term_plans import DTYPES, begin_growth, fit_terms, outside_gain
 from .warm_start import WarmStart
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
@@ -243,16 +244,16 @@ class TrainingRun:
         problem, dataset, terms = collapse(task.problem, self._dataset, task.terms, self._observer)
         return replace(task, problem=problem, terms=tuple(terms)), dataset
 
-    def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> np.ndarray:
+    def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
         """Parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
         posterior, start = task.posterior(prior.sigma2), self._options.start
         # The first pivots of a basis that grows are not those that sigma2 was searched with.
-        theta = np.zeros(posterior.size) if prior.theta is None or _grows(task) else prior.theta
+        theta = posterior.vectors.zeros() if prior.theta is None or _grows(task) else prior.theta
         if start is not None:
             return start.choose(self._encoding, task.terms, posterior, theta, self._observer)
         return theta if posterior.convex else self._complete_optimum(task, prior, theta, run)
 
-    def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run) -> np.ndarray:
+    def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: Vector, run: Run) -> Vector:
         """Where labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
         which = np.flatnonzero(task.problem.complete)
         if not len(which):
@@ -274,7 +275,7 @@ class TrainingRun:
         return None if dev is None else Watch(dev, keep, self._encoding, task, prior.sigma2, self._observer)
 
     def fit(
-        self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run, watch: Watch | None
+        self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
     ) -> tuple[Solution, Growth | None]:
         """Minimise P, on more and more pivots where terms are to grow."""
         self._observer.stage("training")
@@ -293,11 +294,12 @@ class TrainingRun:
         if prune is None:
             return model, solution, None
         self._observer.stage("pruning")
-        theta, terms = result.theta.copy(), []
+        blocks = {j: posterior.block(result.theta, j) for j in range(len(posterior.terms))}
+        terms = []
         for j, term in zip(posterior.mapped, model.terms, strict=True):
             inputs = self._encoding.inputs(dataset, term.features).seen()
             thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
-            theta[posterior.blocks[j]] = posterior.block_of(solution.task.terms[j].map_weights(thinned), j)
+            blocks[j] = posterior.block_of(solution.task.terms[j].map_weights(thinned), j)
             terms.append(thinned.compacted())
         smaller = replace(model, terms=tuple(terms))
         dev = self._options.dev
@@ -313,7 +315,7 @@ class TrainingRun:
             accuracy=_accuracy(model, judge, self._workers),
             accuracy_left=_accuracy(smaller, judge, self._workers),
         )
-        result = moved(result, posterior, theta, self._training.tolerance, PRUNED)
+        result = moved(result, posterior, posterior.vector(blocks), self._training.tolerance, PRUNED)
         return smaller, replace(solution, result=result), report
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
@@ -327,7 +329,9 @@ class TrainingRun:
             return proven, "exact"
         if not posterior.convex:  # nothing is proven about it
             return None, certify
-        return outside_gain(self._encoding, dataset, task.terms, posterior, solution.result.theta, certify), certify
+        theta = solution.result.theta
+        gain = outside_gain(self._encoding, dataset, task.terms, posterior, theta, certify, self._workers)
+        return gain, certify
 
     def described(self, model: Model, task: TrainingTask, report: Report) -> Model:
         """The model with what its file says about its training."""

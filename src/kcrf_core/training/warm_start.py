@@ -24,7 +24,7 @@ from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
 from ..model import Model
-from ..objective import Posterior
+from ..objective import Posterior, Vector
 from .label_match import LabelMatch
 from .observer import Observer
 from .terms import FittedTerm
@@ -86,9 +86,9 @@ class WarmStart:
         encoding: Encoding,
         fitted: Sequence[FittedTerm],
         posterior: Posterior,
-        other: np.ndarray,
+        other: Vector,
         observer: Observer,
-    ) -> np.ndarray:
+    ) -> Vector:
         """Where to start: at the model's function, or at `other` parameters where P is smaller there."""
         theta, said = self.theta(encoding, fitted, posterior)
         if _value(posterior, other) < _value(posterior, theta):
@@ -97,9 +97,9 @@ class WarmStart:
         observer.note(said)
         return theta
 
-    def theta(self, encoding: Encoding, fitted: Sequence[FittedTerm], posterior: Posterior) -> tuple[np.ndarray, str]:
+    def theta(self, encoding: Encoding, fitted: Sequence[FittedTerm], posterior: Posterior) -> tuple[Vector, str]:
         """Parameters of the new terms that say what the model said, and in words how much of it that is."""
-        out = np.zeros(posterior.size)
+        blocks: dict[int, np.ndarray] = {}
         labels = LabelMatch(self.model.labels, encoding.labels)
         known = self._terms()
         stored = {(term.name, term.type): term for term in self.model.terms}
@@ -107,16 +107,16 @@ class WarmStart:
         for j, term in enumerate(fitted):
             old = stored.get((term.name, term.config.type))
             if j not in posterior.mapped and _matches(term.config, known):
-                out[posterior.blocks[j]] = self._edge_block(term, labels, posterior)
+                blocks[j] = self._edge_block(term, labels, posterior)
                 said.append(f"term {term.name}")
             elif old is not None and old.kind in term.takes_over:
                 between = translation(encoding, term.features, self.model.encoding, old.features)
                 weights, how = term.taken_over(old, between, labels)
-                out[posterior.blocks[j]] = posterior.block_of(weights, j)
+                blocks[j] = posterior.block_of(weights, j)
                 said.append(f"term {term.name} {how}")
             else:
                 said.append(f"term {term.name} at zero")
-        return out, f"starting from {self.name}: {', '.join(said)}; the rest at zero"
+        return posterior.vector(blocks), f"starting from {self.name}: {', '.join(said)}; the rest at zero"
 
     def _terms(self) -> dict[str, TermConfig]:
         """Terms of the model, as they were configured."""
@@ -138,7 +138,7 @@ class WarmStart:
         return np.concatenate([part.ravel() for part in parts])
 
 
-def _value(posterior: Posterior, theta: np.ndarray) -> float:
+def _value(posterior: Posterior, theta: Vector) -> float:
     """P, without its gradient; infinite where scores are too large to compute with."""
     try:
         value = posterior.prior(theta) - posterior.log_likelihood(theta)

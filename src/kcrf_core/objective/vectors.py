@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from .threads import Workers, ranges
+from ..system import Workers, ranges
 
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
 
@@ -118,6 +118,10 @@ class Vectors:
         return out
 
     # ------------------------------------------------------------------------- arithmetic
+
+    def length(self, vector: np.ndarray) -> int:
+        """How many values a vector has, which may be one of another problem."""
+        return len(vector)
 
     def is_zero(self, vector: np.ndarray) -> bool:
         return not vector.any()

@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
 from ..model import StoredBasis, TermBasis
-from ..objective import Posterior
+from ..objective import Posterior, Vector
 from ..system import Workers
 from .explicit_terms import MOST_CONJUNCTIONS, explicit_plan
 from .observer import Observer
@@ -124,8 +124,9 @@ def outside_gain(
     dataset: Dataset,
     fitted: Sequence[FittedTerm],
     posterior: Posterior,
-    theta: np.ndarray,
+    theta: Vector,
     certify: str,
+    workers: Workers,
 ) -> float:
     """What leaving the span of the maps could still gain, summed over terms."""
     found: dict[Clique, np.ndarray] = {}
@@ -139,7 +140,7 @@ def outside_gain(
         return encoding.inputs(dataset, term.features).seen()
 
     total = 0.0
-    for term, cliques in zip(fitted, posterior.engine.cliques, strict=True):
-        errors_of, inputs_of = partial(errors, cliques.clique), partial(inputs, term)
-        total += term.outside_gain(errors_of, inputs_of, cliques.sigma2, certify, posterior.engine.workers)
+    for term, sigma2 in zip(fitted, posterior.sigma2, strict=True):
+        errors_of, inputs_of = partial(errors, term.config.clique), partial(inputs, term)
+        total += term.outside_gain(errors_of, inputs_of, sigma2, certify, workers)
     return total
