@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -54,14 +54,27 @@ def trained(kcrf, tmp_path, sample_data):
     return path
 
 
+@pytest.fixture(scope="session")
+def remembered(tmp_path_factory):
+    """A folder of this test session, which all of its processes share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "remembered"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture
-def shell(tmp_path, sample_data):
-    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
-    shutil.copytree(sample_data, tmp_path / "sample_data")
+def shell(tmp_path, sample_data, remembered):
+    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path.
+
+    What the documentation shows in several places is run once: see `remembered.py`.
+    """
+    (tmp_path / "sample_data").symlink_to(sample_data)
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "kcrf"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
+    program = Path(__file__).parents[1] / "remembered.py"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{remembered}" "$@"\n')
     script.chmod(0o755)
     # A `make` within `make test` would talk of being one.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
