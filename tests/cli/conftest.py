@@ -68,7 +68,7 @@ def remembered(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(remembered):
-    """The address at which commands are asked for, see `remembered.py`; its BLAS has no threads that a fork would lose."""
+    """The address at which commands are asked for, see `remembered.py`; BLAS has no threads that a fork would lose."""
     with tempfile.TemporaryDirectory(prefix="kcrf-") as folder:  # names of sockets must be short
         address = os.path.join(folder, "socket")
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
