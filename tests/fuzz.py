@@ -28,12 +28,10 @@ import numpy as np
 
 from kcrf_cli.text import inspection as inspect_text
 from kcrf_core.config import Config, load_template, load_yaml, parse_config
-from kcrf_core.corpora import Corpus, put_labels, read_corpus, stream_corpus
+from kcrf_core.corpora import FORMATS, Corpus, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import export, fit_encoding
-from kcrf_core.encoding.exporting import FORMATS as EXPORTS
+from kcrf_core.encoding import EXPORTS, export, fit_encoding
 from kcrf_core.errors import KcrfError
 from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
 from kcrf_core.system import Workers, packing, read_container, unpacked
@@ -222,7 +220,7 @@ def _mutate_json(value: dict | list, rng: random.Random) -> None:
 
 
 def _corpus(text: str, format: str) -> Corpus:
-    parsed = PARSERS[format](blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = FORMATS[format].parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
@@ -319,13 +317,13 @@ class Targets:
         for kind in EXPORTS:
             for _ in export(encoding, dataset, kind, corpus.columns[-1]):
                 pass
-        if format == "conllu":
-            for parsed in stream_corpus(self.path, format):
-                put_labels(parsed, ["X"], np.zeros(parsed.corpus.positions, np.int32))
+        for parsed in stream_corpus(self.path, format):
+            if parsed.corpus.positions:
+                FORMATS[format].labelled(parsed, ["X"], np.zeros(parsed.corpus.positions, np.int32))
 
     def _use_compressed(self) -> None:
         with self.path.open("rb") as stream, unpacked(stream, self.kind, "data") as text:
-            for _ in PARSERS["conll"](blocks(text, "data"), "data"):
+            for _ in FORMATS["conll"].parse(blocks(text, "data"), "data"):
                 pass
 
     def _use_config(self, load: Callable[[str, str], dict]) -> None:

@@ -9,10 +9,9 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.kernels.values import RBFKernel
-from kcrf_core.maps import find_conjunctions
+from kcrf_core.kernels.plain import RBFKernel
+from kcrf_core.maps import ColumnOrder, find_conjunctions
 from kcrf_core.model import AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model
-from kcrf_core.model.model import explicit_size
 
 SPANS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 KINDS = ("explicit", "cosine", "affine", "kernel", "conjunctions", "edge-x", "edge-x kernel")
@@ -56,7 +55,7 @@ def random_model(rng, kinds=("explicit",), labels=("A", "B", "C"), order=1, scal
             weights = scale * rng.normal(size=(found.size, C))
             terms.append(ConjunctionTerm(name, type_, features, found, weights, cosine=True))
         else:
-            weights = scale * rng.normal(size=(explicit_size(inputs), C))
+            weights = scale * rng.normal(size=(ColumnOrder.of(inputs).size, C))
             if kind == "affine":
                 terms.append(AffineTerm(name, type_, features, weights, bias=rng.normal(size=C)))
             else:

@@ -23,7 +23,7 @@ from kcrf_core.chains import Problem
 from kcrf_core.config import load_template, parse_config, with_options
 from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.objective import Cliques, Evaluation, Posterior
+from kcrf_core.objective import Cliques, Point, Posterior
 from kcrf_core.solvers import SOLVERS, Progress, Run, SolverResult, lbfgs
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.run import until_stopped
@@ -91,7 +91,7 @@ TASKS = {
 class _OnePoint:
     """Lemma 9 alone, in the place of a bundle."""
 
-    def add(self, posterior: Posterior, theta: np.ndarray, found: Evaluation, dtype: type) -> float:
+    def add(self, posterior: Posterior, theta: np.ndarray, found: Point, dtype: type) -> float:
         return found.lower
 
 
@@ -101,15 +101,15 @@ class _PlainRun(Run):
         self._bundle = _OnePoint()
 
 
-def _descend_plainly(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def _descend_plainly(posterior: Posterior, theta: np.ndarray, now: Point | None, run: Run) -> NoReturn:
     """Twelve pairs and no scaling: what textbooks call L-BFGS."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    memory = lbfgs.Memory(posterior.slices, most=lbfgs.FEWEST_PAIRS)
-    unscaled = Diagonal(np.ones(posterior.size))  # its length is that of the last pair
+    memory = lbfgs.Memory(posterior.vectors, most=lbfgs.FEWEST_PAIRS)
+    unscaled = Diagonal(np.ones(posterior.size), posterior.vectors)  # its length is that of the last pair
     while True:
         found = lbfgs.step(
-            lambda point: run.evaluate(posterior, point), theta, now, memory, unscaled, posterior.slices, run
+            lambda point: run.evaluate(posterior, point), theta, now, memory, unscaled, posterior.vectors, run
         )
         if found is None:
             run.raise_precision(posterior)
@@ -150,8 +150,8 @@ def build(corpus: Corpus, raw: dict[str, Any], workers: Workers) -> Posterior:
     encoding, dataset = fit_encoding(config, corpus)
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
-    terms = [Cliques(term.config.type, config.training.sigma2, term.map) for term in fitted]
-    return Posterior(problem, terms, workers, DTYPES[config.training.precision])
+    terms = [Cliques(term.config.clique, config.training.sigma2, term.map) for term in fitted]
+    return Posterior.on_threads(problem, terms, workers, DTYPES[config.training.precision])
 
 
 def solve(posterior: Posterior, name: str, tolerance: float) -> dict[str, Any]:

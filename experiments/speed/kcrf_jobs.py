@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import CategoricalFeature, Dataset, Encoding, fit_encoding
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.system import Workers
 
 
@@ -81,7 +81,7 @@ def objective(config_path: str, data: str, model: str, sigma2: str) -> None:
         features = ExplicitMap.of(inputs, np.float64)
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
         terms = [Cliques(NODE, float(sigma2), features), Cliques(EDGE, float(sigma2))]
-        posterior = Posterior(problem, terms, workers, np.float64)
+        posterior = Posterior.on_threads(problem, terms, workers, np.float64)
         weights = np.zeros((features.size, Y))
         first = 0
         used = 0

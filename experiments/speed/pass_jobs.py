@@ -52,8 +52,8 @@ def pass_seconds(config: object, corpus: Corpus, threads: int) -> dict:
     with Workers(threads) as workers:
         fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
         problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), Y)
-        terms = [Cliques(term.config.type, 1.0, term.map) for term in fitted]
-        posterior = Posterior(problem, terms, workers, np.float32)
+        terms = [Cliques(term.config.clique, 1.0, term.map) for term in fitted]
+        posterior = Posterior.on_threads(problem, terms, workers, np.float32)
         theta = 0.01 * rng.normal(size=posterior.size)
         seconds = typical(lambda: posterior.evaluate(theta))
     return {"positions": N, "labels": Y, "columns": fitted[0].map.size, "seconds": seconds}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -20,12 +20,15 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
-KERNEL_OPTIONS = (
-    *("kernel", "degree", "gamma", "coef0", "cosine", "shape", "reach", "blur", "map", "cut_off"),
-    *PIVOT_OPTIONS,
-)
 CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
 TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
+
+
+def kernel_options() -> tuple[str, ...]:
+    """Names of all options about the kernel and its map."""
+    from kcrf_core.kernels import kernel_settings
+
+    return ("kernel", *kernel_settings(), "cosine", "map", "cut_off", *PIVOT_OPTIONS)
 
 
 def group(*decorators: Decorator) -> Decorator:
@@ -39,7 +42,7 @@ def group(*decorators: Decorator) -> Decorator:
     return apply
 
 
-def given(values: dict[str, Any], *names: tuple[str, ...]) -> dict[str, Any]:
+def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
     """The options among `names` that were typed."""
     return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
 
@@ -115,18 +118,133 @@ class Names(click.ParamType):
         return names
 
 
-class Shape(click.ParamType):
-    """Rows and columns of a picture, such as 16x8."""
+class OneOf(click.Choice):
+    """One of the names that the core has for something; they are asked for when the option is used or shown."""
 
-    name = "rxc"
+    def __init__(self, names: Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
+        self._names, self._more = names, more
+        super().__init__((), case_sensitive)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return (*self._names(), *self._more)
+
+    @choices.setter
+    def choices(self, names: Sequence[str]) -> None:
+        """Click sets them once, before they are known."""
+
+
+class OfKind(click.ParamType):
+    """A value of a kind that the core declares."""
+
+    def __init__(self, kind: Callable[[Any], Any]):
+        self._kind, self.name = kind, getattr(kind, "name", "value")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config import shape
-
         try:
-            return list(shape(value))
+            found = self._kind(value)
         except ConfigError as error:
             self.fail(str(error), param, ctx)
+        return list(found) if isinstance(found, tuple) else found
+
+
+def _type_of(kind: Callable[[Any], Any]) -> click.ParamType:
+    """The type of an option whose values are of a kind that the core declares."""
+    from kcrf_core.system import Number, Whole
+
+    if isinstance(kind, Whole):
+        return click.IntRange(kind.least, kind.most)
+    if isinstance(kind, Number) and not kind.automatic:
+        least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
+        return click.FloatRange(least, most, min_open=kind.above)
+    return AutoNumber() if kind == Number(0, above=True, automatic=True) else OfKind(kind)
+
+
+class KernelOption(click.Option):
+    """The option `--kernel`, behind which stand the options of the settings that kernels declare."""
+
+    def __init__(self, *arguments: Any, **more: Any):
+        super().__init__(*arguments, **more)
+        self._made: dict[str, tuple[Any, click.Option]] = {}
+
+    def settings(self) -> list[click.Option]:
+        """An option for each setting of each kernel that is registered now."""
+        from kcrf_core.kernels import kernel_settings
+
+        for name, one in kernel_settings().items():
+            if self._made.get(name, (None,))[0] != one:
+                option = f"--{name.replace('_', '-')}"
+                made = click.Option([option, name], type=_type_of(one.kind), metavar=one.metavar, help=one.help)
+                self._made[name] = one, made
+        return [self._made[name][1] for name in kernel_settings()]
+
+
+class Command(click.Command):
+    """A command whose options about kernels follow the registry of kernels."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        out: list[click.Parameter] = []
+        for parameter in super().get_params(ctx):
+            out.append(parameter)
+            if isinstance(parameter, KernelOption):
+                out += parameter.settings()
+        return out
+
+
+def exports() -> Iterable[str]:
+    from kcrf_core.encoding import EXPORTS
+
+    return EXPORTS
+
+
+def formats() -> Iterable[str]:
+    from kcrf_core.corpora import FORMATS
+
+    return FORMATS
+
+
+def label_columns() -> Iterable[str]:
+    """Columns that can be labels, of formats that have names for columns."""
+    from kcrf_core.corpora import FORMATS
+
+    return dict.fromkeys(name for format_ in FORMATS.values() for name in format_.label_columns)
+
+
+def kernels() -> Iterable[str]:
+    """Those that need no parts, which only a configuration can list."""
+    from kcrf_core.kernels import KERNELS, kernel_types
+
+    return [name for name in kernel_types() if not KERNELS[name].composite]
+
+
+def maps() -> Iterable[str]:
+    from kcrf_core.config import MAPS
+
+    return MAPS
+
+
+def precisions() -> Iterable[str]:
+    from kcrf_core.config import PRECISIONS
+
+    return PRECISIONS
+
+
+def schemes() -> Iterable[str]:
+    from kcrf_core.scoring import SCHEMES
+
+    return SCHEMES
+
+
+def selections() -> Iterable[str]:
+    from kcrf_core.config import selections
+
+    return selections()
+
+
+def solvers() -> Iterable[str]:
+    from kcrf_core.solvers import SOLVERS
+
+    return SOLVERS
 
 
 data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
@@ -155,9 +273,9 @@ config = click.option(
 format = click.option(
     "--format",
     "format_",
-    type=click.Choice(["conll", "conllu", "crfsuite"]),
-    help="Format of text data. Default: the model's if there is one, else crfsuite for names ending in .crfsuite, "
-    "conllu for .conllu, else conll.",
+    type=OneOf(formats),
+    help="Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
+    "data.conllu, else conll.",
 )
 
 encoding = group(
@@ -198,16 +316,10 @@ unobserved = click.option(
 kernel = group(
     click.option(
         "--kernel",
-        type=click.Choice(["linear", "poly", "rbf", "image"]),
+        cls=KernelOption,
+        type=OneOf(kernels),
         help="Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
     ),
-    click.option("--degree", type=click.IntRange(1, 10), metavar="D", help="Degree of poly. Default: 2."),
-    click.option(
-        "--gamma",
-        type=AutoNumber(),
-        help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
-    ),
-    click.option("--coef0", type=click.FloatRange(min=0), metavar="C", help="Constant of poly. Default: 1."),
     click.option(
         "--cosine",
         is_flag=True,
@@ -215,25 +327,8 @@ kernel = group(
         help="Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
     ),
     click.option(
-        "--shape",
-        type=Shape(),
-        help="Rows and columns of pixels that the real columns are, row by row, as 16x8 (image). Default: none.",
-    ),
-    click.option(
-        "--reach",
-        type=click.IntRange(0, 8),
-        metavar="P",
-        help="How far apart the two pixels of a product may stand, in pixels (image). Default: 2.",
-    ),
-    click.option(
-        "--blur",
-        type=click.FloatRange(min=0, min_open=True, max=100),
-        metavar="S",
-        help="Standard deviation, in pixels, of the pools that products are summed in (image). Default: 1.5.",
-    ),
-    click.option(
         "--map",
-        type=click.Choice(["auto", "explicit", "reduced", "full"]),
+        type=OneOf(maps),
         help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
         "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
@@ -246,7 +341,7 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=click.Choice(["random", "greedy", "uniform", "kmeans", "gradient"]),
+        type=OneOf(selections),
         help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
         "clusters, or those that lower the objective most, while training goes on. Default: random.",
     ),
@@ -276,7 +371,7 @@ seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="See
 
 precision = click.option(
     "--precision",
-    type=click.Choice(["single", "double"]),
+    type=OneOf(precisions),
     help="Precision of feature maps and scores. Default: single.",
 )
 
@@ -302,7 +397,7 @@ training = group(
     ),
     click.option(
         "--solver",
-        type=click.Choice(["auto", "lbfgs", "newton", "block-jacobi", "subspace"]),
+        type=OneOf(solvers),
         help="Solver. Default: auto, L-BFGS that begins on a part of the pivots.",
     ),
     click.option(
@@ -330,7 +425,7 @@ chain = group(
     ),
     click.option(
         "--scheme",
-        type=click.Choice(["iob1", "iob2", "iobes", "bilou"]),
+        type=OneOf(schemes),
         help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
     ),
     click.option(

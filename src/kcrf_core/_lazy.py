@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used.
+"""Public names of a package, and modules, that are imported when they are first used.
 
 Importing a package costs nothing then, and `kcrf tag` does not wait for what only `kcrf train` needs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -22,3 +23,20 @@ def lazy(
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return __getattr__, lambda: sorted(homes), sorted(homes)
+
+
+class _Deferred(ModuleType):
+    """Stands for a module until something of it is asked for; from then on it has all names of the module."""
+
+    def __getattr__(self, name: str) -> Any:
+        module = import_module(self.__name__)
+        self.__dict__.update(vars(module))
+        return getattr(module, name)
+
+
+def deferred(module: str) -> Any:
+    """A module of another project that is imported when something of it is first asked for.
+
+    It is for files that declare settings, which `--help` reads, beside the arithmetic that they are for.
+    """
+    return _Deferred(module)

@@ -129,11 +129,12 @@ def test_template_about_formats(shell, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_help_is_quick_to_import():
-    """`kcrf --help` imports neither NumPy nor SciPy: start-up matters in pipelines."""
+@pytest.mark.parametrize("command", [[], *([name] for name in main.commands)], ids=" ".join)
+def test_help_is_quick_to_import(command):
+    """`--help` imports neither NumPy nor SciPy, though it lists kernels and their settings: start-up matters."""
     code = (
         "import sys\nfrom kcrf_cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit: pass\n"
+        f"try:\n    main({[*command, '--help']})\nexcept SystemExit: pass\n"
         "heavy = {'numpy', 'scipy', 'yaml', 'tqdm'} & set(sys.modules)\nassert not heavy, heavy"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -16,6 +16,9 @@ import pytest
 from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
 from kcrf_core import __version__
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
+from kcrf_core.kernels import kernel_settings, kernel_types
+from kcrf_core.scoring import SCHEMES
+from kcrf_core.solvers import SOLVERS
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
@@ -214,9 +217,9 @@ def test_configuration_section_names_every_key_and_choice():
     keys = {"column", "conjunction"}  # a feature's `columns` of one, and its `parts`
     for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
         keys |= {item.name for item in dataclasses.fields(getattr(config, section))}
-    keys -= {"parts"}
-    choices = {*config.TRANSFORMS, *config.KERNELS, *config.MAPS, *config.SELECTIONS, *config.SOLVERS}
-    choices |= {*config.PRECISIONS, *config.SCALES, *config.TERMS, *config.SCHEMES}
+    keys = (keys | {*kernel_settings()}) - {"parts", "settings"}
+    choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *config.selections(), *SOLVERS}
+    choices |= {*config.PRECISIONS, *config.SCALES, *config.TERMS, *SCHEMES}
     assert keys | choices <= bold, sorted((keys | choices) - bold)
 
 

@@ -87,3 +87,24 @@ def test_what_cannot_fit_is_refused_at_once(kcrf, tmp_path, sample_data, monkeyp
     last = done.err.splitlines()[-1]
     assert done.code == 2 and last.startswith("kcrf: ") and word in last
     assert not (tmp_path / "model.npz").exists()
+
+
+def test_nothing_is_forecast_where_nobody_sees_it(kcrf, tmp_path, sample_data, monkeypatch):
+    """Working it out goes through the data; a log has it, though."""
+    calls = []
+    monkeypatch.setattr("kcrf_cli.running.files.memory_line", lambda *args: calls.append(args) or "memory: some")
+    data, model, log = sample_data / "digits.conll", tmp_path / "model.npz", tmp_path / "log"
+    options = ["--kernel", "rbf", "--size", 20]
+    assert kcrf("train", data, *options, "--sigma2", 1, "-q", "-o", model).code == 0
+    assert kcrf("select-basis", data, *options, "-q", "-o", model).code == 0
+    assert not calls
+    assert kcrf("train", data, *options, "--sigma2", 1, "-q", "--log", log, "-o", model).code == 0
+    assert len(calls) == 1 and "memory: some" in log.read_text()
+    assert "memory: some" in kcrf("select-basis", data, *options, "-o", model).err and len(calls) == 2
+
+
+def test_a_forecast_says_what_training_would_say(kcrf, sample_data):
+    """The plan of a fit that cannot be made is an error before any work."""
+    call = ["train", sample_data / "pitch_accent.conll", "--kernel", "poly", "--degree", 2, "--map", "explicit"]
+    done = kcrf(*call, "--dry-run")
+    assert done.code == 2 and done.out == b"" and "there are real columns" in done.err

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from kcrf_cli.running.log import Both, RunLog
-from kcrf_core.training import Observer
+from kcrf_core.solvers import Progress
+from kcrf_core.training import (
+    DevProgress,
+    DevScore,
+    Event,
+    GrowthRound,
+    Note,
+    Observer,
+    PivotsChosen,
+    Stage,
+    Structure,
+    TermJudgement,
+    Trial,
+)
+from listening import Recorder
 
 DATA = "the D X\ncat N Y\n\na D X\ndog N Y\n\nthe D X\n"
 
@@ -218,10 +232,31 @@ def test_a_log_on_a_full_disk_costs_the_exit_code_but_not_the_model(kcrf, small,
     assert kcrf("tag", "-m", model, small).code == 0
 
 
-def test_both_and_the_log_hear_everything_that_is_told():
-    told = {name for name, _ in inspect.getmembers(Observer, inspect.isfunction)}
-    assert told <= set(vars(Both))
-    assert told - {"pivots"} <= set(vars(RunLog))
+def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
+    told = [
+        Note("two labels"),
+        Stage("training"),
+        PivotsChosen(3, 10),
+        Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
+        Trial("all", 0.1, {"node": 0.2}, -0.7, 0.6),
+        GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
+        DevProgress(7, DevScore(0.6, -0.7, None), True),
+        Structure(("node",), (TermJudgement("node", "taken"),)),
+    ]
+    assert {type(event) for event in told} == set(get_args(Event))
+    heard, path = (Recorder(), Recorder()), tmp_path / "run.jsonl"
+    with RunLog(str(path)) as log:
+        for event in told:
+            Both(*heard).tell(event)
+            Both(Observer(), log).tell(event)
+        log.end({})
+    assert heard[0].events == heard[1].events == told
+    lines = events(path)
+    # A stage is named in the lines of its passes, and pivots have no line.
+    assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "dev", "structure", "end"]
+    assert lines[0]["text"] == "two labels" and lines[1]["stage"] == "training"
+    assert lines[1]["pass"] == lines[3]["passes"] == lines[4]["pass"] == 7
+    assert lines[2]["sigma2"] == {"node": 0.2} and lines[5]["chosen"] == ["node"]
 
 
 # ----------------------------------------------------------------------------- pivots that training adds

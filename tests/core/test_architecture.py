@@ -31,14 +31,14 @@ MOST_IN_THE_ROOT = 4  # with __init__
 FLOORS = [{"options", "about"}, {"text"}, {"report"}, {"running"}, {"commands"}, {"main"}, {"__main__"}]
 
 # Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.estimate`.
-NAMESPACES = {"chains.chain", "maps.pivots", "objective.certificates", "scoring.metrics"}
+NAMESPACES = {"chains.chain", "objective.certificates", "scoring.metrics"}
 
 FOREIGN_TO_THE_CORE = (COMMANDS, "click", "tqdm")
 
 # Choices of which a literal may hold no two words outside the file of their registry.
-REGISTRIES = ("KERNELS", "SOLVERS", "SCHEMES", "FORMATS")
+REGISTRIES = ("KERNELS", "SOLVERS", "SCHEMES", "FORMATS", "CLIQUES")
 # Choices that may be listed, all of them or all but one, in one file only.
-LISTS = ("MAPS", "SELECTIONS", "TERMS", "TRANSFORMS", "FEATURES", "PRECISIONS", "SCALES")
+LISTS = ("MAPS", "METHODS", "TRANSFORMS", "FEATURES", "PRECISIONS", "SCALES")
 
 
 @pytest.fixture(scope="module")

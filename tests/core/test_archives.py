@@ -18,13 +18,14 @@ import numpy as np
 import pytest
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
-from kcrf_core.kernels.values import LinearKernel
+from kcrf_core.kernels.plain import LinearKernel
 from kcrf_core.model import (
+    Model,
     StoredBasis,
     TermBasis,
     digest,
@@ -57,7 +58,7 @@ KINDS = {
 
 
 def corpus_of(text, format):
-    parsed = PARSERS[format](blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = FORMATS[format].parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
@@ -163,7 +164,7 @@ def test_digest_tells_data_apart():
 
 def test_nothing_but_content_is_in_the_header(saved):
     header = read_container(saved, "dataset").header
-    assert set(header) == {"magic", "kind", "format", "version", "encoding", "config", "digest"}
+    assert set(header) == {"magic", "kind", "format", "needs", "version", "encoding", "config", "digest"}
     assert str(saved.parent) not in json.dumps(header)
 
 
@@ -301,7 +302,31 @@ def test_other_kinds_and_formats(path):
     assert "expected a dataset or a basis" in refusal(read_container, path, "dataset", "basis")
     write_container(path, "dataset", {"format": 99, "version": "9.1"}, {})
     message = refusal(load_dataset, path)
-    assert "format 99" in message and "kcrf 9.1" in message
+    assert "format 99" in message and "kcrf 9.1" in message and message.endswith("upgrade kcrf")
+    write_container(path, "dataset", {"format": 0}, {})
+    assert "upgrade" not in refusal(load_dataset, path)
+
+
+@pytest.mark.parametrize("load", [load_dataset, load_basis, load_encoding, Model.load])
+def test_a_file_that_needs_what_is_not_known_here_asks_for_an_upgrade(path, load):
+    kind = {load_basis: "basis", Model.load: "model"}.get(load, "dataset")
+    write_container(path, kind, {"version": "9.1", "needs": ["vectors", "calibration"]}, {})
+    message = refusal(load, path)
+    assert "a later version of kcrf, 9.1" in message and message.endswith("upgrade kcrf")
+    assert "vectors, calibration" in message and "damaged" not in message
+
+
+@pytest.mark.parametrize("needs", [None, "vectors", {"vectors": 1}, [1], [["vectors"]], [None]])
+def test_needs_are_a_list_of_words(path, needs):
+    write_container(path, "dataset", {"needs": needs}, {})
+    assert "damaged or altered: the header's 'needs'" in refusal(load_dataset, path)
+
+
+def test_formats_without_needs_are_not_asked_for_them(saved):
+    contents = read_container(saved, "dataset")
+    assert contents.header["format"] == 4 and contents.header.pop("needs") == []
+    write_container(saved, "dataset", contents.header | {"format": 3, "needs": ["whatever"]}, contents.arrays)
+    assert load_dataset(saved).dataset.positions == load_dataset(saved).dataset.offsets[-1]
 
 
 def test_a_file_that_is_not_there_is_no_matter_of_format(tmp_path):
@@ -459,7 +484,7 @@ ALTERED_HEADERS = {
     "no columns": lambda header, arrays: header["encoding"].update(columns=[]),
     "no features": lambda header, arrays: header["encoding"].update(features=[]),
     "other format": lambda header, arrays: header["encoding"].update(format="crfsuite"),
-    "unknown format": lambda header, arrays: header["encoding"].update(format="xml"),
+    "no format": lambda header, arrays: header["encoding"].update(format=["conll"]),
     "two of a name": renamed,
     "attributes in columns": with_attributes,
     "column of the label": lambda header, arrays: header["encoding"]["features"][0].update(column=3),
@@ -479,6 +504,12 @@ def test_headers_that_contradict_the_rest(change, path):
     save_dataset(path, *fitted())
     alter(path, change)
     assert "damaged or altered" in refusal(load_dataset, path)
+
+
+def test_a_format_that_nobody_registered(path):
+    save_dataset(path, *fitted())
+    alter(path, lambda header, arrays: header["encoding"].update(format="xml"))
+    assert refusal(load_dataset, path).startswith(f"{path}: the format 'xml' is not registered here")
 
 
 # Files written whole or not at all

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.config import KernelConfig, load_yaml, parse_config
+from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import (
     UNSEEN,
     Group,
+    KernelConfig,
     Pivots,
     PolynomialKernel,
     fit_kernel,
@@ -21,8 +22,9 @@ from kcrf_core.kernels import (
     kernel_from_dict,
     kernel_to_dict,
 )
-from kcrf_core.kernels.pictures import Neighbourhoods
-from kcrf_core.kernels.values import CosineKernel, ImageKernel, LinearKernel, Part, ProductKernel, RBFKernel, SumKernel
+from kcrf_core.kernels.composite import CosineKernel, Part, ProductKernel, SumKernel
+from kcrf_core.kernels.image import ImageKernel, Neighbourhoods
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from problems import random_inputs
 
 POLY = PolynomialKernel(2, 0.5, 1.0, 0.7)
@@ -41,7 +43,8 @@ COMPOSITES = {
     "cosine-sum": CosineKernel(SUM),
     "sum-of-cosines": SumKernel((Part(WORDS, CosineKernel(POLY)), Part(SOUNDS, LinearKernel())), (1.0, 1.0)),
 }
-PICTURE = Neighbourhoods((5, 4), 1, 1.2)
+IMAGE_SETTINGS = ((5, 4), 1, 1.2)
+PICTURE = Neighbourhoods(*IMAGE_SETTINGS)
 composite = pytest.mark.parametrize("kernel", COMPOSITES.values(), ids=COMPOSITES)
 
 
@@ -55,7 +58,7 @@ def test_gram_agrees_with_naive_kernels(rng, kernel):
 
 
 def test_the_image_kernel_agrees_with_its_formula(rng):
-    kernel = ImageKernel(0.3, PICTURE)
+    kernel = ImageKernel(0.3, *IMAGE_SETTINGS)
     rows, pivots = random_inputs(rng, 6, 0, 20), random_inputs(rng, 4, 0, 20)
     rows.real[rows.real < 0.3] = 0
     expected = oracle.gram(kernel, rows, pivots)
@@ -70,7 +73,7 @@ def test_a_moved_picture_is_nearer_than_another_one():
     upright[2:6, 3], moved[2:6, 4], lying[5, 2:6] = 1, 1, 1
     pictures = np.stack([upright.ravel(), moved.ravel(), lying.ravel()])
     inputs = replace(random_inputs(np.random.default_rng(0), 3, 0, 64), real=pictures)
-    K = gram(ImageKernel(0.1, Neighbourhoods((8, 8), 2, 1.5)), inputs, inputs)
+    K = gram(ImageKernel(0.1, (8, 8), 2, 1.5), inputs, inputs)
     assert K[0, 1] > 2 * K[0, 2]
     assert pictures[0] @ pictures[1] == 0 and pictures[0] @ pictures[2] == 1
 
@@ -81,7 +84,7 @@ def test_a_row_has_the_same_bytes_in_any_block(rng):
         rows, pivots = random_inputs(rng, 300, 3, 2, 5), random_inputs(rng, 50, 3, 2, 5)
         check_partitions(rows, pivots, kernel)
     rows, pivots = random_inputs(rng, 300, 0, 20), random_inputs(rng, 700, 0, 20)
-    check_partitions(rows, pivots, ImageKernel(0.3, PICTURE))
+    check_partitions(rows, pivots, ImageKernel(0.3, *IMAGE_SETTINGS))
     check_partitions(rows, pivots, POLY)
 
 
@@ -121,7 +124,7 @@ def test_cosine_is_zero_where_the_diagonal_is(rng):
 GROUPS = {"word": Group((0,)), "word.suffix3": Group((1, 2)), "f0": Group((), (0, 1)), "rest": Group(bag=True)}
 PARTS = (
     KernelConfig("rbf", features=("f0",)),
-    KernelConfig("poly", 3, features=("word*", "rest"), weight=2.0),
+    KernelConfig("poly", {"degree": 3}, features=("word*", "rest"), weight=2.0),
 )
 
 
@@ -165,7 +168,7 @@ def test_a_part_without_features_is_an_error(rng):
 
 def test_the_scale_of_an_image_kernel_is_the_median_of_its_distances(rng):
     inputs = random_inputs(rng, 40, 0, 20)
-    kernel = fit_kernel(KernelConfig("image", shape=(5, 4), reach=1, blur=1.2), inputs, 0)
+    kernel = fit_kernel(KernelConfig("image", {"shape": (5, 4), "reach": 1, "blur": 1.2}), inputs, 0)
     psi = oracle.neighbourhoods(PICTURE, inputs.real)
     distances = ((psi[:, None] - psi) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
     np.testing.assert_allclose(kernel.gamma, 1 / np.median(distances), rtol=1e-9)
@@ -173,7 +176,7 @@ def test_the_scale_of_an_image_kernel_is_the_median_of_its_distances(rng):
 
 
 def test_pictures_of_another_size_are_refused(rng):
-    config = KernelConfig("image", shape=(5, 4))
+    config = KernelConfig("image", {"shape": (5, 4)})
     with pytest.raises(ConfigError, match="5x4 pixels has 20 real columns, not 19"):
         fit_kernel(config, random_inputs(rng, 4, 0, 19), 0, {}, "node")
     with pytest.raises(ConfigError, match="real columns alone"):
@@ -196,7 +199,7 @@ def test_kernels_survive_a_header(rng, kernel):
 
 
 def test_image_kernels_survive_a_header(rng):
-    kernel = ImageKernel(0.25, PICTURE)
+    kernel = ImageKernel(0.25, *IMAGE_SETTINGS)
     stored = json.loads(json.dumps(kernel_to_dict(kernel)))
     assert kernel_from_dict(stored, random_inputs(rng, 1, 0, 20)) == kernel
     with pytest.raises(ValueError):

@@ -9,19 +9,19 @@ import pytest
 import yaml
 
 from kcrf_core.config import (
-    OPTION_PATHS,
     Config,
     FeatureConfig,
     KernelConfig,
     TermConfig,
     load_yaml,
-    matching_features,
+    option_paths,
     parse_config,
     with_options,
 )
 from kcrf_core.config.config import MapConfig
 from kcrf_core.config.options import set_path
 from kcrf_core.errors import ConfigError
+from kcrf_core.kernels import matching_features
 
 FULL = """\
 columns: [word, pos, f0, energy, label]
@@ -72,7 +72,7 @@ def test_example_with_several_terms():
     assert acoustics == FeatureConfig("acoustics", ("f0", "energy"), "real", window=window, scale="standard")
     assert both.parts == (("word", 0), ("pos", 0)) and both.type == "conjunction" and both.window == (0,)
     lexical, acoustic = config.mapped_terms
-    assert lexical == TermConfig("lexical", "node", ("word*", "pos"), KernelConfig("poly", 2))
+    assert lexical == TermConfig("lexical", "node", ("word*", "pos"), KernelConfig("poly", {"degree": 2}))
     assert acoustic.kernel == KernelConfig("rbf") and acoustic.map == MapConfig("reduced", 1000, "random")
     assert config.edge_term == TermConfig("edge", "edge", ())
     assert config.training.sigma2 is None and config.training.tolerance == 1e-3
@@ -321,7 +321,9 @@ def over(text, **options):
 def test_options_without_a_file():
     config = over("", kernel="poly", degree=3, gamma=0.5, coef0=0.0, map="reduced", size=7, select="greedy")
     (term,) = config.mapped_terms
-    assert term.kernel == KernelConfig("poly", 3, 0.5, 0.0) and term.map == MapConfig("reduced", 7, "greedy")
+    assert term.kernel == KernelConfig("poly", {"degree": 3, "gamma": 0.5, "coef0": 0.0}) and term.map == MapConfig(
+        "reduced", 7, "greedy"
+    )
     assert config.edge_term is not None
     config = over("", sigma2=2, solver="lbfgs", tolerance=0.1, max_passes=5, seed=3, precision="double", window=[1])
     training = config.training
@@ -334,7 +336,7 @@ def test_options_win_and_the_rest_stays():
     text = "window: -1..1\nterms: [{name: lexical, kernel: {type: poly, degree: 3}}]\ntraining: {sigma2: 5, seed: 3}"
     config = over(text, window=[0], degree=4, sigma2="auto")
     assert config.window == (0,)
-    assert config.terms == (TermConfig("lexical", kernel=KernelConfig("poly", 4)),)
+    assert config.terms == (TermConfig("lexical", kernel=KernelConfig("poly", {"degree": 4})),)
     assert (config.training.sigma2, config.training.seed) == (None, 3)
 
 
@@ -350,14 +352,14 @@ def test_options_leave_their_base_alone():
 )
 def test_sections_may_be_short_or_empty(text):
     config = over(text, kernel="poly", degree=3, sigma2=2, size=5)
-    assert config.mapped_terms[0].kernel == KernelConfig("poly", 3)
+    assert config.mapped_terms[0].kernel == KernelConfig("poly", {"degree": 3})
     assert config.mapped_terms[0].map.size == 5 and config.training.sigma2 == 2
 
 
 def test_another_kernel_starts_from_its_own_defaults():
     poly = "terms: [{kernel: {type: poly, degree: 3, gamma: 0.1}}]"
     assert over(poly, kernel="rbf").mapped_terms[0].kernel == KernelConfig("rbf")
-    assert over(poly, kernel="poly").mapped_terms[0].kernel == KernelConfig("poly", 3, 0.1)
+    assert over(poly, kernel="poly").mapped_terms[0].kernel == KernelConfig("poly", {"degree": 3, "gamma": 0.1})
     stored = parse_config({"terms": [{"kernel": "poly"}]}).to_dict()  # writes out a degree that nobody typed
     assert parse_config(with_options(stored, {"kernel": "linear"})).mapped_terms[0].kernel == KernelConfig()
     # Contradictory options stay an error, in whichever order they come.
@@ -368,7 +370,9 @@ def test_another_kernel_starts_from_its_own_defaults():
 @pytest.mark.parametrize("first", ["terms.node.kernel", "terms.node.kernel.degree"])
 def test_order_of_options_does_not_matter(first):
     values = {"terms.node.kernel": "poly", "terms.node.kernel.degree": 5}
-    assert over("", **{first: values.pop(first)}, **values).mapped_terms[0].kernel == KernelConfig("poly", 5)
+    assert over("", **{first: values.pop(first)}, **values).mapped_terms[0].kernel == KernelConfig(
+        "poly", {"degree": 5}
+    )
 
 
 TWO = "terms: [{name: lexical, features: a*}, {name: acoustic, features: b*}, {type: edge}]"
@@ -378,7 +382,7 @@ TWO = "terms: [{name: lexical, features: a*}, {name: acoustic, features: b*}, {t
     "terms",
     [TWO, TWO.replace("lexical", "node"), TWO.replace("name: lexical,", ""), TWO.replace("lexical", "edge-like")],
 )
-@pytest.mark.parametrize("option", [name for name, path in OPTION_PATHS.items() if path.startswith("terms.")])
+@pytest.mark.parametrize("option", [name for name, path in option_paths().items() if path.startswith("terms.")])
 def test_options_for_one_of_several_terms_are_refused(terms, option):
     message = error_of(terms, **{option: 1})
     assert "there are 2 node terms" in message and "acoustic" in message and "terms." in message

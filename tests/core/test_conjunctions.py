@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import PolynomialKernel, gram
 from kcrf_core.maps import ExplicitMap, conjunction_count, find_conjunctions, squared_weights, why_not
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.solvers import SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -80,7 +80,7 @@ def test_the_merged_optimum_is_the_unmerged_one(rng, workers):
     for merge in (True, False):
         found, phi = find_conjunctions(inputs, KERNELS[3], merge=merge)
         explicit = ExplicitMap(phi, np.zeros((len(inputs), 0)), np.float64)
-        posterior = Posterior(problem, [Cliques(NODE, 3.0, explicit), Cliques(EDGE, 2.0)], workers)
+        posterior = Posterior.on_threads(problem, [Cliques(NODE, 3.0, explicit), Cliques(EDGE, 2.0)], workers)
         result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-10, 2000))
         scores = np.zeros((len(inputs), 3))
         found.add_scores(inputs, posterior.weights_of(result.theta, 0) / found.norms[:, None], scores)

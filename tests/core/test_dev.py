@@ -11,23 +11,24 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.model import ConjunctionTerm
 from kcrf_core.scoring import evaluation
+from kcrf_core.solvers import Progress
 from kcrf_core.system import Workers
-from kcrf_core.training import DevScore, Observer, train
+from kcrf_core.training import DevProgress, DevScore, train
+from listening import Recorder
 
 SETTINGS = [{}, {"kernel": "rbf", "size": 40}]
 # Weak priors on little data: the best parameters for new data come long before the optimum.
 LOOSE = {"sigma2": 100.0, "precision": "double"}
 
 
-class Scores(Observer):
-    def __init__(self):
-        self.taken, self.passes = [], []
+class Scores(Recorder):
+    @property
+    def taken(self):
+        return self.of(DevProgress)
 
-    def scored(self, progress):
-        self.taken.append(progress)
-
-    def passed(self, progress):
-        self.passes.append(progress)
+    @property
+    def passes(self):
+        return self.of(Progress)
 
 
 def run(corpus, dev, options, **more):

@@ -15,8 +15,8 @@ import pytest
 import scipy.sparse
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import Encoding, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
@@ -28,7 +28,7 @@ def corpus_of(data, format="conll", name="data"):
     """A corpus out of text, or out of sequences of rows of values."""
     if not isinstance(data, str):
         data = "\n\n".join("\n".join("\t".join(map(str, row)) for row in rows) for rows in data) + "\n"
-    parsed = PARSERS[format](blocks(io.BytesIO(data.encode()), name), name)
+    parsed = FORMATS[format].parse(blocks(io.BytesIO(data.encode()), name), name)
     return concatenate(part.corpus for part in parsed)
 
 

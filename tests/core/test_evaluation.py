@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.scoring import Score, allowed_transitions, detect_scheme, evaluate
-from kcrf_core.scoring.schemes import SCHEME_LETTERS, SpanFinder, spans, split_label
+from kcrf_core.scoring import SCHEMES, Score, allowed_transitions, detect_scheme, evaluate
+from kcrf_core.scoring.schemes import split_label
+from kcrf_core.scoring.spans import SpanFinder, spans
 
 
 def split(text):
@@ -398,7 +399,7 @@ def written(length, found, scheme):
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou"])
 def test_allowed_transitions_are_those_of_well_formed_sequences(scheme):
     """Exactly the sequences that come back when their spans are written down again."""
-    letters = [letter for letter in SCHEME_LETTERS[scheme] if letter != "O"]
+    letters = [letter for letter in SCHEMES[scheme].letters if letter != "O"]
     alphabet = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "xy")]
     allowed = allowed_transitions(alphabet, scheme)
     for length in (1, 2, 3):
@@ -411,7 +412,7 @@ def test_allowed_transitions_are_those_of_well_formed_sequences(scheme):
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "iobes", "bilou"])
 def test_strict_spans_are_those_that_come_back_when_written_down(scheme):
-    letters = [letter for letter in SCHEME_LETTERS[scheme] if letter != "O"]
+    letters = [letter for letter in SCHEMES[scheme].letters if letter != "O"]
     alphabet = ["O", *(f"{letter}-{kind}" for letter in letters for kind in "xy")]
     finder = SpanFinder(alphabet)
     for length in (1, 2, 3):

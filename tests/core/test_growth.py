@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import fit_kernel, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, RepeatedMap
-from kcrf_core.maps.factorisation import Factorisation
 from kcrf_core.maps.growing_basis import best_of_block, residual_products
 from kcrf_core.model import KernelTerm
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior, certificates
-from kcrf_core.solvers import SOLVERS, Run
+from kcrf_core.objective import Cliques, Posterior, certificates
+from kcrf_core.solvers import SOLVERS, Progress, Run
 from kcrf_core.system import Workers
-from kcrf_core.training import Observer, WarmStart, select_bases, train
+from kcrf_core.training import DevProgress, GrowthRound, Observer, WarmStart, select_bases, train
 from kcrf_core.training.fitted_terms import fit_terms
+from listening import Recorder
 from tasks import COLUMNS, Task, draw_task
 
 GROWING = {"kernel": "rbf", "select": "gradient", "sigma2": 2.0}
@@ -48,15 +48,13 @@ class Small:
         pivots = self.inputs.take(np.asarray(rows))
         curve = np.linspace(1.0, 0.0, len(rows) + 1)
         own = ReducedMap.of(self.inputs, self.kernel, pivots, curve, self.workers, np.float64)
-        posterior = Posterior(self.problem, [Cliques(NODE, SIGMA2, own), Cliques(EDGE, 1.0)], self.workers)
+        posterior = Posterior.on_threads(self.problem, [Cliques(NODE, SIGMA2, own), Cliques(EDGE, 1.0)], self.workers)
         result = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-9, 1000))
         return result.value, posterior, result.theta
 
     def candidates(self, rows, errors):
         """r among some positions, and what they bring to the gradient, as a growing basis works them out."""
-        factor = Factorisation(self.inputs, self.kernel, len(self.rows), self.workers, np.dtype(np.float64))
-        pivots = factor.candidates(np.array(self.rows))
-        factor.append(pivots, np.linalg.cholesky(pivots.left))
+        factor = self.basis.factorised(len(self.basis))
         candidates = factor.candidates(rows)
         return candidates.left, residual_products(factor, candidates, errors)
 
@@ -139,15 +137,10 @@ def test_pivots_are_added_until_nothing_is_left(rng, workers):
 # ----------------------------------------------------------------------------- training
 
 
-class Rounds(Observer):
-    def __init__(self):
-        self.rounds, self.notes = [], []
-
-    def grew(self, state):
-        self.rounds.append(state)
-
-    def note(self, text):
-        self.notes.append(text)
+class Rounds(Recorder):
+    @property
+    def rounds(self):
+        return self.of(GrowthRound)
 
 
 def test_growth_ends_at_the_optimum_of_all_inputs(rng):
@@ -190,7 +183,7 @@ def test_the_bound_is_that_of_the_model_written(rng, workers):
     term = model.terms[0]
     inputs = encoding.inputs(dataset, term.features).seen()
     own = ReducedMap.of(inputs, term.kernel, term.pivots, np.zeros(len(term.pivots) + 1), workers, np.float64)
-    posterior = Posterior(
+    posterior = Posterior.on_threads(
         Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels)),
         [Cliques(NODE, 2.0, own), Cliques(EDGE, 2.0)],
         workers,
@@ -303,17 +296,12 @@ def test_every_solver_can_grow_a_basis(rng, solver):
 @pytest.mark.parametrize("after", [1, 12, 30])
 def test_an_interrupt_leaves_the_pivots_that_are_there(rng, tmp_path, after):
     corpus = toy_corpus(rng, 60)
-    seen = []
-
-    class Count(Rounds):
-        def passed(self, progress):
-            seen.append(progress.value)
-
+    recorder = Recorder()
     options = {**GROWING, "size": 240, "basis_tolerance": 0.0, "sigma2": 100.0, "precision": "double"}
-    model, report = fit(corpus, options, observer=Count(), interrupted=lambda: len(seen) >= after)
+    model, report = fit(corpus, options, observer=recorder, interrupted=lambda: len(recorder.of(Progress)) >= after)
     assert report.result.reason == report.growth.stop == "interrupted"
     assert len(model.terms[0].pivots) == report.growth.rounds[-1].pivots["node"] < 240
-    assert report.result.value == min(seen)
+    assert report.result.value == min(progress.value for progress in recorder.of(Progress))
     assert report.result.lower <= report.result.value
     assert len(model.tag_corpus(corpus)) == corpus.positions
     model.save(tmp_path / "model.npz")
@@ -338,17 +326,13 @@ def test_held_out_data_is_scored_in_every_round(rng, keep):
     config = parse_config(with_options({}, {**GROWING, "size": 120, "basis_tolerance": 0.0}))
     encoding, _ = fit_encoding(config, corpus)
     dev = encoding.encode(held)
-    scores = []
-
-    class Scores(Rounds):
-        def scored(self, progress):
-            scores.append(progress)
-
+    recorder = Recorder()
     options = {**GROWING, "size": 120, "basis_tolerance": 0.0}
-    model, report = fit(corpus, options, observer=Scores(), dev=dev, keep=keep)
+    model, report = fit(corpus, options, observer=recorder, dev=dev, keep=keep)
     right = np.mean([a == b for a, b in zip(model.tag_corpus(held), held.columns[-1], strict=True)])
     assert report.dev.score.accuracy == pytest.approx(right)
     assert len(model.terms[0].pivots) == 120
+    scores = recorder.of(DevProgress)
     passes = [progress.passes for progress in scores]
     early = [state.passes for state in report.growth.rounds]
     assert passes[0] <= early[0] < early[-2] < passes[-1]  # in the first round, and in the last

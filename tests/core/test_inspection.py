@@ -9,10 +9,10 @@ import pytest
 from test_pruning import KINDS, fit
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import FORMATS
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import PARSERS
 from kcrf_core.corpora.lines import blocks
-from kcrf_core.encoding import CONSTANT, FeatureNames, fit_encoding
+from kcrf_core.encoding import CONSTANT, fit_encoding
 from kcrf_core.kernels import gram
 from kcrf_core.maps import feature_base, sparse_block
 from kcrf_core.model import KernelTerm, dump
@@ -123,14 +123,14 @@ def test_the_strongest_are_the_strongest(monkeypatch):
 
 def corpus_with_everything():
     text = "Das ART 1.5 2 O\nHaus N -2 1 B\nhat V 7 0 I\n\nein ART 0.25 3 O\nHaus N 1 2 B\n"
-    parsed = PARSERS["conll"](blocks(io.BytesIO(text.encode()), "data"), "data")
+    parsed = FORMATS["conll"].parse(blocks(io.BytesIO(text.encode()), "data"), "data")
     return concatenate(part.corpus for part in parsed)
 
 
 def test_names_are_what_positions_look_like():
     """Conjunctions are told by the values of their parts, in the order of the columns of an explicit map."""
     encoding, dataset = fit_encoding(parse_config(PARTS), corpus_with_everything())
-    names = FeatureNames(encoding, encoding.names)
+    names = encoding.feature_names(encoding.names)
     inputs = encoding.inputs(dataset, encoding.names)
     assert len(names) == feature_base(inputs) - 1 + inputs.real.shape[1]
     rows = sparse_block(inputs)

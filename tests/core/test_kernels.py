@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse
 
 import oracle
-from kcrf_core.config import KernelConfig
-from kcrf_core.kernels import PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
-from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.kernels import KernelConfig, PolynomialKernel, fit_kernel, gram, kernel_from_dict, kernel_to_dict
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from problems import random_inputs
 
 KERNELS = [
@@ -68,7 +67,7 @@ def test_poly_scales(rng):
     """gamma is one over the mean squared norm, and the mean diagonal is one, for every degree."""
     inputs = random_inputs(rng, 50, 4, 3)
     for degree in (1, 2, 3):
-        kernel = fit_kernel(KernelConfig("poly", degree), inputs, 0)
+        kernel = fit_kernel(KernelConfig("poly", {"degree": degree}), inputs, 0)
         np.testing.assert_allclose(kernel.gamma, 1 / inputs.squared_norms().mean(), rtol=1e-12)
         np.testing.assert_allclose(kernel.diagonal(inputs).mean(), 1, rtol=1e-12)
 
@@ -82,8 +81,8 @@ def test_rbf_scale_is_the_median(rng):
 
 def test_given_scales_are_kept(rng):
     inputs = random_inputs(rng, 10)
-    assert fit_kernel(KernelConfig("poly", 3, 0.25, 2.0), inputs, 0).gamma == 0.25
-    assert fit_kernel(KernelConfig("rbf", gamma=0.125), inputs, 0) == RBFKernel(0.125)
+    assert fit_kernel(KernelConfig("poly", {"degree": 3, "gamma": 0.25, "coef0": 2.0}), inputs, 0).gamma == 0.25
+    assert fit_kernel(KernelConfig("rbf", {"gamma": 0.125}), inputs, 0) == RBFKernel(0.125)
     assert fit_kernel(KernelConfig("linear"), inputs, 0) == LinearKernel()
 
 
@@ -138,5 +137,5 @@ def test_rbf_far_from_zero(rng, mixture):
 def test_poly_of_large_values_in_single_precision(rng):
     inputs = random_inputs(rng, 10, 0, 3)
     large = replace(inputs, real=1e5 * inputs.real)
-    kernel = fit_kernel(KernelConfig("poly", 4, 1.0), large, 0)
+    kernel = fit_kernel(KernelConfig("poly", {"degree": 4, "gamma": 1.0}), large, 0)
     np.testing.assert_allclose(np.diagonal(gram(kernel, large, large, np.float32)), kernel.diagonal(large), rtol=1e-4)

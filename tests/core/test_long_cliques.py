@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.chains import Edges, Problem
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import EDGE, EDGE2, EDGE_X, NODE, Blocks, Cliques, Posterior
+from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from problems import random_inputs, random_offsets
 
@@ -44,7 +44,7 @@ def random_posterior(rng, workers, kinds, Y, sequences=8, longest=4, forbid=Fals
         EDGE_X: ReducedMap.of(inputs, RBFKernel(0.3), pivots, curve, workers, np.float64),
     }
     terms = [Cliques(kind, SIGMA2[kind], maps.get(kind)) for kind in kinds]
-    return Posterior(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
+    return Posterior.on_threads(problem, terms, workers, np.float64, forbidden_edges(Y) if forbid else None)
 
 
 def dense_map(feature_map, N):
@@ -60,8 +60,8 @@ def objective(posterior, theta):
     total = sum((theta[b] ** 2).sum() / (2 * s) for b, s in zip(posterior.blocks, posterior.sigma2, strict=True))
     scores, pairs = np.zeros((N, Y)), np.zeros((N, Y, Y))
     for j in posterior.mapped:
-        found = dense_map(posterior.terms[j].map, N) @ posterior.weights_of(theta, j)
-        if posterior.terms[j].kind == EDGE_X:
+        found = dense_map(posterior.engine.cliques[j].map, N) @ posterior.weights_of(theta, j)
+        if posterior.terms[j].clique is EDGE_X:
             pairs += found.reshape(N, Y, Y)
         else:
             scores += found @ np.array([[1.0, -1.0]]) / np.sqrt(2) if Y == 2 else found
@@ -121,14 +121,14 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     problem = Problem(rng.integers(0, Y, 2 * S).astype(np.int32), np.arange(0, 2 * S + 1, 2), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 2 * S, 2, 2)
     terms = [Cliques(EDGE_X, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE, 3.0)]
-    posterior = Posterior(problem, terms, workers)
+    posterior = Posterior.on_threads(problem, terms, workers)
     theta = rng.normal(size=posterior.size)
     dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
-    blocks = Blocks(posterior, theta)
+    blocks = posterior.hessian_blocks(theta)
     own, pairs = posterior.blocks[0], slice(posterior.blocks[1].start, posterior.blocks[1].start + Y * Y)
     v = rng.normal(size=own.stop)
     np.testing.assert_allclose(blocks.product(0, v), dense[own, own] @ v, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(blocks.small[EDGE][: Y * Y, : Y * Y], dense[pairs, pairs], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.small(1)[: Y * Y, : Y * Y], dense[pairs, pairs], rtol=1e-9, atol=1e-11)
 
 
 def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
@@ -137,20 +137,20 @@ def test_block_of_triples_is_never_below_the_exact_one(rng, workers):
     problem = Problem(rng.integers(0, Y, 3 * S).astype(np.int32), np.arange(0, 3 * S + 1, 3), rng.random(S) + 0.5, Y)
     inputs = random_inputs(rng, 3 * S, 2, 2)
     terms = [Cliques(NODE, 2.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE2, 3.0)]
-    posterior = Posterior(problem, terms, workers)
+    posterior = Posterior.on_threads(problem, terms, workers)
     theta = rng.normal(size=posterior.size)
     own = posterior.blocks[1]
     dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])[own, own]
-    difference = np.diag(Blocks(posterior, theta).small[EDGE2]) - dense
+    difference = np.diag(posterior.hessian_blocks(theta).small(1)) - dense
     assert np.linalg.eigvalsh(difference).min() > -1e-12
 
 
 def test_a_large_edge_block_is_a_diagonal_above_the_matrix(rng, workers, monkeypatch):
     posterior = random_posterior(rng, workers, (NODE, EDGE), 3)
     theta = rng.normal(size=posterior.size)
-    matrix = Blocks(posterior, theta).small[EDGE]
-    monkeypatch.setattr("kcrf_core.objective.blocks.LARGEST_EDGE_BLOCK", 1)
-    diagonal = Blocks(posterior, theta).small[EDGE]
+    matrix = posterior.hessian_blocks(theta).small(1)
+    monkeypatch.setattr("kcrf_core.chains.cliques.LARGEST_EDGE_BLOCK", 1)
+    diagonal = posterior.hessian_blocks(theta).small(1)
     assert diagonal.shape == (len(matrix),)
     assert np.linalg.eigvalsh(np.diag(diagonal) - matrix).min() > -1e-12
 
@@ -159,10 +159,10 @@ def test_settled_positions_are_left_out_of_blocks(rng, workers):
     """What they would add is below what they have left, and fewer rows are gone through."""
     posterior = random_posterior(rng, workers, (NODE, EDGE), 3, sequences=30)
     theta = 20 * rng.normal(size=posterior.size)
-    exact, rough = Blocks(posterior, theta), Blocks(posterior, theta, settled=1e-3)
+    exact, rough = posterior.hessian_blocks(theta), posterior.hessian_blocks(theta, settled=1e-3)
     assert exact.share(0) == 1 and rough.share(0) < 0.6
     v = rng.normal(size=posterior.blocks[0].stop)
-    reach = np.square(dense_map(posterior.terms[0].map, posterior.problem.positions)).sum()
+    reach = np.square(dense_map(posterior.engine.cliques[0].map, posterior.problem.positions)).sum()
     difference = np.abs(rough.product(0, v) - exact.product(0, v)).max()
     assert 0 < difference < 4e-3 * reach * np.abs(v).max()
-    np.testing.assert_allclose(rough.small[EDGE], exact.small[EDGE], atol=4e-3 * posterior.problem.positions)
+    np.testing.assert_allclose(rough.small(1), exact.small(1), atol=4e-3 * posterior.problem.positions)

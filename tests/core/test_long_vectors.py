@@ -1,4 +1,4 @@
-"""Vectors of millions of parameters: slices, memory that is used again, and L-BFGS on inner products."""
+"""Vectors of millions of parameters: vectors, memory that is used again, and L-BFGS on inner products."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
-from kcrf_core.system import Slices, Workers
+from kcrf_core.system import Vectors, Workers
 from kcrf_core.system.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
 
 LONG = FEWEST_SLICES * SLICE + 77
@@ -41,9 +41,9 @@ def steps_of_a_quadratic(rng, size, count):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("blocks", [False, True])
 def test_inner_products_give_the_direction_of_two_loops(rng, workers, size, dtype, blocks):
-    slices = Slices([slice(0, size // 3), slice(size // 3, size)], workers)
-    memory, scale = Memory(slices, dtype), rng.uniform(0.5, 2, size)
-    metric = (lambda vector: vector / scale) if blocks else Diagonal(scale)
+    vectors = Vectors([slice(0, size // 3), slice(size // 3, size)], workers)
+    memory, scale = Memory(vectors, dtype), rng.uniform(0.5, 2, size)
+    metric = (lambda vector: vector / scale) if blocks else Diagonal(scale, vectors)
     count = 70 if size == 50 else FEWEST_PAIRS + 3
     points, gradients = steps_of_a_quadratic(rng, size, count)
     pairs, most = [], 60 if size == 50 else max(FEWEST_PAIRS, (1 << 23) // size)
@@ -60,13 +60,14 @@ def test_inner_products_give_the_direction_of_two_loops(rng, workers, size, dtyp
 
 
 def test_a_pair_without_curvature_is_not_kept(rng, workers):
-    memory = Memory(Slices([slice(0, 5)], workers))
+    vectors = Vectors([slice(0, 5)], workers)
+    memory = Memory(vectors)
     zero, one = np.zeros(5), np.ones(5)
     memory.add(zero, one, zero, -one)
     memory.add(zero, one, zero, np.full(5, np.nan))
     assert len(memory) == 0
     memory.add(zero, one, zero, one)
-    direction, slope = memory.direction(one, Diagonal(one))
+    direction, slope = memory.direction(one, Diagonal(one, vectors))
     np.testing.assert_allclose(direction, -one, rtol=1e-12)
     assert slope == pytest.approx(-5)
 
@@ -76,11 +77,11 @@ def test_slices_give_the_same_bytes_on_any_number_of_threads(rng):
     found = []
     for threads in (1, 2, 3):
         with Workers(threads) as workers:
-            slices = Slices([slice(0, 10), slice(10, LONG)], workers)
-            memory = Memory(slices, np.float32)
+            vectors = Vectors([slice(0, 10), slice(10, LONG)], workers)
+            memory = Memory(vectors, np.float32)
             memory.add(a, b, a, 2 * b - a)
-            direction, slope = memory.direction(2 * b - a, Diagonal(np.ones(LONG)))
-            found.append((slices.dot(a, b), slices.stepped(a, 0.3, b).tobytes(), direction.tobytes(), slope))
+            direction, slope = memory.direction(2 * b - a, Diagonal(np.ones(LONG), vectors))
+            found.append((vectors.dot(a, b), vectors.stepped(a, 0.3, b).tobytes(), direction.tobytes(), slope))
     assert found[0] == found[1] == found[2]
     np.testing.assert_allclose(found[0][0], a @ b, rtol=1e-10)
 
@@ -107,11 +108,13 @@ def test_buffers_are_used_again_only_when_nobody_looks():
 def test_sparse_products_of_any_width(rng, workers, columns, dtype, ones):
     A = (rng.random((30, 20)) < 0.3) * (1.0 if ones else rng.normal(size=(30, 20)))
     A[4] = 0
-    feature_map = ExplicitMap(scipy.sparse.csr_array(A), np.empty((30, 0)), dtype)
-    W, R = rng.normal(size=(20, columns)).astype(dtype), rng.normal(size=(30, columns)).astype(dtype)
-    out, into = np.full((10, columns), 0.5, dtype=dtype), np.full((20, columns), np.nan)
-    feature_map.add_scores(feature_map.prepare(W, np.dtype(dtype)), slice(3, 13), out)
+    own = ExplicitMap(scipy.sparse.csr_array(A), np.zeros((30, 0)), dtype)
+    W, R = (rng.normal(size=(rows, columns)).astype(dtype) for rows in (20, 30))
+    out, before = np.full((10, columns), 0.5, dtype=dtype), np.full((20, columns), np.nan)
+    own.add_scores(own.prepare(W, dtype), slice(3, 13), out)
     rtol = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(out, 0.5 + A[3:13] @ W, rtol=rtol, atol=rtol)
-    feature_map.adjoint(None, R, workers, into)
-    np.testing.assert_allclose(into, A.T @ R, rtol=rtol, atol=rtol)
+    with Workers(1) as workers:
+        found = own.adjoint(None, R, workers, before)
+    assert found is before
+    np.testing.assert_allclose(found, A.T @ R, rtol=rtol, atol=rtol)

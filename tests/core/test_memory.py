@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs, Pivots, PolynomialKernel
-from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.maps.kernel_rows import KernelRows
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.maps.reduced import KernelRows
+from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.system import Budget, Workers, size_text
 from kcrf_core.system.memory import free_memory
 from problems import random_inputs
@@ -110,13 +110,15 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
     for total in (None, int(share * 9000 * 300 * 4)):
         with Workers(2, total) as workers:
             phi = ReducedMap.of(inputs, KERNELS[2], pivots, curve, workers, np.float32)
-            posterior = Posterior(problem, [Cliques(NODE, 2.0, phi), Cliques(EDGE, 1.0)], workers, np.float32)
+            posterior = Posterior.on_threads(
+                problem, [Cliques(NODE, 2.0, phi), Cliques(EDGE, 1.0)], workers, np.float32
+            )
             theta = np.random.default_rng(0).normal(0, 0.1, posterior.size)
             for dtype in (np.float32, np.float64):
                 now = posterior.evaluate(theta, dtype)
                 found.append((now.value, now.gradient, posterior.hessian_product(theta, theta, dtype)))
             few = phi.leading(50)
-            part = Posterior(problem, [Cliques(NODE, 2.0, few), Cliques(EDGE, 1.0)], workers, np.float32)
+            part = Posterior.on_threads(problem, [Cliques(NODE, 2.0, few), Cliques(EDGE, 1.0)], workers, np.float32)
             found.append((part.evaluate(theta[: part.size]).value, phi.residual(workers), few.features(workers)))
     half = len(found) // 2
     for ample, little in zip(found[:half], found[half:], strict=True):

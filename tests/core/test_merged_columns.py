@@ -8,20 +8,13 @@ import pytest
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.maps import merged as module
+from kcrf_core.maps import explicit as module
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import Model
 from kcrf_core.system import Workers
-from kcrf_core.training import Observer, WarmStart, train
+from kcrf_core.training import WarmStart, train
+from listening import Recorder
 from problems import random_inputs
-
-
-class Notes(Observer):
-    def __init__(self):
-        self.texts = []
-
-    def note(self, text):
-        self.texts.append(text)
 
 
 def rare_words(seed=0, sequences=60):
@@ -39,10 +32,10 @@ def rare_words(seed=0, sequences=60):
 def fit(corpus, start=None, **options):
     config = parse_config(with_options({}, options))
     encoding, dataset = fit_encoding(config, corpus)
-    notes = Notes()
+    recorder = Recorder()
     with Workers(1) as workers:
-        model, report = train(encoding, dataset, config, workers=workers, observer=notes, start=start)
-    return model, report, notes.texts
+        model, report = train(encoding, dataset, config, workers=workers, observer=recorder, start=start)
+    return model, report, recorder.notes
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from test_training import fit, toy_corpus
 from kcrf_core.chains import chain
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import NumericError
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps.factorisation import independent_pivots
 from problems import random_inputs
 

@@ -15,7 +15,7 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.maps import SparseWeights, as_dense, matrix_of
-from kcrf_core.maps import merged as merged_columns
+from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.system import Workers, read_container, write_container
@@ -79,8 +79,8 @@ def posteriors(kind, workers):
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
     fitted = observed_features.observed_only(fitted, problem, Observer())
-    whole = Posterior(problem, [Cliques(t.config.type, SIGMA2, t.map) for t in fitted], workers)
-    part = Posterior(problem, [Cliques(t.config.type, SIGMA2, t.map, t.kept) for t in fitted], workers)
+    whole = Posterior.on_threads(problem, [Cliques(t.config.clique, SIGMA2, t.map) for t in fitted], workers)
+    part = Posterior.on_threads(problem, [Cliques(t.config.clique, SIGMA2, t.map, t.kept) for t in fitted], workers)
     places = [
         np.arange(block.start, block.stop) if term.kept is None else block.start + term.kept
         for term, block in zip(part.terms, whole.blocks, strict=True)

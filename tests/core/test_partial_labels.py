@@ -10,11 +10,12 @@ from test_long_cliques import random_posterior
 from test_training import fit, toy_corpus
 
 import oracle
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import UNKNOWN, UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Model, load_dataset, save_dataset
-from kcrf_core.objective import EDGE, EDGE2, EDGE_X, NODE, Posterior
+from kcrf_core.objective import Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.solvers.run import STATIONARY
 
@@ -24,7 +25,9 @@ HIDDEN = "?"
 def hiding(posterior, labels):
     """The same with other labels."""
     problem = replace(posterior.problem, labels=labels.astype(np.int32))
-    return Posterior(problem, posterior.terms, posterior.workers, posterior.dtype, posterior.forbidden)
+    return Posterior.on_threads(
+        problem, posterior.engine.cliques, posterior.engine.workers, posterior.dtype, posterior.engine.forbidden
+    )
 
 
 KINDS = {
@@ -50,7 +53,7 @@ def potentials(posterior, theta):
     """Scores, transitions, and the rest of every sequence, for the oracle."""
     return [
         (part.scores[a:b], part.edges if part.edges.transitions.ndim == 2 else _cut(part.edges, a, b), part.labels[a:b])
-        for part in posterior.over_chunks(theta, lambda part: part)
+        for part in posterior.engine.scored_shards(theta)
         for a, b in zip(part.offsets[:-1], part.offsets[1:], strict=True)
     ]
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 import oracle
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel, gram
-from kcrf_core.kernels.values import LinearKernel, RBFKernel
+from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import EDGE, NODE, Blocks, Cliques, Posterior, certificates
+from kcrf_core.objective import Cliques, Posterior, certificates
 from kcrf_core.solvers import CERTIFIED, PASSES, SOLVERS, Run
 from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
@@ -29,7 +29,7 @@ def first_order(problem, maps, sigma2, edge_sigma2, workers, dtype=np.float64):
     """P of node terms with these maps, and an edge term unless its sigma2 is None."""
     terms = [Cliques(NODE, *each) for each in zip(sigma2, maps, strict=True)]
     terms += [] if edge_sigma2 is None else [Cliques(EDGE, edge_sigma2)]
-    return Posterior(problem, terms, workers, dtype)
+    return Posterior.on_threads(problem, terms, workers, dtype)
 
 
 def explicit(problem, inputs, workers, sigma2=2.0, edge_sigma2=3.0, dtype=np.float64):
@@ -192,7 +192,7 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
             chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
             maps[1] = reduced_map(inputs, RBFKernel(0.3), workers, chosen, np.float32)
             posterior = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
-            assert len(posterior.chunks) > 1
+            assert len(posterior.engine.shards) > 1
             found.append(posterior.evaluate(np.full(posterior.size, 0.01)))
     assert found[0].value == found[1].value
     np.testing.assert_array_equal(found[0].gradient, found[1].gradient)
@@ -359,7 +359,7 @@ def test_blocks_against_the_dense_hessian(rng, workers, Y):
     posterior = explicit(problem, inputs, workers)
     theta = rng.normal(size=posterior.size)
     dense = np.array([posterior.hessian_product(theta, unit) for unit in np.eye(posterior.size)])
-    blocks = Blocks(posterior, theta)
+    blocks = posterior.hessian_blocks(theta)
     node, edge = posterior.blocks
     for _ in range(3):
         v = rng.normal(size=node.stop)
@@ -367,7 +367,7 @@ def test_blocks_against_the_dense_hessian(rng, workers, Y):
     # First and last label are cliques of their own in (30), though here they are the same position.
     exact = dense[edge, edge]
     exact[Y * Y : Y * Y + Y, Y * Y + Y :] = exact[Y * Y + Y :, Y * Y : Y * Y + Y] = 0
-    np.testing.assert_allclose(blocks.small[EDGE], exact, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.small(1), exact, rtol=1e-9, atol=1e-11)
 
 
 def test_edge_block_against_enumeration(rng, workers):
@@ -376,13 +376,13 @@ def test_edge_block_against_enumeration(rng, workers):
     posterior = explicit(problem, random_inputs(rng, problem.positions, 2, 2), workers)
     theta = rng.normal(size=posterior.size)
     edges = posterior.edges_of(theta)
-    prepared = posterior.terms[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
+    prepared = posterior.engine.cliques[0].map.prepare(posterior.weights_of(theta, 0), np.dtype(np.float64))
     scores = np.zeros((problem.positions, 3))
-    posterior.terms[0].map.add_scores(prepared, slice(0, problem.positions), scores)
+    posterior.engine.cliques[0].map.add_scores(prepared, slice(0, problem.positions), scores)
     expected = np.eye(9) / 3.0
     for s in range(5):
         rows = slice(problem.offsets[s], problem.offsets[s + 1])
         _, _, pairs, _ = oracle.enumerate_chain(scores[rows], edges.transitions, edges.start, edges.end)
         for pair in pairs[1:].reshape(-1, 9):
             expected += problem.weights[s] * (np.diag(pair) - np.outer(pair, pair))
-    np.testing.assert_allclose(Blocks(posterior, theta).small[EDGE][:9, :9], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(posterior.hessian_blocks(theta).small(1)[:9, :9], expected, rtol=1e-9, atol=1e-12)

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.corpora import conll, guess_format, read_corpus, stream_corpus
+from kcrf_core.corpora import FORMATS, conll, guess_format, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate
-from kcrf_core.corpora.formats import FORMATS, PARSERS
-from kcrf_core.corpora.lines import Block, blocks, encode_lines
+from kcrf_core.corpora.lines import Block, append_labels, blocks, encode_lines
 from kcrf_core.errors import ConfigError, DataError
 
 
@@ -36,7 +35,7 @@ class Pieces:
 def parse(data, format="conll"):
     """The parsed blocks of `data`: bytes, or the pieces in which they arrive."""
     pieces = [data] if isinstance(data, bytes) else data
-    return list(PARSERS[format](blocks(Pieces(pieces), "file"), "file"))
+    return list(FORMATS[format].parse(blocks(Pieces(pieces), "file"), "file"))
 
 
 def whole(data, format="conll"):
@@ -224,7 +223,7 @@ def test_any_text_is_split_as_a_plain_reader_splits_it_and_labels_go_to_the_ends
     for (_, _, end), number in zip(rows, numbers.tolist(), strict=True):
         inserted += data[at:end] + f"{part.separator}{labels[number]}".encode()
         at = end
-    assert conll.append_labels(part, labels, numbers) == inserted + data[at:]
+    assert append_labels(part, labels, numbers) == inserted + data[at:]
 
 
 def test_columns_that_are_joined_and_taken_apart_keep_their_values():

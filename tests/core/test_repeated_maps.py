@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kcrf_core.chains import Problem
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.chains import EDGE, NODE, Problem
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap, RepeatedMap, has_nested_columns
-from kcrf_core.objective import EDGE, NODE, Cliques, Posterior
+from kcrf_core.objective import Cliques, Posterior
 from problems import random_inputs
 
 
@@ -45,7 +45,7 @@ def test_the_same_operator(rng, workers, kind):
     theta = v = None
     found = []
     for feature_map in (whole, shared):
-        posterior = Posterior(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 1.0)], workers)
+        posterior = Posterior.on_threads(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 1.0)], workers)
         if theta is None:
             theta, v = rng.normal(size=(2, posterior.size))
         here = posterior.evaluate(theta)

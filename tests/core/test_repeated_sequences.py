@@ -17,6 +17,7 @@ from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.training import Observer, train
 from kcrf_core.training.fitted_terms import fit_terms
 from kcrf_core.training.repeated_sequences import collapse, distinct_sequences
+from listening import Recorder
 
 SETTINGS = [
     {},
@@ -25,14 +26,6 @@ SETTINGS = [
     {"order": 2},
     {"terms": [{"type": "node"}, {"type": "edge"}, {"type": "edge-x", "features": ["c0"]}]},
 ]
-
-
-class Notes(Observer):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
 
 
 def repeated(corpus, times=4):
@@ -48,15 +41,17 @@ def test_the_same_objective_and_gradient(rng, workers, options):
     config = parse_config(with_options(raw, {key: value for key, value in options.items() if key != "terms"}))
     encoding, dataset = fit_encoding(config, repeated(corpus))
     problem = Problem(dataset.labels, dataset.offsets, rng.random(dataset.sequences), len(encoding.labels))
-    notes = Notes()
+    recorder = Recorder()
     fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
-    smaller, distinct, terms = collapse(problem, dataset, fitted, notes)
+    smaller, distinct, terms = collapse(problem, dataset, fitted, recorder)
     assert len(smaller.weights) == distinct.sequences == 12
-    assert notes.notes == ["12 distinct sequences of 48: each is gone through once"]
+    assert recorder.notes == ["12 distinct sequences of 48: each is gone through once"]
     np.testing.assert_allclose(smaller.weights, problem.weights.reshape(4, 12).sum(axis=0), rtol=1e-12)
     theta, found = None, []
     for data, of_data in ((problem, fitted), (smaller, terms)):
-        posterior = Posterior(data, [Cliques(term.config.type, 2.0, term.map) for term in of_data], workers)
+        posterior = Posterior.on_threads(
+            data, [Cliques(term.config.clique, 2.0, term.map) for term in of_data], workers
+        )
         theta = rng.normal(size=posterior.size) if theta is None else theta
         here = posterior.evaluate(theta)
         found.append((here.value, here.gradient, posterior.hessian_product(theta, theta), posterior.curvature_guess()))
@@ -106,6 +101,6 @@ def test_a_few_repeats_are_left_alone(rng, workers):
     encoding, dataset = fit_encoding(parse_config({}), corpus)
     dataset = dataset.subset([*range(40), 0])
     problem = Problem(dataset.labels, dataset.offsets, np.ones(41), len(encoding.labels))
-    notes = Notes()
-    assert collapse(problem, dataset, [], notes)[0] is problem
-    assert notes.notes == []
+    recorder = Recorder()
+    assert collapse(problem, dataset, [], recorder)[0] is problem
+    assert recorder.notes == []

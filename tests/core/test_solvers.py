@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.chains import Problem
+from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.kernels.values import RBFKernel
+from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
-from kcrf_core.objective import EDGE, NODE, Blocks, Cliques, Posterior
+from kcrf_core.objective import Cliques, Posterior
 from kcrf_core.solvers import CERTIFIED, INTERRUPTED, PASSES, SOLVERS, Run, nested
 from kcrf_core.solvers.bundle import POINTS, Bundle, best_combination
 from kcrf_core.solvers.first_guess import (
@@ -44,7 +44,7 @@ def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
         feature_map = ReducedMap.of(inputs, kernel, pivots, chosen.curve / chosen.trace, workers, dtype)
     variances = rng.choice([0.1, 1.0, 10.0], 2)
     terms = [Cliques(NODE, variances[0], feature_map), Cliques(EDGE, variances[1])]
-    return Posterior(problem, terms, workers, dtype)
+    return Posterior.on_threads(problem, terms, workers, dtype)
 
 
 def test_bundles_never_bound_above_the_optimum(rng, workers):
@@ -98,7 +98,7 @@ def test_beginning_on_a_part_ends_at_the_same_optimum(rng, workers, Y, dtype, mo
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 2)
     posterior = random_posterior(rng, workers, Y, 60, RBFKernel(0.3), 30, dtype)
     part = nested.narrowed(posterior)
-    assert part.terms[0].map.size == 6
+    assert part.terms[0].rows == 6
     sizes = []
     found = SOLVERS["auto"](
         posterior, np.zeros(posterior.size), Run(1e-6, 2000, observe=lambda progress: sizes.append(progress.work))
@@ -126,12 +126,12 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
     monkeypatch.setattr("kcrf_core.solvers.metric.SETTLED", 0.0)
     monkeypatch.setattr("kcrf_core.solvers.metric.PASSES_TO_BUILD", 1000)
     posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.3))
-    blocks, run = Blocks(posterior, rng.normal(size=posterior.size)), Run(1e-3, 10)
+    blocks, run = posterior.hessian_blocks(rng.normal(size=posterior.size)), Run(1e-3, 10)
     metric = BlockMetric(blocks, LeadingColumns(posterior, run), run)
     node, edge = posterior.blocks
     vector = rng.normal(size=posterior.size)
     np.testing.assert_allclose(blocks.product(0, metric(vector)[node]), vector[node], rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(blocks.small[EDGE] @ metric(vector)[edge], vector[edge], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(blocks.small(1) @ metric(vector)[edge], vector[edge], rtol=1e-8, atol=1e-10)
     assert run.work > 0
 
 
@@ -139,7 +139,7 @@ def test_metric_of_two_labels_is_the_inverse_block(rng, workers, monkeypatch):
 def test_metric_is_symmetric_and_positive(rng, workers, Y):
     posterior = random_posterior(rng, workers, Y, 30, RBFKernel(0.3), 12)
     run = Run(1e-3, 10)
-    metric = BlockMetric(Blocks(posterior, np.zeros(posterior.size)), LeadingColumns(posterior, run), run)
+    metric = BlockMetric(posterior.hessian_blocks(np.zeros(posterior.size)), LeadingColumns(posterior, run), run)
     dense = np.array([metric(unit) for unit in np.eye(posterior.size)])
     np.testing.assert_allclose(dense, dense.T, rtol=1e-8, atol=1e-10)
     assert np.linalg.eigvalsh((dense + dense.T) / 2).min() > 0
@@ -173,7 +173,7 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
     with_one = replace(inputs, real=np.hstack([inputs.real, np.ones((len(inputs), 1))]))
     found = []
     for feature_map, solver in ((ExplicitMap.of(with_one, np.float64), "lbfgs"), (full, "block-jacobi")):
-        posterior = Posterior(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 3.0)], workers)
+        posterior = Posterior.on_threads(problem, [Cliques(NODE, 2.0, feature_map), Cliques(EDGE, 3.0)], workers)
         result = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-7, 2000))
         found.append((result.value, posterior.errors(result.theta)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
@@ -183,13 +183,12 @@ def test_primal_and_dual_agree_at_degree_one(rng, workers):
 def test_a_run_that_goes_on_counts_all_of_it_and_forgets_what_was_proven(rng, workers):
     """A larger problem has a lower optimum: bounds of the smaller one do not hold for it."""
     whole = random_posterior(rng, workers, 3, 40, RBFKernel(0.5), 60)
-    terms = [replace(term, map=term.map.leading(20)) if term.map is not None else term for term in whole.terms]
-    part = Posterior(whole.problem, terms, workers)
+    part = whole.narrowed({0: 20})
     run = Run(1e-4, 500)
     small = SOLVERS["lbfgs"](part, np.zeros(part.size), run)
     share = part.pass_size / whole.pass_size
     run.go_on(share)
-    large = SOLVERS["lbfgs"](whole, nested.widened(small.theta, part, whole), run)
+    large = SOLVERS["lbfgs"](whole, whole.vectors.widened(small.theta, part.vectors), run)
     assert large.lower <= large.value < small.lower and large.reason == CERTIFIED
     assert large.passes > small.passes and large.steps > small.steps
     assert large.work >= small.work * share + large.passes - small.passes
@@ -199,13 +198,13 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     """A power of v Phi^T Phi + I / sigma^2 on the pivots, of the diagonal elsewhere."""
     posterior = random_posterior(rng, workers, 9, 26, RBFKernel(0.5), 20)
     term, N = posterior.terms[0], posterior.problem.positions
-    m, C, Y = term.map.size, 9, 9
+    m, C, Y = term.rows, 9, 9
     assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
     run = Run(1e-4, 500)
     found = scaling(posterior, run)
     assert isinstance(found, Turned) and run.work > 0
-    phi, weights = term.map.features(workers), posterior.problem.position_weights()
-    curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / term.sigma2
+    phi, weights = posterior.engine.leading_columns(0, m), posterior.problem.position_weights()
+    curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / posterior.sigma2[0]
     values, vectors = np.linalg.eigh(curvature)
     expected = (vectors * values**-TURNED_POWER) @ vectors.T
     vector = rng.normal(size=posterior.size)
@@ -214,14 +213,14 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     counts = posterior.problem.clique_counts(1).ravel() + 0.5
     share, pairs = counts / counts.sum(), counts.sum() - 0.5 * Y * Y
     edges = posterior.curvature_guess()[m * C :]
-    edges[: Y * Y] = pairs * share * (1 - share) + 1 / posterior.terms[1].sigma2
+    edges[: Y * Y] = pairs * share * (1 - share) + 1 / posterior.sigma2[1]
     edges = EDGES_BESIDE_TURNED * edges**TURNED_POWER
     np.testing.assert_allclose(out[m * C :], vector[m * C :] / edges, rtol=1e-12)
 
 
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
-    assert posterior.terms[0].map.size > 20  # or they would not be in question
+    assert posterior.engine.cliques[0].map.size > 20  # or they would not be in question
     found = scaling(posterior, Run(1e-4, 500))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, posterior.curvature_guess() ** POWER, rtol=1e-12)

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
-from kcrf_core.scoring import evaluate
-from kcrf_core.scoring.schemes import SCHEME_LETTERS, spans, tell_iob_apart
+from kcrf_core.scoring import SCHEMES, evaluate
+from kcrf_core.scoring.spans import spans, tell_iob_apart
 
 
 def split(text):
@@ -252,7 +252,7 @@ def seqeval():
 
 
 def alphabet_of(scheme):
-    return ["O", *(f"{letter}-{kind}" for letter in SCHEME_LETTERS[scheme] if letter != "O" for kind in "xy")]
+    return ["O", *(f"{letter}-{kind}" for letter in SCHEMES[scheme].letters if letter != "O" for kind in "xy")]
 
 
 @pytest.mark.filterwarnings("ignore")

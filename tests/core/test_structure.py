@@ -7,19 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.chains import Problem, chain, positions_within
+from kcrf_core.chains import EDGE, EDGE_X, NODE, Problem, chain, positions_within
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model, StoredBasis
-from kcrf_core.objective import EDGE, EDGE_X, NODE, Cliques, Posterior, certificates
+from kcrf_core.objective import Cliques, Posterior, certificates
 from kcrf_core.solvers import SOLVERS, Run
 from kcrf_core.system import Workers
 from kcrf_core.training import Observer, select_bases, train
-from kcrf_core.training.structure import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
+from kcrf_core.training.observer import CHANCE, DROPPED, EXCLUDED, TAKEN, UNDECIDED
 from kcrf_core.training.structure_null import drawn_labels, exchanged, tail
+from listening import Recorder
 from problems import random_inputs, random_offsets
 from tasks import COLUMNS, USEFUL, Task, draw_labels, draw_task, task_config
 
@@ -48,8 +49,12 @@ def small_posteriors(rng, workers, labels, kind):
     N = int(offsets[-1])
     problem = Problem(rng.integers(0, labels, N).astype(np.int32), offsets, rng.uniform(0.5, 2, 30), labels)
     feature_map = ExplicitMap.of(random_inputs(rng, N), np.float64)
-    without = Posterior(problem, [Cliques(EDGE, 0.7)], workers)
-    return without, Posterior(problem, [Cliques(kind, 1.3, feature_map), Cliques(EDGE, 0.7)], workers), feature_map
+    without = Posterior.on_threads(problem, [Cliques(EDGE, 0.7)], workers)
+    return (
+        without,
+        Posterior.on_threads(problem, [Cliques(kind, 1.3, feature_map), Cliques(EDGE, 0.7)], workers),
+        feature_map,
+    )
 
 
 @pytest.mark.parametrize("kind", [NODE, EDGE_X])
@@ -151,7 +156,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     problem = Problem(np.zeros(N, np.int32), offsets, np.ones(40), 3)
     transitions = np.zeros((3, 3))
     transitions[0, 1] = -np.inf if forbid else 0.0
-    posterior = Posterior(
+    posterior = Posterior.on_threads(
         problem,
         [Cliques(NODE, 1.0, ExplicitMap.of(inputs, np.float64)), Cliques(EDGE, 1.0)],
         workers,
@@ -162,7 +167,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
     counted = np.zeros((3, 3))
     for labels in drawn_labels(posterior, theta, rng, draws):
         counted += replace(problem, labels=labels).clique_counts(1) / draws
-    expected = sum(posterior.over_chunks(theta, lambda part: part.marginals().edge))
+    expected = sum(shard.marginals().edge for shard in posterior.engine.scored_shards(theta))
     np.testing.assert_allclose(counted, expected, atol=5 * np.sqrt(expected.max() / draws))
     if forbid:
         assert counted[0, 1] == 0
@@ -303,17 +308,12 @@ def test_without_transitions_the_frequencies_of_labels_hide_nothing():
 
 
 def test_few_sequences_are_judged_by_chance_alone():
-    notes = []
-
-    class Listener(Observer):
-        def note(self, text):
-            notes.append(text)
-
+    recorder = Recorder()
     corpus = draw_task(7, replace(SMALL, sequences=9, longest=200, weak=1.0))
-    _, report, chosen = select(corpus, task_config(sigma2=1.0), observer=Listener())
+    _, report, chosen = select(corpus, task_config(sigma2=1.0), observer=recorder)
     assert "strong" in chosen and not chosen & {"few", "many", "real"}
     assert all(found.held_out is None for found in report.structure.judgements)
-    assert any("too few sequences to hold some out" in text for text in notes)
+    assert any("too few sequences to hold some out" in text for text in recorder.notes)
 
 
 def test_one_label_leaves_nothing_to_choose_by():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kcrf_core.chains import chain
+from kcrf_core.chains import chain, score_columns
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
 from kcrf_core.corpora.corpus import concatenate
@@ -18,8 +19,10 @@ from kcrf_core.errors import DataError, FileFormatError
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
-from kcrf_core.system import Workers
-from kcrf_core.training import Observer, select_bases, train
+from kcrf_core.system import Workers, read_container, write_container
+from kcrf_core.training import Observer, footprint, select_bases, train
+from kcrf_core.training.fitted_terms import fit_terms
+from listening import Recorder
 from problems import random_inputs
 
 
@@ -171,15 +174,10 @@ def test_sigma2_is_chosen_by_the_held_out_sequences(rng):
 
 
 def test_one_sequence_has_nothing_to_hold_out(rng):
-    notes = []
-
-    class Listener(Observer):
-        def note(self, text):
-            notes.append(text)
-
-    _, report = fit(toy_corpus(rng, 1, longest=7), observer=Listener())
+    recorder = Recorder()
+    _, report = fit(toy_corpus(rng, 1, longest=7), observer=recorder)
     assert report.path == () and report.sigma2["edge"] == 1.0
-    assert any("too little data" in note for note in notes)
+    assert any("too little data" in note for note in recorder.notes)
 
 
 def test_one_label(rng):
@@ -401,16 +399,9 @@ def test_pairs_in_sequences_without_weight_are_observed_too(rng):
 )
 def test_the_number_of_pivots_is_told_with_its_reason(rng, options, word):
     """Smooth kernels need few pivots, and get no more of them than matter."""
-
-    class Notes(Observer):
-        told = ""
-
-        def note(self, text):
-            self.told += text + "\n"
-
-    notes = Notes()
-    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=notes)
-    assert word in notes.told
+    recorder = Recorder()
+    fit(toy_corpus(rng, 40), {"kernel": "rbf", "sigma2": 1.0, **options}, observer=recorder)
+    assert word in "\n".join(recorder.notes)
 
 
 # What a model computes with
@@ -444,3 +435,92 @@ def test_kernel_models_tag_in_the_precision_they_were_trained_in(tmp_path):
         np.testing.assert_allclose(scores[precision], in_double.potentials(dataset)[0], rtol=0, atol=1e-4)
         equal = np.array_equal(scores[precision], in_double.potentials(dataset)[0])
         assert equal == (precision == "double")
+
+
+def altered(path, change):
+    """A model file written again after `change(header)`."""
+    contents = read_container(path, "model")
+    change(contents.header)
+    write_container(path, "model", contents.header, contents.arrays)
+    return path
+
+
+def test_precision_belongs_to_the_term_and_in_older_files_to_the_configuration(rng, tmp_path):
+    model, _ = fit(toy_corpus(rng), {"kernel": "rbf", "size": 9, "sigma2": 1.0, "precision": "single"})
+    path = tmp_path / "m.npz"
+
+    def load(change):
+        model.save(path)
+        return Model.load(altered(path, change))
+
+    def in_double(header):
+        header["info"]["config"]["training"]["precision"] = "double"
+
+    def older(header):
+        header["format"] = 3
+        del header["terms"][0]["precision"]
+
+    assert load(in_double).terms[0].precision == "single"
+    assert load(lambda header: header.update(info={})).terms[0].precision == "single"
+    assert load(older).terms[0].precision == "single"
+    assert load(lambda header: (older(header), in_double(header))).terms[0].precision == "double"
+    assert load(lambda header: (older(header), header.update(info={}))).terms[0].precision == "double"
+    for wrong in (None, "half", 1, ["single"]):
+        with pytest.raises(FileFormatError, match="'precision'"):
+            load(lambda header, wrong=wrong: header["terms"][0].update(precision=wrong))
+    with pytest.raises(FileFormatError, match="'precision'"):
+        load(lambda header: header["terms"][0].pop("precision"))
+
+
+def test_a_kernel_that_nobody_registered_is_named_and_nothing_is_imported_for_it(rng, tmp_path):
+    model, _ = fit(toy_corpus(rng), {"kernel": "rbf", "size": 9, "sigma2": 1.0})
+    model.save(tmp_path / "m.npz")
+    altered(tmp_path / "m.npz", lambda header: header["terms"][0].update(kernel={"type": "antigravity"}))
+    with pytest.raises(FileFormatError, match="'antigravity'"):
+        Model.load(tmp_path / "m.npz")
+    assert "antigravity" not in sys.modules
+
+
+def test_a_map_that_nobody_knows_is_an_error(rng, tmp_path):
+    model, _ = fit(toy_corpus(rng), {"sigma2": 1.0})
+    for wrong in ("wavelets", None, ["explicit"], {}):
+        model.save(tmp_path / "m.npz")
+        altered(tmp_path / "m.npz", lambda header, wrong=wrong: header["terms"][0].update(map=wrong))
+        with pytest.raises(FileFormatError, match="unknown map"):
+            Model.load(tmp_path / "m.npz")
+
+
+FORECASTS = {
+    "linear": {},
+    "cosine": {"cosine": True},
+    "affine": {"kernel": "poly", "degree": 1},
+    "reduced": {"kernel": "rbf", "size": 7},
+    "full": {"kernel": "rbf", "map": "full"},
+    "edge-x": {"terms": [{"type": "node"}, {"type": "edge-x"}, {"type": "edge"}]},
+}
+
+
+@pytest.mark.parametrize("kind", FORECASTS)
+def test_the_forecast_counts_what_the_fit_makes(rng, kind):
+    config = parse_config(with_options({}, {"sigma2": 1.0, **FORECASTS[kind]}))
+    encoding, dataset = fit_encoding(config, toy_corpus(rng))
+    with Workers(1) as workers:
+        found = footprint(encoding, dataset, config, None, workers.memory)
+        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())
+    widths = {"node": score_columns(len(encoding.labels)), "edge-x": len(encoding.labels) ** 2}
+    mapped = [term for term in fitted if term.map is not None]
+    assert [term.name for term in found.terms] == [term.name for term in mapped]
+    assert [term.parameters for term in found.terms] == [term.map.size * widths[term.config.type] for term in mapped]
+
+
+def test_the_forecast_of_a_basis_that_grows_is_not_that_of_a_stored_one(rng):
+    """Training grows it from its own first pivots, whatever a basis file has."""
+    config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))
+    encoding, dataset = fit_encoding(config, toy_corpus(rng))
+    growing = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 9, "select": "gradient"}))
+    with Workers(1) as workers:
+        basis = select_bases(encoding, dataset, config, workers, Observer())
+        assert "5 pivots" in footprint(encoding, dataset, config, basis, workers.memory).terms[0].what
+        assert "9 pivots" in footprint(encoding, dataset, growing, basis, workers.memory).terms[0].what
+        fitted = fit_terms(encoding, dataset, growing, basis, workers, Observer())
+    assert fitted[0].growing.size == 9

@@ -12,22 +12,17 @@ from kcrf_core.encoding import fit_encoding, translation
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import UNSEEN
 from kcrf_core.model import ConjunctionTerm
-from kcrf_core.training import Observer, WarmStart
+from kcrf_core.training import WarmStart
+from listening import Recorder
 
 TIGHT = {"sigma2": 1.0, "tolerance": 1e-7, "precision": "double"}
 
 SETTINGS = [{}, {"kernel": "rbf", "size": 40}, {"kernel": "poly", "map": "full"}]
 
 
-class Notes(Observer):
-    def __init__(self):
-        self.texts = []
-
-    def note(self, text):
-        self.texts.append(text)
-
+class Notes(Recorder):
     def about(self, word):
-        return [text for text in self.texts if word in text]
+        return [text for text in self.notes if word in text]
 
 
 def relabelled(corpus, names):

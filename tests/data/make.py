@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 DATA = "words.conll"
 KINDS = {
     "linear": ["--sigma2", "1"],
+    "conjunctions": ["--kernel", "poly", "--degree", "2", "--sigma2", "1"],
     "observed": ["--sigma2", "1", "--observed-features"],
     "poly": ["--kernel", "poly", "--degree", "2", "--size", "10", "--map", "reduced", "--sigma2", "1"],
     "rbf": ["--kernel", "rbf", "--size", "8", "--sigma2", "1"],

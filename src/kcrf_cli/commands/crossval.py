@@ -93,7 +93,7 @@ output_options = options.group(
 )
 
 
-@click.command(short_help="Cross-validate, over a grid if wanted.")
+@click.command(cls=options.Command, short_help="Cross-validate, over a grid if wanted.")
 @options.data
 @output_options
 @options.config
@@ -164,11 +164,11 @@ def crossval(
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )
-    typed = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS,
+    typed = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS,
                           options.TRAINING_OPTIONS, ("c2",))  # fmt: skip
     options.resolve_c2(values)
     chosen = options.given(
-        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if folds_file is not None and (folds, group, stratify) != (None, None, False):
         raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")

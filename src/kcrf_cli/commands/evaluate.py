@@ -33,7 +33,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--label",
-    type=click.Choice(["lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"], case_sensitive=False),
+    type=options.OneOf(options.label_columns, case_sensitive=False),
     metavar="NAME",
     help="Column of CoNLL-U files to compare with --gold. Default: upos.",
 )
@@ -45,7 +45,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--scheme",
-    type=click.Choice(["iob1", "iob2", "iobes", "bilou", "none"]),
+    type=options.OneOf(options.schemes, "none"),
     help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
 )
 @click.option(
@@ -195,13 +195,14 @@ def _against(
     gold: str, data: str, compare: str | None, format_: str | None, label: str | None
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two files say beside the gold labels of another one."""
-    from kcrf_core.corpora import guess_format, read_corpus
+    from kcrf_core.corpora import FORMATS, guess_format, read_corpus
     from kcrf_core.scoring import from_two_files
 
     format_ = format_ or guess_format(data if gold == "-" else gold)
-    if label is not None and format_ != "conllu":
+    kind = FORMATS[format_]
+    if label is not None and label not in kind.label_columns:
         raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
-    columns = ("form", label or "upos")
+    columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
     right = read_corpus(gold, format_, columns)
     first = from_two_files(right, read_corpus(data, format_, columns))
     return first, None if compare is None else from_two_files(right, read_corpus(compare, format_, columns))
@@ -211,7 +212,7 @@ def _labellings(
     data: str, model: str | None, compare: str | None, format_: str | None
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
-    from kcrf_core.corpora import guess_format, read_corpus
+    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format, read_corpus
     from kcrf_core.errors import DataError
     from kcrf_core.scoring import from_tagged
 
@@ -222,15 +223,16 @@ def _labellings(
             raise click.UsageError(
                 f"{compare} is no tagged text: a model can be compared with another one, given with -m"
             )
-        if (format_ or guess_format(data)) == "conllu":
-            raise click.UsageError("CoNLL-U has one column for gold and predicted labels: give --gold or -m")
+        kind = FORMATS[format_ or guess_format(data)]
+        if not kind.takes_columns:
+            raise click.UsageError(f"{kind.title} has one column for gold and predicted labels: give --gold or -m")
         try:
-            first = from_tagged(read_corpus(data, format_ or "conll"))
+            first = from_tagged(read_corpus(data, format_ or COLUMN_FORMAT))
         except DataError:
-            if (format_ or guess_format(data)) != "crfsuite":
+            if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else from_tagged(read_corpus(compare, "conll"))
+        return first, None if compare is None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
     corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
     first = _with_model(data, model, format_, corpora)
@@ -238,14 +240,14 @@ def _labellings(
         return first, None
     if is_archive(compare):
         return first, _with_model(data, compare, format_, corpora)
-    return first, from_tagged(read_corpus(compare, "conll"))
+    return first, from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
 
 def _with_model(
     data: str, model: str, format_: str | None, corpora: dict[tuple[str, tuple[str, ...]], Corpus]
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
-    from kcrf_core.corpora import read_corpus
+    from kcrf_core.corpora import FORMATS, read_corpus
     from kcrf_core.errors import FileFormatError
     from kcrf_core.model import Model, from_model, from_model_and_dataset, load_dataset
     from kcrf_core.system import Workers
@@ -260,7 +262,7 @@ def _with_model(
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
             return from_model_and_dataset(fitted, stored.dataset, data)
         format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
-        key = (format_, columns if format_ == "conllu" else ())
+        key = (format_, columns if FORMATS[format_].columns else ())
         if key not in corpora:
             corpora[key] = read_corpus(data, format_, columns)
         return from_model(fitted, corpora[key])

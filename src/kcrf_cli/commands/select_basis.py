@@ -9,7 +9,7 @@ import click
 from .. import options
 
 
-@click.command("select-basis", short_help="Choose pivots for a kernel.")
+@click.command("select-basis", cls=options.Command, short_help="Choose pivots for a kernel.")
 @options.data
 @options.output_unless_dry
 @options.config
@@ -72,7 +72,7 @@ def select_basis(
     check_plot(plot)
     if plot is not None:
         check_writable(plot, data, config, output)
-    chosen = options.given(values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, ("seed", "precision"))
+    chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
     if dry_run:
         show_footprint(prepared, memory, as_json)
@@ -81,8 +81,10 @@ def select_basis(
         show_config(prepared.config)
         return
     with Workers(threads, memory) as workers, Talk(quiet) as talk:
-        for remark in [*prepared.encoding.remarks(prepared.dataset), memory_line(prepared, workers.memory)]:
+        for remark in prepared.encoding.remarks(prepared.dataset):
             talk.note(remark)
+        if not quiet:  # working it out goes through the data
+            talk.note(memory_line(prepared, workers.memory))
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
     if plot is not None:

@@ -11,7 +11,7 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import ParsedBlock
+    from kcrf_core.corpora import Format, ParsedBlock
     from kcrf_core.model import Model
     from kcrf_core.system import Workers
 
@@ -31,7 +31,7 @@ DECODING = options.group(
     ),
     click.option(
         "--scheme",
-        type=click.Choice(["iob1", "iob2", "iobes", "bilou"]),
+        type=options.OneOf(options.schemes),
         help="Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
     ),
     click.option(
@@ -98,12 +98,12 @@ def _check(values: dict[str, Any]) -> None:
         )
 
 
-def _check_conllu(values: dict[str, Any]) -> None:
-    """A usage error for what has no column in CoNLL-U."""
+def _check_columns(values: dict[str, Any], format_: Format) -> None:
+    """A usage error for what has no column in the format."""
     for name in ("marginals", "sequence_probability", "nbest", "novelty", "explain"):
         if values[name]:
             option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"CoNLL-U has no column for what {option} tells: give --json-lines, too")
+            raise click.UsageError(f"{format_.title} has no column for what {option} tells: give --json-lines, too")
 
 
 # The bytes to write for a block that has positions.
@@ -142,7 +142,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
     """
-    from kcrf_core.corpora import stream_corpus
+    from kcrf_core.corpora import FORMATS, stream_corpus
     from kcrf_core.model import Model
     from kcrf_core.system import Workers
 
@@ -155,7 +155,7 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
     format_ = format_ or fitted.encoding.format
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
     with Workers(threads) as workers:
-        tagger = _tagger(fitted, values, format_, workers)
+        tagger = _tagger(fitted, values, FORMATS[format_], workers)
         with output_stream(output) as stream:
             for parsed in stream_corpus(data, format_, fitted.encoding.columns):
                 if parsed.corpus.positions:
@@ -166,16 +166,12 @@ def tag(data: str, model: str, output: str | None, format_: str | None, threads:
                 stream.flush()
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers) -> Tagger:
+def _tagger(model: Model, values: dict[str, Any], format_: Format, workers: Workers) -> Tagger:
     """The shortest way to what was asked for."""
-    from kcrf_core.corpora import append_labels, label_column, put_labels
-
-    def lines(parsed: ParsedBlock) -> ParsedBlock:
-        return label_column(parsed) if format_ == "crfsuite" else parsed
 
     def labels_only(parsed: ParsedBlock) -> Iterator[bytes]:
         best = model.tag(model.encoding.encode(parsed.corpus), workers)
-        yield (put_labels if format_ == "conllu" else append_labels)(lines(parsed), model.labels, best)
+        yield format_.labelled(parsed, model.labels, best)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["decode"] == "viterbi" and not any(values[name] for name in asked):
@@ -183,10 +179,10 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
 
     from kcrf_core.model import Decoder, Wishes, given_labels
 
-    from ..text.tagged import ColumnWriter, ConlluWriter, JsonWriter, NBestWriter
+    from ..text.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
-    if format_ == "conllu" and not values["json_lines"]:
-        _check_conllu(values)
+    if not format_.takes_columns and not values["json_lines"]:
+        _check_columns(values, format_)
     marginals, force = values["marginals"], values["force"]
     free = (values["free"] or model.encoding.unobserved or FREE) if force else None
     if free in model.labels:
@@ -209,10 +205,10 @@ def _tagger(model: Model, values: dict[str, Any], format_: str, workers: Workers
         if values["json_lines"]:
             with_labels = model.encoding.with_labels(parsed.corpus)
             return JsonWriter(parsed.corpus, model.labels, marginals, with_labels, free)
-        if format_ == "conllu":
-            return ConlluWriter(parsed, model.labels)
+        if not format_.takes_columns:
+            return LabelWriter(format_, parsed, model.labels)
         kind = ColumnWriter if values["nbest"] is None else NBestWriter
-        return kind(lines(parsed), model.labels, marginals)
+        return kind(format_.with_columns(parsed), model.labels, marginals)
 
     def everything(parsed: ParsedBlock) -> Iterator[bytes]:
         dataset = model.encoding.encode(parsed.corpus)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..running.files import Prepared
 
 
-@click.command(short_help="Train a model.")
+@click.command(cls=options.Command, short_help="Train a model.")
 @options.data
 @options.output_unless_dry
 @options.config
@@ -167,7 +167,7 @@ def train(
     if data == dev == "-":
         raise click.UsageError("DATA and --dev cannot both be read from stdin")
     chosen = options.given(
-        values, options.KERNEL_OPTIONS, options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
+        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
         show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)
@@ -186,8 +186,10 @@ def train(
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
             observer = Both(talk, run_log)
-            for remark in [*_remarks(prepared, dev_set), memory_line(prepared, workers.memory)]:
+            for remark in _remarks(prepared, dev_set):
                 observer.note(remark)
+            if not quiet or log is not None:  # working it out goes through the data
+                observer.note(memory_line(prepared, workers.memory))
             with _stop_on_interrupt(observer.note) as interrupted:
                 model, report = fit(
                     prepared.encoding,
@@ -260,7 +262,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
 
 @contextlib.contextmanager
 def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C only asks for an end, which is told when it is heard; the second is the ordinary one."""
+    """The first Ctrl-C asks for an end, and a note says so when the run notices; the second is the ordinary one."""
     asked = told = False
 
     def handler(number: int, frame: FrameType | None) -> None:

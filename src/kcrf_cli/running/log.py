@@ -12,12 +12,13 @@ import math
 import os
 import time
 from dataclasses import asdict
+from functools import singledispatchmethod
 from typing import IO, Any
 
 import click
 
 from kcrf_core.solvers import Progress
-from kcrf_core.training import DevProgress, GrowthRound, Observer, Structure, Trial
+from kcrf_core.training import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
 
 from .files import check_writable, write_out
 
@@ -52,13 +53,20 @@ class RunLog(Observer):
         if self._error is not None:
             raise self._error
 
-    def note(self, text: str) -> None:
-        self._write("note", {"text": text})
+    @singledispatchmethod
+    def tell(self, event: Event) -> None:
+        """Write an event; those without a method below have no line."""
 
-    def stage(self, name: str, total: int | None = None) -> None:
-        self._stage = name
+    @tell.register
+    def _note(self, note: Note) -> None:
+        self._write("note", asdict(note))
 
-    def passed(self, progress: Progress) -> None:
+    @tell.register
+    def _stage_begins(self, stage: Stage) -> None:
+        self._stage = stage.name
+
+    @tell.register
+    def _passed(self, progress: Progress) -> None:
         self._write(
             "pass",
             {
@@ -72,16 +80,20 @@ class RunLog(Observer):
             },
         )
 
-    def tried(self, trial: Trial) -> None:
+    @tell.register
+    def _tried(self, trial: Trial) -> None:
         self._write("trial", asdict(trial))
 
-    def scored(self, progress: DevProgress) -> None:
+    @tell.register
+    def _scored(self, progress: DevProgress) -> None:
         self._write("dev", {"pass": progress.passes, **asdict(progress.score), "best": progress.best})
 
-    def grew(self, state: GrowthRound) -> None:
+    @tell.register
+    def _grew(self, state: GrowthRound) -> None:
         self._write("growth", asdict(state))
 
-    def selected(self, structure: Structure) -> None:
+    @tell.register
+    def _selected(self, structure: Structure) -> None:
         self._write("structure", structure.to_dict())
 
     def _write(self, event: str, values: dict[str, Any]) -> None:
@@ -123,37 +135,9 @@ class Both(Observer):
     def __init__(self, first: Observer, second: Observer):
         self._each = (first, second)
 
-    def note(self, text: str) -> None:
+    def tell(self, event: Event) -> None:
         for one in self._each:
-            one.note(text)
-
-    def stage(self, name: str, total: int | None = None) -> None:
-        for one in self._each:
-            one.stage(name, total)
-
-    def pivots(self, done: int, total: int) -> None:
-        for one in self._each:
-            one.pivots(done, total)
-
-    def passed(self, progress: Progress) -> None:
-        for one in self._each:
-            one.passed(progress)
-
-    def tried(self, trial: Trial) -> None:
-        for one in self._each:
-            one.tried(trial)
-
-    def selected(self, structure: Structure) -> None:
-        for one in self._each:
-            one.selected(structure)
-
-    def grew(self, state: GrowthRound) -> None:
-        for one in self._each:
-            one.grew(state)
-
-    def scored(self, progress: DevProgress) -> None:
-        for one in self._each:
-            one.scored(progress)
+            one.tell(event)
 
 
 def check_log(path: str | None, output: str, as_json: bool, *inputs: str | None) -> None:

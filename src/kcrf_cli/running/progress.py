@@ -1,12 +1,24 @@
-"""What is said on stderr while work goes on: notes in lines, and a bar where someone can watch it."""
+"""What a command says on stderr while work goes on: notes in lines, and a bar where someone can watch it."""
 
 from __future__ import annotations
 
 import sys
+from functools import singledispatchmethod
 from typing import Any
 
 from kcrf_core.solvers import Progress
-from kcrf_core.training import ALL_TERMS, DevProgress, GrowthRound, Observer, Structure, Trial
+from kcrf_core.training import (
+    ALL_TERMS,
+    DevProgress,
+    Event,
+    GrowthRound,
+    Note,
+    Observer,
+    PivotsChosen,
+    Stage,
+    Structure,
+    Trial,
+)
 
 from ..text import figures as render
 from .files import say
@@ -22,25 +34,33 @@ class Talk(Observer):
         self._name = ""
         self._dev = ""
 
-    def note(self, text: str) -> None:
+    @singledispatchmethod
+    def tell(self, event: Event) -> None:
+        """Show an event; those without a method below are not shown."""
+
+    @tell.register
+    def _note(self, note: Note) -> None:
         self.close()
         if not self._quiet:
-            say(text)
+            say(note.text)
 
-    def stage(self, name: str, total: int | None = None) -> None:
+    @tell.register
+    def _stage(self, stage: Stage) -> None:
         self.close()
-        self._name = name
+        self._name = stage.name
         if self._watched:
             from tqdm import tqdm
 
-            layout = None if total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
-            self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, bar_format=layout)
+            layout = None if stage.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
+            self._bar = tqdm(total=stage.total, desc=stage.name, file=sys.stderr, leave=False, bar_format=layout)
 
-    def pivots(self, done: int, total: int) -> None:
+    @tell.register
+    def _pivots(self, chosen: PivotsChosen) -> None:
         if self._bar is not None:
-            self._bar.update(done - self._bar.n)
+            self._bar.update(chosen.done - self._bar.n)
 
-    def passed(self, progress: Progress) -> None:
+    @tell.register
+    def _passed(self, progress: Progress) -> None:
         gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
         state = f"P {progress.value:.6g}, certified gap {gap}{self._dev}"
         if self._verbose:
@@ -49,10 +69,12 @@ class Talk(Observer):
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(progress.passes - self._bar.n)
 
-    def scored(self, progress: DevProgress) -> None:
+    @tell.register
+    def _scored(self, progress: DevProgress) -> None:
         self._dev = f", dev {100 * progress.score.accuracy:.2f} %"
 
-    def tried(self, trial: Trial) -> None:
+    @tell.register
+    def _tried(self, trial: Trial) -> None:
         if trial.term == ALL_TERMS:
             setting = f"score variance {trial.score_variance:<8g}"
         else:
@@ -61,10 +83,12 @@ class Talk(Observer):
             f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
         )
 
-    def grew(self, state: GrowthRound) -> None:
+    @tell.register
+    def _grew(self, state: GrowthRound) -> None:
         self.note("  " + render.growth_text(state))
 
-    def selected(self, structure: Structure) -> None:
+    @tell.register
+    def _selected(self, structure: Structure) -> None:
         self.note(render.structure_text(structure))
 
     def close(self) -> None:

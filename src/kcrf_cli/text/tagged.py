@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kcrf_core.corpora import BYTE_ORDER_MARK, put_labels
+from kcrf_core.corpora import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Corpus, ParsedBlock
+    from kcrf_core.corpora import Corpus, Format, ParsedBlock
     from kcrf_core.model import Decoded, Explanation
 
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
@@ -89,11 +89,11 @@ class NBestWriter:
         return b""
 
 
-class ConlluWriter:
-    """Repeats the lines of a block with the labels in their own column."""
+class LabelWriter:
+    """Repeats the lines of a block with the labels where their format has a place for them."""
 
-    def __init__(self, parsed: ParsedBlock, labels: Sequence[str]):
-        self._parsed, self._labels = parsed, labels
+    def __init__(self, format_: Format, parsed: ParsedBlock, labels: Sequence[str]):
+        self._format, self._parsed, self._labels = format_, parsed, labels
         self._found: list[np.ndarray] = []
 
     def sequences(self, decoded: Decoded) -> bytes:
@@ -101,7 +101,7 @@ class ConlluWriter:
         return b""
 
     def rest(self) -> bytes:
-        return put_labels(self._parsed, self._labels, np.concatenate(self._found))
+        return self._format.labelled(self._parsed, self._labels, np.concatenate(self._found))
 
 
 class JsonWriter:

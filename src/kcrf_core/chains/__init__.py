@@ -1,11 +1,32 @@
 """Inference on chains: forward-backward, Viterbi, tangents, n-best lists, constraints, missing labels."""
 
 from .._lazy import lazy
+from ..system import Registry
+
+# Types of terms, by the cliques that they are over.
+CLIQUES = Registry(
+    "type of term",
+    __name__,
+    {"node": "cliques:NODE", "edge-x": "cliques:EDGE_X", "edge": "cliques:EDGE", "edge2": "cliques:EDGE2"},
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "chain": ["Edges"],
+        "cliques": [
+            "EDGE",
+            "EDGE2",
+            "EDGE_X",
+            "MATRIX",
+            "NODE",
+            "Clique",
+            "LabelClique",
+            "MappedClique",
+            "PartialSum",
+            "Potentials",
+            "Sums",
+        ],
         "nbest": ["Labellings", "best_labellings"],
         "partial_labels": ["Held", "first_impossible", "hold"],
         "problem": ["Problem", "gathered", "positions_within", "score_columns", "spread"],

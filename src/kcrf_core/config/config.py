@@ -1,41 +1,35 @@
 """The description of columns, features, terms and training, as frozen values.
 
-`config_reader` makes them from YAML files, templates and options; `to_dict` gives the YAML layout back.
+`reader` makes them from YAML files, templates and options; `to_dict` gives the YAML layout back. What may be chosen is
+read from the registries of earlier rooms when it is asked for, since plug-ins may add to them.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import Any
 
-from ..errors import ConfigError, suggestion
+from ..chains import CLIQUES
+from ..kernels import KernelConfig
+from ..maps import METHODS
+from ..system import AUTO
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
 TRANSFORMS = STRING_TRANSFORMS + NUMBER_TRANSFORMS
-FEATURES = ("auto", "categorical", "real", "conjunction", "templates", "attributes")
+FEATURES = (AUTO, "categorical", "real", "conjunction", "templates", "attributes")
 BAGS = ("templates", "attributes")  # those that are sparse rows, of which there is one block
-PLAIN_KERNELS = ("linear", "poly", "rbf", "image")
-COMPOSITE_KERNELS = ("sum", "product")
-KERNELS = PLAIN_KERNELS + COMPOSITE_KERNELS
-EXPLICIT_KERNELS = ("linear", "poly")  # those that an explicit map may hold
-MAPS = ("auto", "explicit", "reduced", "full")
+MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
-SELECTIONS = ("random", "greedy", "uniform", "kmeans", GRADIENT)
-TERMS = ("node", "edge-x", "edge", "edge2")
-MAPPED_TERMS = ("node", "edge-x")  # those that look at the input
-SOLVERS = ("auto", "lbfgs", "newton", "block-jacobi", "subspace")
-SCHEMES = ("iob1", "iob2", "iobes", "bilou")
 PRECISIONS = ("single", "double")
-SCALES = ("auto", "standard", "none")
+SCALES = (AUTO, "standard", "none")
 
-AUTO = "auto"
 WIDEST_WINDOW = 100
-LARGEST_SIDE = 10_000  # of a picture, in pixels
-LARGEST_REACH = 8  # of the pixels of a product
-LARGEST_BLUR = 100.0  # in pixels
-DEEPEST_KERNEL = 4  # sums of products of ...
+
+
+def selections() -> tuple[str, ...]:
+    """Ways to choose pivots: before training, or while it goes on."""
+    return (*METHODS, GRADIENT)
 
 
 @dataclass(frozen=True)
@@ -55,27 +49,6 @@ class FeatureConfig:
 
 
 @dataclass(frozen=True)
-class KernelConfig:
-    type: str = "linear"
-    degree: int = 2
-    gamma: float | None = None  # None: by the automatic scales
-    coef0: float = 1.0
-    cosine: bool = False  # divided by the roots of its diagonal
-    shape: tuple[int, int] | None = None  # of an image: rows and columns of pixels
-    reach: int = 2  # of an image: how far apart the pixels of a product stand
-    blur: float = 1.5  # of an image: over how many pixels products are pooled
-    parts: tuple[KernelConfig, ...] = ()  # of a sum or product
-    features: tuple[str, ...] = ("*",)  # of a part: those that it looks at, among those of what it is part of
-    weight: float = 1.0  # of a part of a sum
-
-    @property
-    def title(self) -> str:
-        """What to call it in messages."""
-        name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
-        return f"cosine {name}" if self.cosine else name
-
-
-@dataclass(frozen=True)
 class MapConfig:
     type: str = AUTO
     size: int | None = None  # None: by the number of positions, see the basis module
@@ -88,11 +61,16 @@ class MapConfig:
 @dataclass(frozen=True)
 class TermConfig:
     name: str
-    type: str = "node"  # one of TERMS
+    type: str = "node"  # one of CLIQUES
     features: tuple[str, ...] = ("*",)
-    kernel: KernelConfig = KernelConfig()
+    kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = None  # None: the one of the training section
+
+    @property
+    def clique(self) -> Any:
+        """The type of its cliques, a `chains.Clique`."""
+        return CLIQUES[self.type]
 
 
 @dataclass(frozen=True)
@@ -110,6 +88,10 @@ class TrainingConfig:
     )
 
 
+def default_terms() -> tuple[TermConfig, ...]:
+    return TermConfig("node"), TermConfig("edge", "edge", ())
+
+
 @dataclass(frozen=True)
 class Config:
     """Columns, features, terms and training: all that a YAML file may say.
@@ -123,7 +105,7 @@ class Config:
     window: tuple[int, ...] | None = None
     min_count: int = 1
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
-    terms: tuple[TermConfig, ...] = (TermConfig("node"), TermConfig("edge", "edge", ()))
+    terms: tuple[TermConfig, ...] = field(default_factory=default_terms)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     unobserved: str | None = None  # what stands in the place of labels that are not observed
     weight: str | None = None  # the column that says what sequences weigh
@@ -131,15 +113,19 @@ class Config:
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
         """Terms that look at the input."""
-        return tuple(term for term in self.terms if term.type in MAPPED_TERMS)
+        return tuple(term for term in self.terms if term.clique.mapped)
 
     @property
-    def edge_term(self) -> TermConfig | None:
-        return next((term for term in self.terms if term.type == "edge"), None)
+    def label_terms(self) -> tuple[TermConfig, ...]:
+        """Terms that look at labels alone, in the order of their types."""
+        types = list(CLIQUES)
+        own = [term for term in self.terms if not term.clique.mapped]
+        return tuple(sorted(own, key=lambda term: types.index(term.type)))
 
     @property
-    def edge2_term(self) -> TermConfig | None:
-        return next((term for term in self.terms if term.type == "edge2"), None)
+    def order(self) -> int:
+        """How many labels back a label looks."""
+        return 2 if any(term.clique.second_order for term in self.terms) else 1
 
     def to_dict(self) -> dict[str, Any]:
         """The layout of the YAML file; `parse_config` of it gives an equal configuration."""
@@ -161,21 +147,6 @@ class Config:
         return out
 
 
-def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
-    """Names matched by a term's globs, in the order of `names`. A glob that matches nothing is an error."""
-
-    def fits(name: str, pattern: str) -> bool:
-        return name == pattern or fnmatchcase(name, pattern)  # names such as word[-1]/pos look like globs
-
-    for pattern in patterns:
-        if not any(fits(name, pattern) for name in names):
-            raise ConfigError(
-                f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "
-                f"there are: {', '.join(names)}"
-            )
-    return [name for name in names if any(fits(name, pattern) for pattern in patterns)]
-
-
 def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": feature.name}
     if feature.parts:
@@ -194,40 +165,10 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
 
 def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
-    if term.type in MAPPED_TERMS:
+    if term.clique.mapped:
         out["features"] = list(term.features)
-        out["kernel"] = kernel_dict(term.kernel)
+        out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     if term.sigma2 is not None:
         out["sigma2"] = term.sigma2
-    return out
-
-
-# Keys of a kernel that not every type has.
-KERNEL_KEYS = {
-    "degree": ("poly",),
-    "coef0": ("poly",),
-    "gamma": ("poly", "rbf", "image"),
-    "shape": ("image",),
-    "reach": ("image",),
-    "blur": ("image",),
-    "parts": COMPOSITE_KERNELS,
-}
-
-
-def kernel_dict(kernel: KernelConfig, within: str | None = None) -> dict[str, Any]:
-    """Of a term, or of a part of the composite kernel of the type `within`."""
-    out: dict[str, Any] = {"type": kernel.type}
-    for key, types in KERNEL_KEYS.items():
-        value = getattr(kernel, key)
-        if kernel.type in types and value is not None:
-            out[key] = list(value) if isinstance(value, tuple) else value
-    if kernel.parts:
-        out["parts"] = [kernel_dict(part, kernel.type) for part in kernel.parts]
-    if kernel.cosine:
-        out["cosine"] = True
-    if within is not None:
-        out["features"] = list(kernel.features)
-    if within == "sum":
-        out["weight"] = kernel.weight
     return out

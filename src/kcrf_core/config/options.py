@@ -6,20 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError, suggestion
-from .config import Config, term_dict
+from ..kernels import kernel_settings
+from .config import default_terms, term_dict
 from .reader import entry_name
 from .yaml_text import LocatedMapping
 
 
 def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """`raw` with options of the command line put in their places (see `OPTION_PATHS`)."""
+    """`raw` with options of the command line put in their places (see `option_paths`)."""
     out = _unshared(raw)
     if "order" in options:
         _set_order(out, options["order"])
-    paths = {name: OPTION_PATHS.get(name, name) for name in options if name != "order"}
+    known = option_paths()
+    paths = {name: known.get(name, name) for name in options if name != "order"}
     # A section before what stands in it, and the type of a kernel before its parameters.
     for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
-        if name in OPTION_PATHS and paths[name].startswith("terms."):
+        if name in known and paths[name].startswith("terms."):
             _only_node_term(out.get("terms"))
         set_path(out, paths[name], options[name])
     return out
@@ -35,32 +37,22 @@ def _unshared(value: Any) -> Any:
     return [_unshared(item) for item in value] if isinstance(value, list) else value
 
 
-# Options that are short names for a place in the configuration. `node` stands for the only node term.
-OPTION_PATHS = {
-    "kernel": "terms.node.kernel.type",
-    "degree": "terms.node.kernel.degree",
-    "gamma": "terms.node.kernel.gamma",
-    "coef0": "terms.node.kernel.coef0",
-    "cosine": "terms.node.kernel.cosine",
-    "shape": "terms.node.kernel.shape",
-    "reach": "terms.node.kernel.reach",
-    "blur": "terms.node.kernel.blur",
-    "map": "terms.node.map.type",
-    "size": "terms.node.map.size",
-    "select": "terms.node.map.select",
-    "residual": "terms.node.map.residual",
-    "basis_tolerance": "terms.node.map.basis_tolerance",
-    "cut_off": "terms.node.map.cut_off",
-    "sigma2": "training.sigma2",
-    "solver": "training.solver",
-    "tolerance": "training.tolerance",
-    "max_passes": "training.max_passes",
-    "seed": "training.seed",
-    "precision": "training.precision",
-    "scheme": "training.scheme",
-    "observed_transitions": "training.observed_transitions",
-    "observed_features": "training.observed_features",
+# Options that are short names for a place in the configuration, by the section that they stand in. `node` stands for
+# the only node term.
+_SECTIONS = {
+    "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
+    "training": (
+        *("sigma2", "solver", "tolerance", "max_passes", "seed", "precision", "scheme"),
+        *("observed_transitions", "observed_features"),
+    ),
 }
+
+
+def option_paths() -> dict[str, str]:
+    """The place in the configuration of each option that is a short name for one, settings of kernels among them."""
+    sections = {"terms.node.kernel": (*kernel_settings(), "cosine"), **_SECTIONS}
+    places = {name: f"{section}.{name}" for section, names in sections.items() for name in names}
+    return {"kernel": "terms.node.kernel.type", "map": "terms.node.map.type", **places}
 
 
 def _set_order(raw: dict[str, Any], order: Any) -> None:
@@ -69,9 +61,9 @@ def _set_order(raw: dict[str, Any], order: Any) -> None:
         raise ConfigError(f"'order' must be 1 or 2, not {order}")
     terms = raw.get("terms")
     if terms is None:
-        terms = [term_dict(term) for term in Config().terms]
+        terms = [term_dict(term) for term in default_terms()]
     if not isinstance(terms, list):
-        return  # an error that parse_config tells better
+        return  # parse_config has a better message for it
     others = [entry for entry in terms if not (isinstance(entry, dict) and entry.get("type") == "edge2")]
     if order == 1:
         raw["terms"] = others
@@ -87,7 +79,7 @@ def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
     """
     keys = path.split(".")
     if keys[0] == "terms" and raw.get("terms") is None:
-        raw["terms"] = [term_dict(term) for term in Config().terms]
+        raw["terms"] = [term_dict(term) for term in default_terms()]
     place: Any = raw
     depth = 0
     while depth < len(keys) - 1:

@@ -1,6 +1,6 @@
 """Configurations from plain dictionaries.
 
-A configuration comes from YAML (`yaml_text`), from a CRF++ template (`templates`), from options (`config_options`)
+A configuration comes from YAML (`yaml_text`), from a CRF++ template (`templates`), from options (`options`)
 or from all of them: each is a plain dictionary in the layout of the YAML file until `parse_config` checks
 it. Unknown keys are errors with a suggestion, at the line where they stand.
 """
@@ -8,53 +8,43 @@ it. Unknown keys are errors with a suggestion, at the line where they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from ..chains import CLIQUES
 from ..errors import ConfigError, suggestion
+from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
+from ..scoring import SCHEMES
+from ..solvers import SOLVERS
+from ..system import AUTO, Whole, described
 from . import values
 from .config import (
-    AUTO,
     BAGS,
-    COMPOSITE_KERNELS,
-    DEEPEST_KERNEL,
-    EXPLICIT_KERNELS,
     FEATURES,
     GRADIENT,
-    KERNEL_KEYS,
-    KERNELS,
-    LARGEST_BLUR,
-    LARGEST_REACH,
-    MAPPED_TERMS,
     MAPS,
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
-    SCHEMES,
-    SELECTIONS,
-    SOLVERS,
-    TERMS,
     TRANSFORMS,
     WIDEST_WINDOW,
     Config,
     FeatureConfig,
-    KernelConfig,
     MapConfig,
     TermConfig,
     TrainingConfig,
+    default_terms,
+    selections,
 )
 from .templates import pieces
 
-# ----------------------------------------------------------------------------- checking
-
 
 class _Section:
-    """One mapping of the configuration, read key by key; `finish` refuses what was not asked for."""
+    """One mapping of the configuration, read key by key; `finish` refuses keys that nobody read."""
 
     def __init__(self, raw: Any, what: str, source: str, line: int | None = None):
         if not isinstance(raw, dict):
             where = source if line is None else f"{source}:{line}"
-            raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {values.kind(raw)}")
+            raise ConfigError(f"{where}: {what} must be a mapping of keys to values, not {described(raw)}")
         self.raw, self.what, self.source = raw, what, source
         self.begin = min(getattr(raw, "lines", {}).values(), default=line)
         self._known: list[str] = []
@@ -91,7 +81,7 @@ class _Section:
             return None
         value = self.raw[key]
         if not isinstance(value, list):
-            raise self.error(key, f"'{key}' must be a list, not {values.kind(value)}")
+            raise self.error(key, f"'{key}' must be a list, not {described(value)}")
         return [_Section(entry, f"{what} {number}", self.source, self.line(key)) for number, entry in enumerate(value)]
 
     def finish(self) -> None:
@@ -117,7 +107,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         twice = next(name for name in columns if columns.count(name) > 1)
         raise section.error("columns", f"'columns' has '{twice}' twice")
     window = section.get("window", values.window)
-    min_count = section.get("min_count", values.integer(1), 1)
+    min_count = section.get("min_count", Whole(1), 1)
     unobserved = section.get("unobserved", values.text)
     weight = section.get("weight", values.text)
     raw_features = section.entries("features", "feature")
@@ -133,15 +123,15 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         _refuse_twins(section, "features", [feature.name for feature in features])
         if sum(feature.type in BAGS for feature in features) > 1:
             raise section.error("features", "'features' has more than one of the type attributes or templates")
-    terms = Config.terms
+    terms = default_terms()
     if raw_terms is not None:
         terms = tuple(_parse_term(entry) for entry in raw_terms)
         _refuse_twins(section, "terms", [term.name for term in terms])
-        if not any(term.type in MAPPED_TERMS for term in terms):
+        if not any(term.clique.mapped for term in terms):
             raise section.error(
                 "terms", "'terms' has no node term and no edge-x term, so nothing would look at the input"
             )
-        for kind in ("edge", "edge2"):
+        for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
@@ -153,12 +143,12 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     columns = section.get("columns", values.names)
     conjunction = section.get("conjunction", values.names)
     templates = section.get("templates", values.names)
-    kind = section.get("type", values.choice(*FEATURES), AUTO)
-    transform = section.get("transform", values.choice(*TRANSFORMS), "identity")
-    length = section.get("length", values.integer(1))
+    kind = section.get("type", values.choice(FEATURES), AUTO)
+    transform = section.get("transform", values.choice(TRANSFORMS), "identity")
+    length = section.get("length", Whole(1))
     window = section.get("window", values.window)
-    scale = section.get("scale", values.choice(*SCALES), AUTO)
-    min_count = section.get("min_count", values.integer(1))
+    scale = section.get("scale", values.choice(SCALES), AUTO)
+    min_count = section.get("min_count", Whole(1))
     name = section.get("name", values.text)
     section.finish()
 
@@ -244,68 +234,72 @@ def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
 
 
 def _parse_term(section: _Section) -> TermConfig:
-    kind = section.get("type", values.choice(*TERMS), "node")
+    kind = section.get("type", values.choice(CLIQUES), "node")
     name = section.get("name", values.text, kind)
     patterns = section.get("features", values.names)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
-    sigma2 = section.get("sigma2", values.automatic(values.positive))
+    sigma2 = section.get("sigma2", values.automatic)
     section.finish()
-    if kind not in MAPPED_TERMS:
+    if not CLIQUES[kind].mapped:
         for key in ("features", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
         return TermConfig(name, kind, (), sigma2=sigma2)
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
-    if map_config.type == "explicit" and kernel.type not in EXPLICIT_KERNELS:
-        raise section.error("map", f"map 'explicit' is for linear and poly; '{kernel.type}' takes 'reduced'")
+    if map_config.type == "explicit" and not kernel.kernel.explicit:
+        known = " and ".join(name for name, kind in KERNELS.items() if kind.explicit)
+        raise section.error("map", f"map 'explicit' is for {known}; '{kernel.type}' takes 'reduced'")
     return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
 
 
-def _parse_kernel(section: _Section, within: str | None = None, depth: int = 1) -> KernelConfig:
-    """The kernel of a term, or a part of the composite kernel of the type `within`."""
-    default = KernelConfig()
-    kind = section.get("type", values.choice(*KERNELS), default.type)
-    kernel = KernelConfig(
-        kind,
-        section.get("degree", values.integer(1, 10), default.degree),
-        section.get("gamma", values.automatic(values.positive), default.gamma),
-        section.get("coef0", values.not_negative, default.coef0),
-        section.get("cosine", values.boolean, default.cosine),
-        section.get("shape", values.shape, default.shape),
-        section.get("reach", values.integer(0, LARGEST_REACH), default.reach),
-        section.get("blur", values.up_to(LARGEST_BLUR), default.blur),
-        features=section.get("features", values.names, default.features) if within is not None else default.features,
-        weight=section.get("weight", values.positive, default.weight) if within == "sum" else default.weight,
-    )
-    parts = section.entries("parts", f"{section.what}: part")
-    if within is None and section.raw.get("features") is not None:
+def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:
+    """The kernel of a term, or a part of a composite kernel of the class `within`."""
+    kind = section.get("type", values.choice(kernel_types()), KernelConfig.type)
+    kernel = KERNELS[kind]
+    weighed = within is not None and within.weighs_parts
+    declared = kernel.settings()
+    found = {
+        key: section.get(key, declared.get(key, other).kind, declared.get(key, other).default)
+        for key, other in kernel_settings().items()
+    }
+    cosine = section.get("cosine", values.boolean, KernelConfig.cosine)
+    features, weight = KernelConfig.features, KernelConfig.weight
+    if within is not None:
+        features = section.get("features", values.names, features)
+    elif section.raw.get("features") is not None:
         raise section.error("features", "'features' are those of the term; a kernel names them only in its parts")
-    if within != "sum" and section.raw.get("weight") is not None:
+    if weighed:
+        weight = section.get("weight", values.positive, weight)
+    elif section.raw.get("weight") is not None:
         raise section.error("weight", "'weight' is for the parts of a sum")
+    parts = section.entries("parts", f"{section.what}: part")
     section.finish()
-    for key, kinds in KERNEL_KEYS.items():
-        if section.raw.get(key) is not None and kind not in kinds:
+    for key in [*found, "parts"]:
+        belongs = kernel.composite if key == "parts" else key in declared
+        if section.raw.get(key) is not None and not belongs:
             raise section.error(key, f"'{key}' does not belong to the kernel '{kind}'")
-    if kind == "image" and kernel.shape is None:
-        raise section.error("type", "the kernel 'image' needs the 'shape' of the picture, such as 16x8")
-    if kind not in COMPOSITE_KERNELS:
-        return kernel
-    if parts is None or len(parts) < 2:
-        raise section.error("parts", f"the kernel '{kind}' needs at least two 'parts'")
-    if depth == DEEPEST_KERNEL:
-        raise section.error("parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
-    return replace(kernel, parts=tuple(_parse_kernel(part, kind, depth + 1) for part in parts))
+    for key, one in declared.items():
+        if one.needed is not None and found[key] is None:
+            raise section.error("type", f"the kernel '{kind}' needs the '{key}' {one.needed}")
+    inner: tuple[KernelConfig, ...] = ()
+    if kernel.composite:
+        if parts is None or len(parts) < 2:
+            raise section.error("parts", f"the kernel '{kind}' needs at least two 'parts'")
+        if depth == DEEPEST_KERNEL:
+            raise section.error("parts", f"kernels are nested more than {DEEPEST_KERNEL} deep")
+        inner = tuple(_parse_kernel(part, kernel, depth + 1) for part in parts)
+    return KernelConfig(kind, {key: found[key] for key in declared}, cosine, inner, features, weight)
 
 
 def _parse_map(section: _Section) -> MapConfig:
-    kind = section.get("type", values.choice(*MAPS), AUTO)
-    size = section.get("size", values.automatic(values.integer(1)))
-    select = section.get("select", values.choice(*SELECTIONS), MapConfig().select)
+    kind = section.get("type", values.choice(MAPS), AUTO)
+    size = section.get("size", values.whole_or_automatic(1))
+    select = section.get("select", values.choice(selections()), MapConfig().select)
     residual = section.get("residual", values.fraction, MapConfig().residual)
     basis_tolerance = section.get("basis_tolerance", values.not_negative)
-    cut_off = section.get("cut_off", values.integer(1), MapConfig().cut_off)
+    cut_off = section.get("cut_off", Whole(1), MapConfig().cut_off)
     section.finish()
     if size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
@@ -321,13 +315,13 @@ def _parse_map(section: _Section) -> MapConfig:
 def _parse_training(section: _Section) -> TrainingConfig:
     default = TrainingConfig()
     training = TrainingConfig(
-        sigma2=section.get("sigma2", values.automatic(values.positive)),
-        solver=section.get("solver", values.choice(*SOLVERS), default.solver),
+        sigma2=section.get("sigma2", values.automatic),
+        solver=section.get("solver", values.choice(SOLVERS), default.solver),
         tolerance=section.get("tolerance", values.positive, default.tolerance),
-        max_passes=section.get("max_passes", values.integer(1), default.max_passes),
-        seed=section.get("seed", values.integer(0), default.seed),
-        precision=section.get("precision", values.choice(*PRECISIONS), default.precision),
-        scheme=section.get("scheme", values.choice(*SCHEMES)),
+        max_passes=section.get("max_passes", Whole(1), default.max_passes),
+        seed=section.get("seed", Whole(0), default.seed),
+        precision=section.get("precision", values.choice(PRECISIONS), default.precision),
+        scheme=section.get("scheme", values.choice(SCHEMES)),
         observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )
@@ -342,7 +336,7 @@ def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
 
 
 def entry_name(section: str, entry: Any) -> str | None:
-    """What a raw feature or term is called, or would be by default; None where it cannot be told."""
+    """Return the name of a raw feature or term, given or by default; None where it has none."""
     if not isinstance(entry, dict):
         return None
     if entry.get("name") is not None:

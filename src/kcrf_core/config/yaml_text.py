@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError
-from .values import kind
+from ..system import described
 
 MOST_CHARACTERS = 1 << 20
 MOST_VALUES = 100_000  # with aliases written out
@@ -35,7 +35,7 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMappin
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
-            raise ConfigError(f"line {line}: a key must be a word, not {kind(key)}")
+            raise ConfigError(f"line {line}: a key must be a word, not {described(key)}")
         if key in mapping:
             raise ConfigError(f"line {line}: key '{key}' is given twice")
         mapping[key] = loader.construct_object(value_node, deep=True)
@@ -73,7 +73,7 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
-        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {kind(loaded)}")
+        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {described(loaded)}")
     return loaded
 
 

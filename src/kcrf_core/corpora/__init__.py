@@ -4,16 +4,29 @@ Each file format is one `Format` object in `FORMATS`.
 """
 
 from .._lazy import lazy
+from ..system import Registry
+
+FORMATS = Registry(
+    "format",
+    __name__,
+    {"conll": "conll:CONLL", "conllu": "conllu:CONLLU", "crfsuite": "crfsuite:CRFSUITE"},
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "conll": ["append_labels"],
-        "conllu": ["NO_VALUE", "column_places", "put_labels"],
-        "corpus": ["AttributeRows", "CodedColumn", "Corpus", "NumberColumn", "complete_sequences", "sequence_rows"],
-        "crfsuite": ["WEIGHT", "escaped", "label_column"],
-        "formats": ["guess_format", "read_corpus", "stream_corpus"],
-        "lines": ["BYTE_ORDER_MARK", "ParsedBlock", "display_name"],
+        "corpus": [
+            "AttributeRows",
+            "COLUMN_FORMAT",
+            "CodedColumn",
+            "Corpus",
+            "NumberColumn",
+            "complete_sequences",
+            "sequence_rows",
+        ],
+        "crfsuite": ["WEIGHT", "escaped"],
+        "formats": ["Format", "guess_format", "read_corpus", "stream_corpus"],
+        "lines": ["BYTE_ORDER_MARK", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
             "COLUMNS",
             "ITEMS",

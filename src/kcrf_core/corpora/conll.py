@@ -8,13 +8,14 @@ A line `# weight=2.5` at the head of a sequence is no position: it says what the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from ..errors import DataError
 from . import _text
 from .corpus import CodedColumn, Corpus
+from .formats import Format
 from .lines import Block, ParsedBlock
 from .weight_lines import sequence_weights, take_comments
 
@@ -96,16 +97,6 @@ def _offsets(numbers: np.ndarray) -> np.ndarray:
     return np.append(starts, len(numbers))
 
 
-def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
-    """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
-    texts = [f"{parsed.separator}{label}".encode() for label in labels]
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    out = np.empty(len(parsed.block.data) + int(lengths[numbers].sum()), dtype=np.uint8)
-    joined = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    _text.append_values(parsed.block.data, parsed.ends, numbers, joined, np.cumsum(lengths), out)
-    return out.tobytes()
-
-
 def _columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
@@ -114,3 +105,6 @@ def _hint(row: str, separator: str) -> str:
     if separator == " " and "\t" in row:
         return "space-separated, as the first data line has no TAB; use one separator in the whole file"
     return f"{SEPARATOR_NAMES[separator]}; is a value missing?"
+
+
+CONLL = Format("conll", "CoNLL", parse_blocks)

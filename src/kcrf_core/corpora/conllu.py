@@ -14,34 +14,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..errors import ConfigError, DataError, suggestion
+from ..errors import DataError
 from .corpus import Corpus
+from .formats import Format
 from .lines import Block, ParsedBlock, encode_lines
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DEFAULT = ("form", "upos")  # what else there is, people or programs have added knowing the label
-NO_VALUE = "_"
 
 _NOT_A_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 
 
-def column_places(names: Sequence[str]) -> list[int]:
-    """Where the columns of these names stand; capitals do not matter."""
-    for name in names:
-        if name.lower() not in COLUMNS:
-            shown = ", ".join(COLUMNS)
-            raise ConfigError(f"CoNLL-U has no column '{name}'{suggestion(name.lower(), COLUMNS)}; there are: {shown}")
-    places = [COLUMNS.index(name.lower()) for name in names]
-    if len(set(places)) < len(places):
-        raise ConfigError(f"a column of CoNLL-U is named twice: {', '.join(names)}")
-    if len(places) < 2:
-        raise ConfigError(f"'{names[0]}' alone is no input and label: name at least two columns, as form,upos")
-    return places
-
-
 def parse_blocks(blocks: Iterable[Block], name: str, columns: Sequence[str] = DEFAULT) -> Iterator[ParsedBlock]:
     """Parse the consecutive blocks of one file, each as it comes."""
-    places = column_places(columns)
+    places = CONLLU.column_places(columns)
     for block in blocks:
         yield _parse_block(block, name, tuple(columns), places)
 
@@ -78,13 +64,14 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
         offsets=np.array([*starts, len(rows)], dtype=np.int64),
         lines=np.array(numbers, dtype=np.int64),
         names=names,
+        file_format=CONLLU.name,
     )
     return ParsedBlock(block, corpus, "\t")
 
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """The bytes of a block with labels in their column: `numbers` [N] say which of the labels."""
-    place = column_places(parsed.corpus.names)[-1]
+    place = CONLLU.column_places(parsed.corpus.names)[-1]
     lines = list(parsed.block.lines)
     at = (parsed.corpus.lines - parsed.block.first_line).tolist()
     for line, number in zip(at, numbers.tolist(), strict=True):
@@ -93,3 +80,16 @@ def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) 
         row[place] = labels[number] + ending
         lines[line] = "\t".join(row)
     return encode_lines(lines, parsed.block.ends_with_newline)
+
+
+CONLLU = Format(
+    "conllu",
+    "CoNLL-U",
+    parse_blocks,
+    suffixes=(".conllu",),
+    columns=COLUMNS,
+    default_columns=DEFAULT,
+    plain_columns=("id", "form"),
+    no_value="_",
+    put_labels=put_labels,
+)

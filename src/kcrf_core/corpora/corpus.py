@@ -1,16 +1,20 @@
 """A corpus: labelled or unlabelled sequences as they stand in a file, before any encoding.
 
-Readers (`conll`, `conllu`, `crfsuite`) produce it, encoding consumes it. Values are kept column by column, since
+Formats produce it, encoding consumes it. Values are kept column by column, since
 everything downstream works on whole columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+# Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
+COLUMN_FORMAT = "conll"
+ATTRIBUTE_FORMAT = "crfsuite"
 
 
 class CodedColumn(Sequence[str]):
@@ -82,8 +86,8 @@ class AttributeRows:
 class Corpus:
     """S sequences with N positions in all, read from one file.
 
-    CoNLL files fill `columns` (all of them, the label's included when there is one), CoNLL-U files those that are
-    asked for; attribute files fill `attributes` and have the labels as their only column.
+    Files of columns fill `columns` (all of them, the label's included when there is one), those whose format has names
+    for columns with what is asked for; attribute files fill `attributes` and have the labels as their only column.
 
     >>> from kcrf_core import read_corpus
     >>> first = read_corpus("sample_data/pitch_accent.conll").subset([0])
@@ -98,12 +102,12 @@ class Corpus:
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
+    file_format: str | None = None  # of the file that it was read from; None for one that never was a file
 
     @property
     def format(self) -> str:
-        if self.attributes is not None:
-            return "crfsuite"
-        return "conll" if self.names is None else "conllu"
+        """The format of files that say what it says."""
+        return self.file_format or (COLUMN_FORMAT if self.attributes is None else ATTRIBUTE_FORMAT)
 
     @property
     def positions(self) -> int:
@@ -123,14 +127,13 @@ class Corpus:
         which = np.asarray(which, dtype=np.int64)
         rows = sequence_rows(self.offsets, which)
         lengths = (self.offsets[1:] - self.offsets[:-1])[which]
-        return Corpus(
-            source=self.source,
+        return replace(
+            self,
             columns=tuple(_column_subset(column, rows) for column in self.columns),
             offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
-            names=self.names,
         )
 
 
@@ -166,14 +169,13 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
             names=[name for part in parts for name in part.attributes.names],
             values=np.concatenate([part.attributes.values for part in parts]),
         )
-    return Corpus(
-        source=parts[0].source,
+    return replace(
+        parts[0],
         columns=tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width)),
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,
         attributes=attributes,
-        names=parts[0].names,
     )
 
 

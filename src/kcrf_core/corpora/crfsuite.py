@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import DataError
 from .conll import number_positions
 from .corpus import AttributeRows, Corpus
+from .formats import Format
 from .lines import Block, ParsedBlock, encode_lines
 from .weight_lines import parse_weight, sequence_weights
 
@@ -160,3 +161,13 @@ def _parse_number(text: str) -> float:
         return float(text) if NUMBER_CHARACTERS.issuperset(text) else float("nan")
     except ValueError:
         return float("nan")
+
+
+CRFSUITE = Format(
+    "crfsuite",
+    "CRFsuite",
+    parse_blocks,
+    suffixes=(".crfsuite",),
+    attributes=True,
+    with_columns=label_column,
+)

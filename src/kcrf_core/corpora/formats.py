@@ -1,26 +1,89 @@
-"""Read a corpus in any text format, whole or block by block."""
+"""A `Format` object describes each text format; functions here read a corpus in any of them, whole or by blocks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
-from ..errors import ConfigError, DataError
+import numpy as np
+
+from ..errors import ConfigError, DataError, suggestion
 from ..system import without_suffix
-from . import conll, conllu, crfsuite
-from .corpus import Corpus, concatenate
-from .lines import ParsedBlock, blocks, display_name, open_input
+from . import FORMATS
+from .corpus import COLUMN_FORMAT, Corpus, concatenate
+from .lines import Block, ParsedBlock, append_labels, blocks, display_name, open_input
 
-PARSERS = {"conll": conll.parse_blocks, "conllu": conllu.parse_blocks, "crfsuite": crfsuite.parse_blocks}
 
-FORMATS = tuple(PARSERS)
+@dataclass(frozen=True)
+class Format:
+    """A text format: how blocks of its files are parsed, and how labels are written into them.
+
+    `parse_blocks(blocks, name)` parses the consecutive blocks of one file, each as it comes; where the format has names
+    for its columns, its third argument says which of them to take.
+    """
+
+    name: str  # in the registry, in options and in headers of models
+    title: str  # in messages
+    parse_blocks: Callable[..., Iterator[ParsedBlock]]
+    suffixes: tuple[str, ...] = ()  # names of files that end so are taken for it
+    attributes: bool = False  # positions have attributes in the place of columns
+    columns: tuple[str, ...] = ()  # names that the format itself has for its columns, all of them
+    default_columns: tuple[str, ...] = ()  # those that are taken unless others are named, the label's last
+    plain_columns: tuple[str, ...] = ()  # those that any text has before it is annotated
+    no_value: str | None = None  # what stands in a column that is empty
+    sequence_per_line: bool = False  # else a blank line ends a sequence
+    # Lines that more columns can stand behind: of attribute files, those with the labels alone.
+    with_columns: Callable[[ParsedBlock], ParsedBlock] = lambda parsed: parsed
+    # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
+    # column, and probabilities and the like can be columns, too.
+    put_labels: Callable[[ParsedBlock, Sequence[str], np.ndarray], bytes] | None = None
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether lines can have more columns behind their own."""
+        return self.put_labels is None
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """Named columns that can be a label."""
+        return tuple(name for name in self.columns if name not in self.plain_columns)
+
+    def parse(self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None) -> Iterator[ParsedBlock]:
+        """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
+        chosen = (tuple(columns or self.default_columns),) if self.columns else ()
+        for parsed in self.parse_blocks(parts, name, *chosen):
+            own = parsed.corpus.file_format == self.name
+            yield parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
+
+    def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
+        """The bytes of a block with labels: `numbers` [N] int32 say which of them."""
+        if self.put_labels is not None:
+            return self.put_labels(parsed, labels, numbers)
+        return append_labels(self.with_columns(parsed), labels, numbers)
+
+    def column_places(self, names: Sequence[str]) -> list[int]:
+        """Where the columns of these names stand; capitals do not matter."""
+        for name in names:
+            if name.lower() not in self.columns:
+                hint = suggestion(name.lower(), self.columns)
+                shown = ", ".join(self.columns)
+                raise ConfigError(f"{self.title} has no column '{name}'{hint}; there are: {shown}")
+        places = [self.columns.index(name.lower()) for name in names]
+        if len(set(places)) < len(places):
+            raise ConfigError(f"a column of {self.title} is named twice: {', '.join(names)}")
+        if len(places) < 2:
+            example = ",".join(self.default_columns)
+            raise ConfigError(f"'{names[0]}' alone is no input and label: name at least two columns, as {example}")
+        return places
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:
     """The format that the name of a file suggests."""
     name = without_suffix(os.fspath(path))
-    return next((format for format in ("crfsuite", "conllu") if name.endswith(f".{format}")), "conll")
+    fitting = (format.name for format in FORMATS.values() if name.endswith(tuple(format.suffixes)))
+    return next(fitting, COLUMN_FORMAT)
 
 
 def stream_corpus(
@@ -28,22 +91,20 @@ def stream_corpus(
 ) -> Iterator[ParsedBlock]:
     """The blocks of a file, each as soon as it is there; together they hold all of its lines.
 
-    `columns` are those to take of a CoNLL-U file, the label's last. Other files have those that they have.
+    `columns` are those to take where the format has names for them, the label's last. Other files have those that they
+    have.
     """
-    format = guess_format(path) if format is None else format
-    if format not in PARSERS:
-        raise ConfigError(f"unknown format {format!r} (there are {', '.join(FORMATS)})")
+    chosen = FORMATS[guess_format(path) if format is None else format]
     name = display_name(path)
     stream = open_input(path)
     with nullcontext() if os.fspath(path) == "-" else stream:
-        chosen = (columns,) if format == "conllu" and columns is not None else ()
-        yield from PARSERS[format](blocks(stream, name), name, *chosen)
+        yield from chosen.parse(blocks(stream, name, chosen.sequence_per_line), name, columns)
 
 
 def read_corpus(
     path: str | os.PathLike[str], format: str | None = None, columns: Sequence[str] | None = None
 ) -> Corpus:
-    """The sequences of a whole file; there is at least one. The format is told by the name unless it is given.
+    """The sequences of a whole file; there is at least one. Its name says which format it has, unless it is given.
 
     >>> from kcrf_core import read_corpus
     >>> corpus = read_corpus("sample_data/pitch_accent.conll")

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..system import compression_of, unpacked
+from . import _text
 from .corpus import Corpus
 
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
@@ -85,7 +86,7 @@ class ParsedBlock:
     block: Block
     corpus: Corpus
     separator: str | None  # between columns; None as long as there was no data
-    ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; CoNLL only
+    ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; None: no more columns
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
@@ -106,8 +107,8 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     return stream if kind is None else unpacked(stream, kind, display_name(path))
 
 
-def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
-    """Cut a stream after blank lines, as late as what has arrived allows.
+def blocks(stream: BinaryIO, name: str, sequence_per_line: bool = False) -> Iterator[Block]:
+    """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
     once; what is kept is never more than one unfinished sequence and one read.
@@ -119,7 +120,9 @@ def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
         pending += chunk
         if first_line == 1:
             _refuse_archives(pending, name)
-        end = _end_of_last_blank_line(pending, searched) if b"\n" in chunk else 0
+        end = 0
+        if b"\n" in chunk:
+            end = pending.rfind(b"\n") + 1 if sequence_per_line else _end_of_last_blank_line(pending, searched)
         if end:
             block = _checked(bytes(pending[:end]), name, first_line)
             del pending[:end]
@@ -134,6 +137,16 @@ def blocks(stream: BinaryIO, name: str) -> Iterator[Block]:
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
     """The bytes of consecutive lines: those of `block.lines` are the bytes the block was read from."""
     return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
+
+
+def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
+    """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
+    texts = [f"{parsed.separator}{label}".encode() for label in labels]
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    out = np.empty(len(parsed.block.data) + int(lengths[numbers].sum()), dtype=np.uint8)
+    joined = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    _text.append_values(parsed.block.data, parsed.ends, numbers, joined, np.cumsum(lengths), out)
+    return out.tobytes()
 
 
 def _refuse_archives(start: bytearray, name: str) -> None:

@@ -220,7 +220,7 @@ def _kind(value: Any) -> str:
 
 
 def form_of(X: Sequence[Sequence[Any]]) -> str:
-    """Whether sequences are made of numbers in columns or of items; their first position tells."""
+    """Whether sequences are made of numbers in columns or of items; their first position decides."""
     first = next((sequence[0] for sequence in X if len(sequence)), None)
     if first is None:
         raise ValueError("there is no position in X")
@@ -235,7 +235,7 @@ def corpus_of(
     weights: np.ndarray | None = None,
     width: int | None = None,
 ) -> Corpus:
-    """What the checks above let pass, as a corpus. `width` is the number of columns that a model knows."""
+    """Make a corpus of sequences that passed the checks above. `width` is the number of columns that a model knows."""
     lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
     there = lengths > 0
     X = [sequence for sequence in X if len(sequence)]

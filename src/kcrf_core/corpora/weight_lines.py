@@ -1,4 +1,4 @@
-"""What sequences weigh in training, by a line at their head.
+"""A line at the head of a sequence says how much the sequence weighs in training.
 
 That is `# weight=2.5` in files of columns and `@weight:2.5` among attributes.
 """

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..config import Config, integer, parse_config, with_options
+from ..config import Config, parse_config, with_options
 from ..corpora import Corpus
 from ..encoding import column_names, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..scoring import detect_scheme, evaluate
-from ..system import Budget, Workers, available_threads
+from ..system import Budget, Whole, Workers, available_threads
 from ..training import train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
@@ -134,7 +134,7 @@ def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
     """The seed that divides into folds: of the options or the configuration, whatever a grid says."""
     training = raw.get("training")
     given = options.get("seed", training.get("seed", 0) if isinstance(training, dict) else 0)
-    return integer(0)(given)
+    return Whole(0)(given)
 
 
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:

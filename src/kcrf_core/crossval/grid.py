@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ..config import OPTION_PATHS
+from ..config import option_paths
 from ..errors import ConfigError, suggestion
 
 # Short names of options that stand for others.
@@ -93,11 +93,12 @@ def path_of(key: str) -> str:
         return key
     name = key.replace("-", "_")
     name = ALIASES.get(name, name)
-    known = [*OPTION_PATHS, *PLAIN_KEYS]
+    paths = option_paths()
+    known = [*paths, *PLAIN_KEYS]
     if name not in known:
         typed = [option.replace("_", "-") for option in (*known, *ALIASES)]
         raise ConfigError(f"--grid: there is no option or key '{key}'{suggestion(key, typed)}")
-    return OPTION_PATHS.get(name, name)
+    return paths.get(name, name)
 
 
 def make_settings(grid: Mapping[str, Sequence[Any]], options: Mapping[str, Any]) -> tuple[Setting, ...]:

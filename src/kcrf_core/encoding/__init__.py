@@ -1,15 +1,22 @@
 """A corpus and a configuration become a `Dataset`: vocabularies, scaling, windows, and names of features."""
 
 from .._lazy import lazy
+from ..system import Registry
+
+# Formats of other programs that encoded data is written in: functions from `Exported` to lines.
+EXPORTS = Registry(
+    "format to export to", __name__, {"crfsuite": "exporting:crfsuite_lines", "svmlight": "exporting:svmlight_lines"}
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "counts": ["term_counts"],
         "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
         "encoding": ["Encoding", "column_names", "fit_encoding"],
         "exporting": ["export"],
         "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],
-        "names": ["CONSTANT", "FeatureNames", "term_counts"],
-        "translating": ["shared_conjunctions", "translation"],
+        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "translating": ["Translation", "translation"],
     },
 )

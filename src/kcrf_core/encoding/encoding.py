@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ..config import AUTO, BAGS, Config, FeatureConfig, TermConfig, matching_features
-from ..corpora import NO_VALUE, AttributeRows, Corpus, column_places, complete_sequences
-from ..errors import ConfigError, DataError
-from ..kernels import NOTHING, UNSEEN, Group, Inputs
-from ..system import Contents, pack_strings
+from ..config import BAGS, Config, FeatureConfig, TermConfig
+from ..corpora import FORMATS, AttributeRows, Corpus, complete_sequences
+from ..errors import ConfigError, DataError, FileFormatError
+from ..kernels import Group, Inputs, matching_features
+from ..system import AUTO, Contents, NotRegistered, pack_strings
 from .columns import Columns, column_weights
 from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .feature_storage import pack_feature, unpack_feature
@@ -33,6 +33,7 @@ from .features import (
     fit_conjunction,
     fit_real,
 )
+from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text
 from .template_feature import TemplateFeature, expanded, template_width
 
 MANY_LABELS = 200
@@ -51,7 +52,7 @@ class Encoding:
     2
     """
 
-    format: str  # conll, conllu or crfsuite
+    format: str  # one of FORMATS
     columns: tuple[str, ...]  # names, the label's last
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
@@ -68,13 +69,18 @@ class Encoding:
         return [feature.config.name for feature in self.features]
 
     @property
+    def attributes(self) -> bool:
+        """Whether positions have attributes in the place of columns."""
+        return FORMATS[self.format].attributes
+
+    @property
     def features_of_labels(self) -> list[str]:
         """Names of features made of the labels of training data, which that data itself must get in another way."""
         return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
 
     def with_labels(self, corpus: Corpus) -> bool:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
-        if (corpus.attributes is not None) != (self.format == "crfsuite"):
+        if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
         if corpus.width == self.width:
             return True
@@ -177,8 +183,8 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
-        annotated = [name for name in self.columns[:-1] if name.lower() not in ("id", "form")]
-        if self.format == "conllu" and annotated:
+        annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
+        if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         out += [
             f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
@@ -192,7 +198,7 @@ class Encoding:
         source = "no data"
         nothing = np.zeros(0, dtype=np.int64)
         attributes = None
-        if self.format == "crfsuite":
+        if self.attributes:
             attributes = AttributeRows(np.zeros(1, dtype=np.int64), [], np.zeros(0))
         columns: tuple[list[str], ...] = tuple([] for _ in self.columns)
         return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes))
@@ -205,42 +211,23 @@ class Encoding:
         out: list[str] = []
         next_code = next_real = 0
         for feature in self.features:
-            name = feature.config.name
             if isinstance(feature, AttributeFeature):
                 row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
-                pairs = zip(dataset.bag.indices[row].tolist(), dataset.bag.data[row].tolist(), strict=True)
-                for code, value in pairs:
-                    out.append(feature.vocabulary.values[code] + ("" if value == 1 else f":{value:g}"))
-                continue
-            if isinstance(feature, RealFeature):
-                for label in self.real_names_of(feature):
-                    out.append(f"{label}={dataset.real[t, next_real]:.4g}")
-                    next_real += 1
-                continue
-            for w, offset in enumerate(feature.config.window):
-                place = f"{name}[{offset}]"
-                code = int(dataset.codes[t, next_code])
-                next_code += 1
-                if code == UNSEEN:
-                    out.append(f"{place}=<unseen>")
-                elif code == NOTHING:
-                    out.append(f"{place}=<rare>")
-                elif isinstance(feature, CategoricalFeature):
-                    out.append(f"{place}={feature.value(code)}")
-                else:
-                    out.append(f"{place}={feature.value(w, code)}")
+                names = [feature.vocabulary.values[code] for code in dataset.bag.indices[row].tolist()]
+                out += map(attribute_text, names, dataset.bag.data[row].tolist())
+            elif isinstance(feature, RealFeature):
+                names = real_names(feature, self.labels)
+                out += map(real_text, names, dataset.real[t, next_real : next_real + len(names)].tolist())
+                next_real += len(names)
+            else:
+                codes = dataset.codes[t, next_code : next_code + len(feature.config.window)].tolist()
+                out += [field_name(feature, w, code) for w, code in enumerate(codes)]
+                next_code += len(codes)
         return out
 
-    def real_names(self) -> list[str]:
-        """What the real columns are called, [R]."""
-        return [name for f in self.features if isinstance(f, RealFeature) for name in self.real_names_of(f)]
-
-    def real_names_of(self, feature: RealFeature) -> list[str]:
-        """What the columns of one feature are called."""
-        config, several = feature.config, len(feature.mean) > 1
-        labels = [f"/{label}" for label in self.labels] if several and feature.ratios is not None else [""]
-        columns = config.columns if several and feature.ratios is None else (config.name,)
-        return [f"{name}[{offset}]{label}" for offset in config.window for name in columns for label in labels]
+    def feature_names(self, names: Sequence[str], text: ValueText = field_value) -> FeatureNames:
+        """What the columns of some features are called."""
+        return FeatureNames([f for f in self.features if f.config.name in names], self.labels, text)
 
     # ------------------------------------------------------------------------- storage
 
@@ -269,9 +256,10 @@ class Encoding:
     def unpack(cls, contents: Contents) -> Encoding:
         header = contents.get("encoding", dict)
         try:
+            format = FORMATS.stored(header.get("format"))
             columns = tuple(header["columns"])
-            if header["format"] == "conllu":
-                column_places(columns)
+            if format.columns:
+                format.column_places(columns)
             if not columns or not all(isinstance(name, str) for name in columns):
                 raise contents.error("the encoding has no names of columns")
             features = tuple(
@@ -279,15 +267,15 @@ class Encoding:
                 for number, entry in enumerate(header["features"])
             )
             unobserved, weight = header.get("unobserved"), header.get("weight")
-            encoding = cls(header["format"], columns, tuple(contents.strings("labels")), features, unobserved, weight)
+            encoding = cls(format.name, columns, tuple(contents.strings("labels")), features, unobserved, weight)
+        except NotRegistered as error:
+            raise FileFormatError(f"{contents.path}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
         if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
             raise contents.error("'unobserved' is no name, or that of a label")
         if weight is not None and weight not in columns[:-1]:
             raise contents.error("'weight' is no column")
-        if encoding.format not in ("conll", "conllu", "crfsuite"):
-            raise contents.error("the encoding has an unknown format")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")
@@ -297,7 +285,7 @@ class Encoding:
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
         bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
         alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
-        if len(bags) > 1 or ("attributes" in bags) != alone or alone != (encoding.format == "crfsuite"):
+        if len(bags) > 1 or ("attributes" in bags) != alone or alone != encoding.attributes:
             raise contents.error("the encoding has features that do not go with its format")
         return encoding
 
@@ -328,8 +316,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     if "" in labels:
         t = corpus.columns[-1].index("")
         raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
-    if corpus.names is not None and labels == (NO_VALUE,):
-        raise DataError(f"no labels to train on: column '{names[-1]}' is {NO_VALUE} throughout", corpus.source)
+    if labels == (FORMATS[corpus.format].no_value,):
+        raise DataError(f"no labels to train on: column '{names[-1]}' is {labels[0]} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
         raise DataError(
             f"{len(labels):,} distinct labels, where {MOST_LABELS:,} are the most that pairs of can be held; "

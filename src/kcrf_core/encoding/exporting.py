@@ -3,15 +3,16 @@ r"""Encoded data as text for other programs: attributes of CRFsuite, rows of SVM
     crfsuite    label<TAB>word[0]=the<TAB>f0[0]:-0.52        a blank line after each sequence
     svmlight    3 qid:12 17:1 4711:1 5012:-0.52              labels and features by number, sequences by qid
 
-Columns have the numbers that they have in the linear kernel's explicit map: those of categorical fields, then
-attributes, then real columns. They belong to the encoding, so that two files with the same encoding agree. Values that
-were dropped or never seen in training, and zeros, are left out.
+Columns have the numbers that they have in the linear kernel's explicit map (`maps.ColumnOrder`). They belong to the
+encoding, so that two files with the same encoding agree. Values that were dropped or never seen in training, and zeros,
+are left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,12 +20,13 @@ import numpy as np
 from ..corpora import WEIGHT, escaped
 from ..errors import ConfigError
 from ..kernels import Inputs
-from ..maps import sparse_block
+from ..maps import ColumnOrder, sparse_block
+from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, RealFeature, boundary_or, part_reach
+from .features import CategoricalFeature, boundary_or, part_reach
+from .names import FieldFeature
 
-FORMATS = ("crfsuite", "svmlight")
 NO_LABEL = "_"
 
 ROWS_AT_ONCE = 4096
@@ -32,46 +34,34 @@ ROWS_AT_ONCE = 4096
 _LIKE_A_BOUNDARY = re.compile(r"\\*_B[+-]\d+")
 
 
+@dataclass(frozen=True)
+class Exported:
+    """What is to be written, for any of the `EXPORTS`."""
+
+    encoding: Encoding
+    dataset: Dataset
+    inputs: Inputs
+    names: dict[int, str]  # of columns, by their numbers
+    gold: Sequence[str] | None  # [N] labels as they stand in the data
+
+
 def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
     """The lines of a text file; `gold` [N] are the labels as they stand in the data."""
     inputs = encoding.inputs(dataset, encoding.names)
-    names = exported_columns(encoding, inputs)
-    if format == "crfsuite":
-        return _crfsuite(dataset, inputs, names, gold)
-    return _svmlight(encoding, dataset, inputs, names)
+    return EXPORTS[format](Exported(encoding, dataset, inputs, exported_columns(encoding, inputs), gold))
 
 
 def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
-    """What the columns mean that are not empty in these inputs, by their numbers."""
-    used = np.unique(sparse_block(inputs).indices)
-    names: dict[int, str] = {}
-    first = 0
-
-    def within(size: int) -> list[int]:
-        """The codes, from 0, that are used among the next `size` columns."""
-        begin, end = np.searchsorted(used, [first, first + size])
-        return (used[begin:end] - first).tolist()
-
-    bags = [feature for feature in encoding.features if isinstance(feature, AttributeFeature)]
-    others = [feature for feature in encoding.features if not isinstance(feature, AttributeFeature | RealFeature)]
-    for feature in others:
-        for w, (offset, size) in enumerate(zip(feature.config.window, feature.field_sizes, strict=True)):
-            place = f"{feature.config.name}[{offset}]"
-            names |= {first + code: f"{place}={_value(feature, w, code)}" for code in within(size)}
-            first += size
-    for feature in bags:
-        values = feature.vocabulary.values
-        names |= {first + code: values[code] for code in within(len(values))}
-        first += len(values)
-    for name in encoding.real_names():
-        names[first] = name
-        first += 1
+    """Names of the columns that are not empty in these inputs, and of all real ones, by their numbers."""
+    order, text = ColumnOrder.of(inputs), encoding.feature_names(encoding.names, _literal_value)
+    used = [*np.unique(sparse_block(inputs).indices).tolist(), *range(order.first_real, order.size)]
+    names = {column: text[column] for column in used}
     _refuse_ambiguous(names)
     return names
 
 
-def _value(feature: CategoricalFeature | ConjunctionFeature, w: int, code: int) -> str:
-    """A value that no other one can be mistaken for: of a conjunction with its parts between slashes."""
+def _literal_value(feature: FieldFeature, w: int, code: int) -> str:
+    """A value that no other one can be mistaken for; the parts of a conjunction stand between slashes."""
     if isinstance(feature, CategoricalFeature):
         return _literal(code, feature.vocabulary.values, feature.reach)
     reach = part_reach(feature.config)
@@ -81,7 +71,7 @@ def _value(feature: CategoricalFeature | ConjunctionFeature, w: int, code: int) 
 
 
 def _literal(code: int, values: Sequence[str], reach: int) -> str:
-    """The value of a code; one of the data that looks like a symbol of ours gets a backslash."""
+    """The value of a code; a value of the data that looks like a boundary symbol gets a backslash."""
     value = boundary_or(code, values, reach)
     return f"\\{value}" if code < len(values) and _LIKE_A_BOUNDARY.fullmatch(value) else value
 
@@ -98,6 +88,7 @@ def _refuse_ambiguous(names: dict[int, str]) -> None:
 
 def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
     """Columns, ascending, and values of each position, as far as they are not zero."""
+    first_real = ColumnOrder.of(inputs).first_real
     for start in range(0, len(inputs), ROWS_AT_ONCE):
         part = inputs.take(slice(start, start + ROWS_AT_ONCE))
         block = sparse_block(part)
@@ -106,7 +97,7 @@ def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
         for t, (begin, end) in enumerate(pairwise(block.indptr.tolist())):
             present = np.flatnonzero(part.real[t]).tolist() if part.real.shape[1] else []
             numbers = [_number(float(part.real[t, r])) for r in present]
-            yield columns[begin:end] + [block.shape[1] + r for r in present], values[begin:end] + numbers
+            yield columns[begin:end] + [first_real + r for r in present], values[begin:end] + numbers
 
 
 def _number(value: float) -> str:
@@ -115,9 +106,10 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _crfsuite(dataset: Dataset, inputs: Inputs, names: dict[int, str], gold: Sequence[str] | None) -> Iterator[str]:
-    written = {column: escaped(name) for column, name in names.items()}
-    rows = _rows(inputs)
+def crfsuite_lines(data: Exported) -> Iterator[str]:
+    dataset, gold = data.dataset, data.gold
+    written = {column: escaped(name) for column, name in data.names.items()}
+    rows = _rows(data.inputs)
     for s in range(dataset.sequences):
         if dataset.weights is not None:
             yield f"{WEIGHT}:{_number(float(dataset.weights[s]))}\n"
@@ -134,12 +126,12 @@ def _crfsuite(dataset: Dataset, inputs: Inputs, names: dict[int, str], gold: Seq
         yield "\n"
 
 
-def _svmlight(encoding: Encoding, dataset: Dataset, inputs: Inputs, names: dict[int, str]) -> Iterator[str]:
-    for number, label in enumerate(encoding.labels, start=1):
+def svmlight_lines(data: Exported) -> Iterator[str]:
+    for number, label in enumerate(data.encoding.labels, start=1):
         yield f"# label {number} {label}\n"
-    for column, name in names.items():
+    for column, name in data.names.items():
         yield f"# feature {column + 1} {name}\n"
-    rows = _rows(inputs)
+    dataset, rows = data.dataset, _rows(data.inputs)
     for s in range(dataset.sequences):
         for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
             label = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known

@@ -19,7 +19,7 @@ from ..config import FeatureConfig
 from ..corpora import AttributeRows, Corpus
 from ..errors import DataError
 from ..kernels import NOTHING, UNSEEN
-from ..maps import _conjunctions
+from ..maps import PairTable, number_pairs
 from .columns import Columns
 from .label_ratio import LabelRatios, fit_ratios
 
@@ -167,7 +167,8 @@ class CategoricalFeature:
         offsets = columns.corpus.offsets
         return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.window]
 
-    def value(self, code: int) -> str:
+    def value(self, w: int, code: int) -> str:
+        """The value of a code in the field of the w-th offset; all fields have the same codes."""
         return boundary_or(code, self.vocabulary.values, self.reach)
 
 
@@ -210,17 +211,16 @@ class ConjunctionFeature:
         ]
 
     @cached_property
-    def _slots(self) -> tuple[tuple[np.ndarray, ...], ...]:
-        """Hash tables of the keys of each stage."""
-        return tuple(tuple(_filled_slots(keys) for keys in stages) for stages in self.keys)
+    def _tables(self) -> tuple[tuple[PairTable, ...], ...]:
+        """The pairs of each stage, for each offset."""
+        sizes = [part_size(part, self.config) for part in self.parts[1:]]
+        return tuple(tuple(map(PairTable, stages, sizes)) for stages in self.keys)
 
     def numbered(self, codes: Sequence[np.ndarray], w: int) -> np.ndarray:
         """Codes [n] of tuples whose parts have the given codes, [n] each, in the field of the w-th offset."""
         combined = codes[0]
-        for part, part_codes, keys, slots in zip(self.parts[1:], codes[1:], self.keys[w], self._slots[w], strict=True):
-            found = np.empty(len(combined), dtype=np.int32)
-            _conjunctions.find_pairs(combined, part_codes, part_size(part, self.config), keys, slots, found)
-            combined = found
+        for part_codes, table in zip(codes[1:], self._tables[w], strict=True):
+            combined = table.numbers(combined, part_codes)
         return np.where(combined < 0, np.int32(UNSEEN if self.complete else NOTHING), combined)
 
     def part_codes(self, w: int, code: int) -> list[int]:
@@ -236,17 +236,6 @@ class ConjunctionFeature:
         reach, codes = part_reach(self.config), self.part_codes(w, code)
         pairs = zip(self.parts, codes, strict=True)
         return "/".join(boundary_or(one, part.vocabulary.values, reach) for part, one in pairs)
-
-
-def _filled_slots(keys: np.ndarray) -> np.ndarray:
-    slots = _slots_for(len(keys))
-    _conjunctions.fill_slots(keys, len(keys), slots)
-    return slots
-
-
-def _slots_for(keys: int) -> np.ndarray:
-    """Empty slots for that many keys, at most half of them full."""
-    return np.full(1 << (2 * keys + 1).bit_length(), -1, dtype=np.int32)
 
 
 def part_reach(config: FeatureConfig) -> int:
@@ -277,7 +266,7 @@ def fit_conjunction(
         gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
         combined, stages = np.where(gone, np.int32(NOTHING), codes[0]), []
         for part, part_codes in zip(parts[1:], codes[1:], strict=True):
-            seen, combined = _numbered_pairs(combined, part_codes, part_size(part, config))
+            seen, combined = number_pairs(combined, part_codes, part_size(part, config))
             if len(stages) == len(parts) - 2 and min_count > 1:
                 frequent = np.bincount(combined[combined >= 0], minlength=len(seen)) >= min_count
                 complete &= bool(frequent.all())
@@ -285,16 +274,6 @@ def fit_conjunction(
             stages.append(seen)
         keys.append(tuple(stages))
     return ConjunctionFeature(config, parts, tuple(keys), complete)
-
-
-def _numbered_pairs(first: np.ndarray, second: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted keys of the distinct pairs, and the place there of each pair [n], negative where one has no value."""
-    keys, numbers = np.empty(len(first), dtype=np.int64), np.empty(len(first), dtype=np.int32)
-    count = _conjunctions.number_pairs(first, second, base, keys, _slots_for(len(first)), numbers)
-    order = np.argsort(keys[:count])
-    place = np.full(count + 1, NOTHING, dtype=np.int32)  # the last one is for those that have no number
-    place[order] = np.arange(count, dtype=np.int32)
-    return keys[:count][order], place[numbers]
 
 
 @dataclass(frozen=True)

@@ -1,52 +1,91 @@
-"""What the columns of an explicit map are called, as positions are described: `word[-1]=the`, `f0[0]`, an attribute.
+"""Names of features: `word[-1]=the`, `f0[0]`, an attribute; and with a value: `f0[0]=0.52`, `attribute:2`.
 
-Names are made one at a time, when they are asked for: a model has hundreds of thousands of features. What a damaged
-file may hold that no value belongs to is called by its number.
-
-How many distinct values the features of a term have in some data, as CRF++ counts its features.
-
-A value is a string of a template, a value of a categorical field, an attribute, or a real column. A linear model has a
-weight for each of them and each label, or, in a term over edges, each pair of labels.
+All that shows features to people or writes them to text files takes their names from here: descriptions of positions,
+weights of a model, explanations, and exported data. Names are made one at a time, on demand: a model has hundreds of
+thousands of features. A number that no value belongs to, which a damaged file may hold, is its own name.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-import numpy as np
-
-from ..config import Config
-from ..kernels import Inputs
-from ..maps import Conjunctions
-from .dataset import Dataset
-from .encoding import Encoding
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, RealFeature
+from ..kernels import NOTHING, UNSEEN
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature
 
 CONSTANT = "constant"
 
+FieldFeature = CategoricalFeature | ConjunctionFeature
+# How the code of a value is written, by the number of its place in the window.
+ValueText = Callable[[FieldFeature, int, int], str]
+
+
+def field_value(feature: FieldFeature, w: int, code: int) -> str:
+    """The value of a code at the w-th offset of the window."""
+    return feature.value(w, code)
+
+
+def field_name(feature: FieldFeature, w: int, code: int, text: ValueText = field_value) -> str:
+    """`word[-1]=the`, for the code of a value at the w-th offset of the window."""
+    place = f"{feature.config.name}[{feature.config.window[w]}]"
+    if code == UNSEEN:
+        return f"{place}=<unseen>"
+    if code == NOTHING:
+        return f"{place}=<rare>"
+    try:
+        return f"{place}={text(feature, w, code)}"
+    except IndexError:  # a table that does not lead back to values
+        return f"{place}=#{code}"
+
+
+def attribute_text(name: str, value: float) -> str:
+    return name if value == 1 else f"{name}:{value:g}"
+
+
+def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
+    """Names of the columns of a real feature, offset after offset; ratios have one column for each label."""
+    config, several = feature.config, len(feature.mean) > 1
+    tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
+    columns = config.columns if several and feature.ratios is None else (config.name,)
+    return [f"{name}[{offset}]{tail}" for offset in config.window for name in columns for tail in tails]
+
+
+def real_text(name: str, value: float) -> str:
+    return f"{name}={value:.4g}"
+
+
+def _code_text(name: str, value: float) -> str:
+    return name  # which has the value in it
+
 
 class FeatureNames:
-    """Names of the columns of some features of an encoding: fields of codes first, then attributes, then real ones."""
+    """Names of the columns that some features have in an explicit map, in the order of `maps.ColumnOrder`."""
 
-    def __init__(self, encoding: Encoding, features: Sequence[str]):
-        chosen = [feature for feature in encoding.features if feature.config.name in features]
-        real = [feature for feature in chosen if isinstance(feature, RealFeature)]
-        bags = [feature for feature in chosen if isinstance(feature, AttributeFeature)]
-        fields = [feature for feature in chosen if feature not in real and feature not in bags]
-        # How many columns each part has, and the name of the k-th of them.
-        parts: list[tuple[int, Callable[[int], str]]] = []
+    def __init__(self, features: Sequence[Feature], labels: Sequence[str], text: ValueText = field_value):
+        fields: list[FieldFeature] = []
+        bags: list[AttributeFeature] = []
+        real: list[RealFeature] = []
+        for feature in features:
+            if isinstance(feature, RealFeature):
+                real.append(feature)
+            elif isinstance(feature, AttributeFeature):
+                bags.append(feature)
+            else:
+                fields.append(feature)
+        # How many columns each part has, the name of the k-th of them, and that name with a value.
+        parts: list[tuple[int, Callable[[int], str], Callable[[str, float], str]]] = []
         for feature in fields:
-            parts += zip(feature.field_sizes, _field_names(feature), strict=True)
-        parts += [(len(bag.vocabulary.values), bag.vocabulary.values.__getitem__) for bag in bags]
+            for w, size in enumerate(feature.field_sizes):
+                parts.append((size, partial(_named, feature, w, text), _code_text))
+        for bag in bags:
+            parts.append((len(bag.vocabulary.values), bag.vocabulary.values.__getitem__, attribute_text))
         for feature in real:
-            names = encoding.real_names_of(feature)
-            parts.append((len(names), names.__getitem__))
-        self._names = [name for _, name in parts]
+            names = real_names(feature, labels)
+            parts.append((len(names), names.__getitem__, real_text))
+        self._parts = parts
         self._firsts = [0]
-        for size, _ in parts:
+        for size, *_ in parts:
             self._firsts.append(self._firsts[-1] + size)
 
     def __len__(self) -> int:
@@ -56,58 +95,34 @@ class FeatureNames:
         if not 0 <= column < len(self):
             return f"#{column}"
         part = bisect_right(self._firsts, column) - 1
-        return self._names[part](column - self._firsts[part])
+        return self._parts[part][1](column - self._firsts[part])
 
-    def conjunction(self, key: int, conjunctions: Conjunctions) -> str:
-        """The name of a conjunction of columns, whose numbers, plus one, are the digits of its key."""
-        columns = []
-        while key > 0:
-            key, digit = divmod(key, conjunctions.base)
-            columns.append(digit - 1)
-        return " & ".join(self[column] for column in reversed(columns)) or CONSTANT
+    def with_value(self, column: int, value: float) -> str:
+        """The name of a column, and the value that a position has there."""
+        part = bisect_right(self._firsts, column) - 1
+        return self._parts[part][2](self[column], value)
 
 
-def _field_names(feature: CategoricalFeature | ConjunctionFeature) -> list[Callable[[int], str]]:
-    """For each offset of the window, what its codes are called."""
-
-    def named(w: int, code: int) -> str:
-        place = f"{feature.config.name}[{feature.config.window[w]}]"
-        if isinstance(feature, CategoricalFeature):
-            return f"{place}={feature.value(code)}"
-        try:
-            return f"{place}={feature.value(w, code)}"
-        except IndexError:  # a table that does not lead back to values
-            return f"{place}=#{code}"
-
-    return [partial(named, w) for w in range(len(feature.config.window))]
+def conjunction_name(names: Iterable[str]) -> str:
+    """The name of a conjunction of features; that of none is a constant."""
+    return " & ".join(names) or CONSTANT
 
 
-@dataclass(frozen=True)
-class TermCount:
-    name: str
-    type: str
-    values: int  # distinct ones
-    weights: int  # of a linear kernel
+def _named(feature: FieldFeature, w: int, text: ValueText, code: int) -> str:
+    return field_name(feature, w, code, text)
 
 
-def term_counts(encoding: Encoding, dataset: Dataset, config: Config) -> list[TermCount]:
-    """Of all terms that look at the input, and of the edge term its pairs of labels."""
-    Y = len(encoding.labels)
-    later = np.ones(dataset.positions, dtype=bool)
-    later[dataset.offsets[:-1]] = False  # nothing comes before the first position: it has no edge
-    out = []
-    for term in config.terms:
-        if term in config.mapped_terms:
-            inputs = encoding.inputs(dataset, encoding.term_features(term))
-            edges = term.type == "edge-x"
-            count = distinct_values(inputs.take(later) if edges else inputs)
-            out.append(TermCount(term.name, term.type, count, count * Y ** (1 + edges)))
-        elif term.type == "edge":
-            out.append(TermCount(term.name, term.type, 1, Y * Y))
-    return out
-
-
-def distinct_values(inputs: Inputs) -> int:
-    """Distinct values of all columns, each column's its own."""
-    count = sum(len(np.unique(column[column >= 0])) for column in inputs.codes.T) + inputs.real.shape[1]
-    return count + (0 if inputs.bag is None else len(np.unique(inputs.bag.indices)))
+def plain_names(features: Sequence[Feature]) -> list[str]:
+    """Attributes, or columns and where they are looked at: `c0`, and `c0[-1]` where there is a window."""
+    attributes: list[str] = []
+    numbers: list[str] = []
+    for feature in features:
+        if isinstance(feature, AttributeFeature):
+            attributes += feature.vocabulary.values
+        elif isinstance(feature, RealFeature) and feature.ratios is None:
+            offsets = feature.config.window
+            tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
+            numbers += [column + tail for tail in tails for column in feature.config.columns]
+        else:
+            raise AttributeError(f"the feature '{feature.config.name}' is neither a number nor an attribute")
+    return attributes + numbers

@@ -1,4 +1,4 @@
-"""What inputs under one encoding are under another: the same features and values, numbered and scaled differently.
+"""Inputs of one encoding translated to another: the same features and values, numbered and scaled differently.
 
 Features are matched by name and meaning, their fields by offset, categorical values and attributes by what they
 are, real columns through their units. Values that the other encoding lacks are unseen there, as in new data.
@@ -14,7 +14,7 @@ import scipy.sparse
 
 from ..config import FeatureConfig
 from ..kernels import NOTHING, UNSEEN, Inputs
-from ..maps import LARGEST_DEGREE, Conjunctions, squared_weights
+from ..maps import ColumnOrder
 from .encoding import Encoding
 from .features import (
     AttributeFeature,
@@ -44,9 +44,7 @@ class RealColumn:
 class Translation:
     """From the inputs of some features of one encoding to those of some features of another."""
 
-    sizes: np.ndarray  # [C] int64, of the fields translated from
-    attributes: int  # A, likewise
-    real_columns: int  # R, likewise
+    order: ColumnOrder  # of the columns translated from
     like: Inputs  # of no position: the shape that is translated to
     fields: tuple[tuple[int, int, np.ndarray], ...]  # field, its field there, [size] its codes there
     bag: np.ndarray | None  # [A] codes of the attributes there; None where either side has none
@@ -80,18 +78,19 @@ class Translation:
 
     def explicit_columns(self) -> tuple[np.ndarray, np.ndarray]:
         """For each column of an explicit map its column there, or -1, and by how much its unit is larger: [D] each."""
-        first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        to_first = np.concatenate([[0], np.cumsum(self.like.sizes)]).astype(np.int64)
-        D = int(first[-1]) + self.attributes + self.real_columns
-        columns, units = np.full(D, -1, dtype=np.int64), np.ones(D)
+        own, there = self.order, ColumnOrder.of(self.like)
+        columns, units = np.full(own.size, -1, dtype=np.int64), np.ones(own.size)
         for field, to_field, table in self.fields:
-            columns[first[field] : first[field + 1]] = np.where(table >= 0, table + to_first[to_field], -1)
+            columns[own.fields[field] : own.fields[field + 1]] = np.where(
+                table >= 0, table + there.fields[to_field], -1
+            )
         if self.bag is not None:
-            columns[first[-1] : first[-1] + self.attributes] = np.where(self.bag >= 0, self.bag + to_first[-1], -1)
-        to_attributes = 0 if self.like.bag is None else self.like.bag.shape[1]
+            columns[own.first_attribute : own.first_real] = np.where(
+                self.bag >= 0, self.bag + there.first_attribute, -1
+            )
         for one in self.real:
-            at = first[-1] + self.attributes + one.column
-            columns[at] = to_first[-1] + to_attributes + one.to_column
+            at = own.first_real + one.column
+            columns[at] = there.first_real + one.to_column
             units[at] = one.scale / one.to_scale
         return columns, units
 
@@ -129,9 +128,8 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
                 fields.append((places[w], to_places[to_w], _conjunction_codes(feature, w, other, to_w)))
             else:
                 fields.append((places[w], to_places[to_w], table))
-    attributes = 0 if given.bag is None else given.bag.shape[1]
     like = target.inputs(target.empty_dataset(), to_names)
-    return Translation(given.sizes, attributes, given.real.shape[1], like, tuple(fields), bag, tuple(real))
+    return Translation(ColumnOrder.of(given), like, tuple(fields), bag, tuple(real))
 
 
 def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, list[int]]]:
@@ -185,32 +183,3 @@ def _conjunction_codes(source: ConjunctionFeature, w: int, target: ConjunctionFe
         for part, to_part, part_codes in zip(source.parts, target.parts, codes, strict=True)
     ]
     return target.numbered(translated, to_w)
-
-
-def shared_conjunctions(
-    source: Conjunctions, target: Conjunctions, columns: np.ndarray
-) -> tuple[scipy.sparse.csr_array, int]:
-    """What W / n of the target's columns scores in the source's columns, [D, D'], and how many conjunctions both have.
-
-    `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
-    w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.
-    """
-    digits, rest = np.empty((len(source.keys), LARGEST_DEGREE), dtype=np.int64), source.keys  # features plus one
-    for place in reversed(range(LARGEST_DEGREE)):
-        rest, digits[:, place] = np.divmod(rest, source.base)
-    features = np.concatenate([[0], np.where(columns >= 0, columns + 1, -1)])[digits]  # [Q, 3], 0 for none
-    sizes = (features > 0).sum(axis=1)
-    known = (features >= 0).all(axis=1) & (sizes <= target.kernel.degree)
-    features.sort(axis=1)
-    wanted = np.zeros(len(features), dtype=np.int64)
-    for digit in features.T:
-        wanted = wanted * target.base + digit
-    order = np.argsort(target.keys)
-    place = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
-    found = order[place] if len(order) else place
-    known &= target.keys[found] == wanted if len(order) else False
-    squares = squared_weights(target.kernel)[np.minimum(sizes, target.kernel.degree)]
-    rows = source.columns[known]
-    shares = squares[known] / source.norms[rows]
-    shape = (source.size, target.size)
-    return scipy.sparse.csr_array((shares, (rows, target.columns[found[known]])), shape=shape), int(known.sum())

@@ -3,7 +3,7 @@
 It speaks scikit-learn's protocol (parameters, `fit`, `predict`, `score`, tags) without its base class, so it can be
 cloned, searched over and put at the end of a pipeline where scikit-learn is there.
 
-What `KernelCRF(verbose=True)` tells, through Python's logging.
+`KernelCRF(verbose=True)` says what happens while it is fitted, through Python's logging.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache
+from functools import cache, singledispatchmethod
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -35,10 +35,10 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
-from ..model import ROWS_AT_ONCE, Model, Weights, end_weights, feature_names, state_weights, transition_weights
+from ..model import ROWS_AT_ONCE, Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
 from ..solvers import CERTIFIED, Progress
 from ..system import Workers, sequence_chunks
-from ..training import Observer, Trial, train
+from ..training import Event, Note, Observer, Trial, train
 from .parameters import config_of, params_of, threads_of
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
@@ -46,19 +46,26 @@ LOGGER = logging.getLogger("kcrf_core")
 
 
 class LoggingObserver(Observer):
-    """Notes and trials, and with `passes` every pass."""
+    """Logs notes and trials, and with `passes` every pass."""
 
     def __init__(self, passes: bool):
         self._passes = passes
 
-    def note(self, text: str) -> None:
-        LOGGER.info(text)
+    @singledispatchmethod
+    def tell(self, event: Event) -> None:
+        """Log an event; those without a method below are not logged."""
 
-    def tried(self, trial: Trial) -> None:
+    @tell.register
+    def _note(self, note: Note) -> None:
+        LOGGER.info(note.text)
+
+    @tell.register
+    def _tried(self, trial: Trial) -> None:
         figures = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
         LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, figures)
 
-    def passed(self, progress: Progress) -> None:
+    @tell.register
+    def _passed(self, progress: Progress) -> None:
         if self._passes:
             LOGGER.info("pass %d: P %.6f, gap %.2g", progress.passes, progress.value, progress.gap)
 
@@ -288,7 +295,7 @@ class KernelCRF(Protocol):
     def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
-        form = ITEMS if encoding.format == "crfsuite" else COLUMNS
+        form = ITEMS if encoding.attributes else COLUMNS
         present = [sequence for sequence in X if len(sequence)]
         if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
@@ -325,7 +332,7 @@ class KernelCRF(Protocol):
     def n_features_in_(self) -> int:
         """Columns of the arrays; dictionaries have no such number."""
         encoding = self._model().encoding
-        if encoding.format == "crfsuite":
+        if encoding.attributes:
             raise AttributeError("n_features_in_ is for arrays; attributes_ lists the attributes")
         return encoding.width - 1
 
@@ -335,7 +342,7 @@ class KernelCRF(Protocol):
         return feature_names(self._model().encoding)
 
     @property
-    def state_features_(self) -> Weights:
+    def state_features_(self) -> NamedWeights:
         """Weights by (attribute, label), where the kernel is linear. Columns are named c0, c1, ...; their weights are
         those of the scaled values.
         """

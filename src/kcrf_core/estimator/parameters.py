@@ -3,14 +3,14 @@
 As in scikit-learn's SVC, parameters that the kernel does not have are not looked at, so that a grid may vary the
 kernel and its parameters together.
 
-Parameters that a script written for sklearn-crfsuite passes, and what becomes of them here.
+Scripts written for sklearn-crfsuite pass parameters that are treated so:
 
 c2                          1 / (2 sigma2), for all terms
 max_iterations              the most passes over the data
 algorithm, c1, min_freq     only where they ask for what is done anyway
 all_possible_states         False: weights of features with labels that they are seen with; else all
 all_possible_transitions    always so
-the rest                    fine points of another optimiser: told of, and left aside
+the rest                    fine points of another optimiser: a warning says that they have no effect
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..config import KERNEL_KEYS, Config, parse_config, with_options
+from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
+from ..kernels import KERNELS, kernel_types
 from ..system import available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
@@ -31,7 +32,7 @@ TO_CALLER = 4  # of `fit`, which has the configuration made, which has parameter
 
 
 def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
-    """Refuse what cannot be had, warn of what has no effect."""
+    """Refuse parameters that ask for something else, warn of those that have no effect."""
     if params["algorithm"] not in (None, "lbfgs"):
         raise ConfigError(
             f"algorithm={params['algorithm']!r}: only what 'lbfgs' maximises is there, and 'solver' says by which means"
@@ -85,12 +86,11 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     check_crfsuite_parameters(params)
     options = {name: params[name] for name in PLAIN if params[name] is not None}
     kernel = params["kernel"]
-    if kernel not in ("linear", "poly", "rbf"):
-        raise ConfigError(f"kernel={kernel!r}: there are linear, poly and rbf")
+    known = _kernels()
+    if kernel not in known:
+        raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
     options["kernel"] = kernel
-    for name in ("degree", "gamma", "coef0"):
-        if kernel in KERNEL_KEYS[name] and params[name] is not None:
-            options[name] = params[name]
+    options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
     if params["cosine"]:
         options["cosine"] = params["cosine"]
     if kernel != "linear":
@@ -111,6 +111,16 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
+
+
+def _kernels() -> list[str]:
+    """Kernels that can be asked for by name alone: not those of parts, nor those that need more than parameters say."""
+    kinds = {name: KERNELS[name] for name in kernel_types()}
+    return [
+        name
+        for name, kind in kinds.items()
+        if not kind.composite and all(one.needed is None for one in kind.settings().values())
+    ]
 
 
 def _plain(value: Any) -> Any:
@@ -143,18 +153,18 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for the configuration that a model was trained with, as far as there are any."""
     try:
         config = parse_config(info.get("config", {}))
-    except ConfigError:  # of another version
+    except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
     found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
-    found |= {"order": 1 if config.edge2_term is None else 2, "min_count": config.min_count}
+    found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:
         found["all_possible_states"] = False
     if len(config.mapped_terms) == 1:
         (term,) = config.mapped_terms
-        kernel = {name: getattr(term.kernel, name) for name in ("degree", "gamma", "coef0", "cosine")}
-        found |= {"kernel": term.kernel.type, **kernel, "size": term.map.size, "select": term.map.select}
+        found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
+        found |= {"size": term.map.size, "select": term.map.select}
     if config.features is not None and len(config.features) == 1:
         found |= {"window": config.features[0].window, "scale": config.features[0].scale}
     return found

@@ -1,20 +1,20 @@
-"""Gram blocks: k(x, x') of many rows x with pivots x', for the kernels of `kernel_values`.
+"""Gram blocks: k(x, x') of many rows x with pivots x'.
 
-Block by block: BLAS for the dense part, matches and sparse products in Cython, the function of the inner product
-while the block is in cache. Kernels made of kernels do the same in one block after the other.
+Functions of inner products go block by block: BLAS for the dense part, matches and sparse products in Cython, the
+function of the inner product while the block is in cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from . import _kernels
 from .inputs import NOTHING, Inputs
-from .values import CosineKernel, Kernel, PlainKernel, ProductKernel, RBFKernel, SumKernel
+from .kernel import Kernel
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -40,7 +40,7 @@ class Pivots:
 
     def __init__(self, inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64):
         self.inputs, self.kernel, self.dtype = inputs, kernel, np.dtype(dtype)
-        self._side = _side(inputs, kernel, self.dtype)
+        self._prepared = kernel.prepared(inputs, self.dtype)
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -61,7 +61,7 @@ class Pivots:
         at_once = ROWS_AT_ONCE // step * step
         for begin in range(0, n, at_once):
             some = rows if n <= at_once else rows.take(slice(begin, begin + at_once))
-            fill = self._side.against(some)
+            fill = self._prepared.against(some)
             for first in range(0, len(some), step):
                 part = slice(first, min(first + step, len(some)))
                 fill(part, out[begin + part.start : begin + part.stop])
@@ -73,71 +73,14 @@ def gram(kernel: Kernel, rows: Inputs, pivots: Inputs, dtype: np.dtype | type = 
     return Pivots(pivots, kernel, dtype).gram(rows)
 
 
-class _Side(Protocol):
-    """Pivots prepared for one kernel."""
+class InnerProducts(Protocol):
+    """A kernel that turns blocks of inner products into its values; see `InnerProductKernel`."""
 
-    def against(self, rows: Inputs) -> Fill: ...
+    of_distances: ClassVar[bool]
 
+    def seen_by(self, inputs: Inputs) -> Inputs: ...
 
-def _side(inputs: Inputs, kernel: Kernel, dtype: np.dtype) -> _Side:
-    if isinstance(kernel, CosineKernel):
-        return _CosineSide(inputs, kernel, dtype)
-    if isinstance(kernel, SumKernel | ProductKernel):
-        return _MixedSide(inputs, kernel, dtype)
-    return _PlainSide(inputs, kernel, dtype)
-
-
-class _CosineSide:
-    """Rows and columns of another kernel's block divided by the roots of its diagonal."""
-
-    def __init__(self, inputs: Inputs, kernel: CosineKernel, dtype: np.dtype):
-        self._kernel, self._inner = kernel, _side(inputs, kernel.kernel, dtype)
-        self._roots = self._inverse_roots(inputs, dtype)
-
-    def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
-        # Zero times infinity would be no number.
-        return np.minimum(self._kernel.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
-
-    def against(self, rows: Inputs) -> Fill:
-        inner, roots = self._inner.against(rows), self._inverse_roots(rows, self._roots.dtype)
-
-        def fill(part: slice, out: np.ndarray) -> None:
-            inner(part, out)
-            out *= roots[part, None]
-            out *= self._roots
-
-        return fill
-
-
-class _MixedSide:
-    """Sums and products: one kernel after the other, each on columns of its own, while the block is in cache."""
-
-    def __init__(self, inputs: Inputs, kernel: SumKernel | ProductKernel, dtype: np.dtype):
-        self._kernel = kernel
-        self._sides = [_side(inputs.columns(part.group), part.kernel, dtype) for part in kernel.parts]
-
-    def against(self, rows: Inputs) -> Fill:
-        kernel = self._kernel
-        fills = [side.against(rows.columns(part.group)) for side, part in zip(self._sides, kernel.parts, strict=True)]
-
-        def fill_sum(part: slice, out: np.ndarray) -> None:
-            fills[0](part, out)
-            out *= kernel.weights[0]
-            other = np.empty_like(out)
-            for weight, fill in zip(kernel.weights[1:], fills[1:], strict=True):
-                fill(part, other)
-                other *= weight
-                out += other
-
-        def fill_product(part: slice, out: np.ndarray) -> None:
-            fills[0](part, out)
-            out *= kernel.scale
-            other = np.empty_like(out)
-            for fill in fills[1:]:
-                fill(part, other)
-                out *= other
-
-        return fill_product if isinstance(kernel, ProductKernel) else fill_sum
+    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None: ...
 
 
 def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
@@ -156,17 +99,14 @@ def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
         out[whole:] = (last @ columns)[: n - whole]
 
 
-class _PlainSide:
-    """Functions of inner products."""
+class PreparedPivots:
+    """Pivots laid out for inner products with many rows."""
 
-    def __init__(self, inputs: Inputs, kernel: PlainKernel, dtype: np.dtype):
+    def __init__(self, inputs: Inputs, kernel: InnerProducts, dtype: np.dtype):
         self.kernel = kernel
         inputs = kernel.seen_by(inputs)
-        # Distances are differences of large numbers where columns are far from zero: rbf takes real columns from
-        # the middle of the pivots, and double precision where attributes, which cannot be moved, are among them.
-        distances = isinstance(kernel, RBFKernel)
-        self._middle = inputs.real.mean(axis=0) if distances and len(inputs) else None
-        self._exact = distances and inputs.bag is not None
+        self._middle = inputs.real.mean(axis=0) if kernel.of_distances and len(inputs) else None
+        self._exact = kernel.of_distances and inputs.bag is not None
         inputs = self._moved(inputs)
         self.norms, self.sizes = inputs.squared_norms(), inputs.sizes
         self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else dtype)  # [R, M]

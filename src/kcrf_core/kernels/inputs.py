@@ -1,4 +1,4 @@
-"""What kernels are evaluated on: rows of inputs.
+"""Rows of inputs, which kernels are evaluated on.
 
 Three blocks stand side by side, each possibly empty: categorical columns as integer codes, real columns, and sparse
 attributes. Windows are already laid out, so a row says all that a clique at that position looks at.
@@ -63,7 +63,7 @@ class Inputs:
         )
 
     def seen(self) -> Inputs:
-        """The same without what training never saw: a kernel is fitted to what has values."""
+        """Leave out values that training never saw: a kernel is fitted to those that it has seen."""
         return replace(self, codes=np.maximum(self.codes, NOTHING), unseen=np.zeros(len(self)))
 
     def columns(self, group: Group) -> Inputs:

@@ -22,7 +22,8 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels import Inputs, PolynomialKernel
 from . import _conjunctions
-from .sparse_rows import one_hot, sparse_block
+from .columns import ColumnOrder, one_hot, sparse_block
+from .hash_tables import empty_slots
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _stirling(k: int, j: int) -> int:
 
 
 def why_not(inputs: Inputs, degree: int) -> str | None:
-    """What keeps the polynomial kernel on these inputs from an explicit map; None where nothing does."""
+    """The reason why the polynomial kernel has no explicit map on these inputs; None where it has one."""
     if degree > LARGEST_DEGREE:
         return f"conjunctions are enumerated up to degree {LARGEST_DEGREE}"
     if inputs.real.shape[1]:
@@ -61,7 +62,7 @@ def why_not(inputs: Inputs, degree: int) -> str | None:
 
 def feature_base(inputs: Inputs) -> int:
     """A base that has every feature of such inputs, plus one, as a digit."""
-    return int(inputs.sizes.sum()) + (0 if inputs.bag is None else inputs.bag.shape[1]) + 1
+    return ColumnOrder.of(inputs).first_real + 1
 
 
 def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -107,9 +108,9 @@ class Conjunctions:
 
     @cached_property
     def _slots(self) -> np.ndarray:
-        slots = _empty_slots(len(self.keys))
+        slots = empty_slots(len(self.keys), _FIRST_SLOTS)
         if len(self.keys) and _conjunctions.fill_slots(self.keys, len(self.keys), slots) >= 0:
-            raise ValueError("a conjunction stands there twice")
+            raise ValueError("a conjunction is there twice")
         return slots
 
     def check(self) -> None:
@@ -176,11 +177,6 @@ def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarra
     return squared_weights(kernel)[np.searchsorted([1, base, base**2], keys, side="right")]
 
 
-def _empty_slots(keys: int) -> np.ndarray:
-    """Slots for that many keys, at most half of them full."""
-    return np.full(max(_FIRST_SLOTS, 1 << (2 * keys).bit_length()), -1, dtype=np.int32)
-
-
 def find_conjunctions(
     inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True
 ) -> tuple[Conjunctions, scipy.sparse.csr_array]:
@@ -201,7 +197,7 @@ def find_conjunctions(
     kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
     first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows
     if merge:
-        _conjunctions.first_alike(hashes[kept], _empty_slots(len(kept)), first)
+        _conjunctions.first_alike(hashes[kept], empty_slots(len(kept)), first)
     leaders = np.flatnonzero(first == np.arange(len(kept)))  # [D]
     column_of = np.full(len(keys), -1, dtype=np.int32)  # of those that stand for a column
     column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)
@@ -221,7 +217,7 @@ def _numbered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Keys of distinct conjunctions [Q], and the numbers of those of each row [E]."""
     numbers = np.empty(ends[-1], dtype=np.int32)
-    slots = _empty_slots(0)
+    slots = empty_slots(0, _FIRST_SLOTS)
     keys = np.empty(len(slots) // 2, dtype=np.int64)
     row = count = 0
     longest = int(np.diff(ends).max(initial=0))
@@ -229,6 +225,37 @@ def _numbered(
         row, count = _conjunctions.number_rows(indptr, indices, degree, base, row, keys, slots, count, ends, numbers)
         if row == len(indptr) - 1:
             return keys[:count].copy(), numbers
-        slots = _empty_slots(2 * len(keys) + longest)
+        slots = empty_slots(2 * len(keys) + longest)
         keys = np.concatenate([keys[:count], np.empty(len(slots) // 2 - count, dtype=np.int64)])
         _conjunctions.fill_slots(keys, count, slots)
+
+
+def shared_conjunctions(
+    source: Conjunctions, target: Conjunctions, columns: np.ndarray
+) -> tuple[scipy.sparse.csr_array, int]:
+    """What W / n of the target's columns scores in the source's columns, [D, D'], and how many conjunctions both have.
+
+    `columns` [F] are the source's features there, or -1. A conjunction of j features in a column G there scores
+    w_j^2 W_G / n_G, and what the members of a column here score is its share of Phi W times its norm.
+    """
+    import scipy.sparse
+
+    digits, rest = np.empty((len(source.keys), LARGEST_DEGREE), dtype=np.int64), source.keys  # features plus one
+    for place in reversed(range(LARGEST_DEGREE)):
+        rest, digits[:, place] = np.divmod(rest, source.base)
+    features = np.concatenate([[0], np.where(columns >= 0, columns + 1, -1)])[digits]  # [Q, 3], 0 for none
+    sizes = (features > 0).sum(axis=1)
+    known = (features >= 0).all(axis=1) & (sizes <= target.kernel.degree)
+    features.sort(axis=1)
+    wanted = np.zeros(len(features), dtype=np.int64)
+    for digit in features.T:
+        wanted = wanted * target.base + digit
+    order = np.argsort(target.keys)
+    place = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
+    found = order[place] if len(order) else place
+    known &= target.keys[found] == wanted if len(order) else False
+    squares = squared_weights(target.kernel)[np.minimum(sizes, target.kernel.degree)]
+    rows = source.columns[known]
+    shares = squares[known] / source.norms[rows]
+    shape = (source.size, target.size)
+    return scipy.sparse.csr_array((shares, (rows, target.columns[found[known]])), shape=shape), int(known.sum())

@@ -146,7 +146,7 @@ class Factorisation:
         candidates: Candidates,
         triangle: np.ndarray,  # [b, b] Cholesky factor of what is left among those that become pivots
         picked: np.ndarray | None = None,  # which they are; None for all
-        known: KnownColumns | None = None,  # columns of the candidates, where somebody wanted them before
+        known: KnownColumns | None = None,  # columns of the candidates, where they are known
     ) -> None:
         """Take candidates as pivots."""
         maker = self._columns_of(candidates) if known is None else known.maker

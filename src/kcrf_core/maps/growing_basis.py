@@ -70,7 +70,7 @@ class GrowingBasis:
     def add(self, errors: np.ndarray, count: int) -> int:
         """Add about `count` pivots by errors m [N, C]; how many it was, 0 where none would add anything."""
         count = min(max(count, FEWEST), MOST, self.size - len(self))
-        before, factor = len(self), self._again(len(self) + count)
+        before, factor = len(self), self.factorised(len(self) + count)
         if not _take_best(factor, errors, count, self._rng):
             self._exhausted = True
             return 0
@@ -78,7 +78,7 @@ class GrowingBasis:
         self._blocks.append(self.basis.rows[before:])
         return len(self) - before
 
-    def _again(self, size: int) -> Factorisation:
+    def factorised(self, size: int) -> Factorisation:
         """The factorisation of the pivots so far, with room for `size`."""
         factor = self._factorisation(size)
         for block in self._blocks:

@@ -25,6 +25,7 @@ from scipy.linalg import lapack
 from ..errors import ConfigError, NumericError
 from ..kernels import Inputs, Kernel, gram
 from ..system import Workers, ranges
+from . import METHODS
 from .factorisation import FLOORS, Basis, Factorisation
 
 # Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
@@ -70,7 +71,7 @@ def choose_pivots(
     return factor.basis()
 
 
-def _greedy(factor: Factorisation, rng: np.random.Generator) -> None:
+def greedy_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
     """The largest residual next.
 
     The residual columns of the likeliest next pivots are worked out together. As long as the largest
@@ -109,7 +110,7 @@ def _greedy(factor: Factorisation, rng: np.random.Generator) -> None:
         factor.append(candidates, triangle, picked, known)
 
 
-def _random(factor: Factorisation, rng: np.random.Generator) -> None:
+def random_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
     """Positions drawn with probability proportional to the residual, in blocks with rejection."""
     while not factor.done():
         open_rows = np.flatnonzero(factor.residual > factor.floor)
@@ -121,16 +122,16 @@ def _random(factor: Factorisation, rng: np.random.Generator) -> None:
         _take(factor, proposals, rng.random(block))
 
 
-def _uniform(factor: Factorisation, rng: np.random.Generator) -> None:
+def uniform_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
     """Positions in any order; those that add nothing are passed over."""
     _take_in_order(factor, rng.permutation(len(factor.inputs)))
 
 
-def _kmeans(factor: Factorisation, rng: np.random.Generator) -> None:
+def kmeans_pivots(factor: Factorisation, rng: np.random.Generator) -> None:
     """Medoids of clusters in the kernel's feature space, which a few pivots stand for."""
     N = len(factor.inputs)
     few = Factorisation(factor.inputs, factor.kernel, min(KMEANS_PIVOTS, N), factor.workers, factor.dtype)
-    _random(few, rng)
+    random_pivots(few, rng)
     nearest, distance = _clusters(few, rng.choice(N, min(factor.size, N), replace=False))
     del few  # its rows of G make room for those of the factorisation
     counts = np.bincount(nearest)
@@ -200,9 +201,6 @@ def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> 
                 break
     if kept:
         factor.append(candidates.take(np.array(kept)), L[kept, : len(kept)])
-
-
-METHODS = {"random": _random, "greedy": _greedy, "uniform": _uniform, "kmeans": _kmeans}
 
 
 def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:

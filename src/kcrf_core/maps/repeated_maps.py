@@ -1,4 +1,4 @@
-"""A map for data in which inputs come again: each distinct input is held and computed once (Lemma 6).
+"""A map for data in which inputs recur: each distinct input is held and computed once (Lemma 6).
 
 Identical cliques share one coefficient, so they share one row of Phi: scores are worked out for distinct rows and dealt
 out to positions, and residuals are summed over the positions of each distinct row before they meet Phi^T.
@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
-from .feature_maps import FeatureMap, ReducedMap
+from .feature_map import FeatureMap
 
 ROWS_PER_TASK = 1024
 
@@ -22,7 +22,7 @@ class RepeatedMap:
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
-        self.narrows_weights = distinct.narrows_weights
+        self.narrows_weights, self.nested = distinct.narrows_weights, distinct.nested
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
@@ -89,7 +89,7 @@ class RepeatedMap:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
         inner = self.distinct if len(chosen) == self._rows else self.distinct.subset(chosen)
         if len(chosen) == len(rows) and (np.diff(group.ravel()) > 0).all():
-            return inner  # nothing comes again, and rows are in order
+            return inner  # no input recurs, and rows are in order
         return RepeatedMap(inner, group.ravel(), self._workers)
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
@@ -107,9 +107,3 @@ class RepeatedMap:
     ) -> FeatureMap:
         """The same map on other inputs."""
         return self.distinct.of_inputs(inputs, kernel, pivots, workers, dtype)
-
-
-def has_nested_columns(feature_map: FeatureMap | None) -> bool:
-    """Whether the first m columns of a map are the map of its first m pivots."""
-    inner = feature_map.distinct if isinstance(feature_map, RepeatedMap) else feature_map
-    return isinstance(inner, ReducedMap)

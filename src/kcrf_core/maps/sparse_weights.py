@@ -1,15 +1,15 @@
-"""Weights [D, C] of which few are not zero: those alone, row by row.
+"""Weights [D, C] of features: all of them in an array, or those alone that are not zero, row by row.
 
 Where only pairs of features and labels that training data has get weights (`observed_features`), or small ones are
-dropped (`pruning`), most of a row is zero. In a file the number of weights of every row stands there as well as the
-weights themselves, so that nothing can be larger in memory than a few times its file.
+dropped (`pruning`), most of a row is zero. A file holds the number of weights of every row as well as the weights
+themselves, so that nothing can be larger in memory than a few times its file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,16 +100,67 @@ class SparseWeights:
         return found
 
 
+@dataclass(frozen=True)
+class _AllWeights:
+    """Products with weights that are all held, with the methods of `SparseWeights`."""
+
+    values: np.ndarray  # [D, C]
+
+    def add_codes(self, codes: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
+        _sparse.multiply_codes(codes, first, self.values, out)
+
+    def add_rows(
+        self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int, out: np.ndarray
+    ) -> None:
+        rows = (indptr.astype(np.int64), indices.astype(np.int32), values)
+        _sparse.multiply(*rows, self.values[first:], 0, len(out), out)
+
+    def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
+        out += rows @ self.values[first : first + rows.shape[1]]
+
+
 Weights = np.ndarray | SparseWeights  # [D, C]
 
 
+def multiplier(weights: Weights) -> SparseWeights | _AllWeights:
+    """Weights in the form that adds products of rows with them to scores."""
+    return _AllWeights(weights) if isinstance(weights, np.ndarray) else weights
+
+
+def without_zeros(weights: Weights) -> SparseWeights:
+    """The same weights, those that are not zero alone."""
+    return SparseWeights.of(weights) if isinstance(weights, np.ndarray) else weights
+
+
 def matrix_of(weights: Weights) -> np.ndarray | scipy.sparse.csr_array:
-    """Something to take rows of and to multiply with."""
+    """A matrix of the weights, to take rows of and to multiply with."""
     return weights if isinstance(weights, np.ndarray) else weights.matrix
 
 
 def as_dense(matrix: np.ndarray | scipy.sparse.csr_array) -> np.ndarray:
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
+
+def held_values(weights: Weights) -> np.ndarray:
+    """The numbers that are held, of whatever form."""
+    return weights if isinstance(weights, np.ndarray) else weights.values
+
+
+def pack_weights(weights: Weights, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the header of a file says about weights, and their arrays."""
+    if isinstance(weights, np.ndarray):
+        return {}, {at: weights}
+    return {"weights": "sparse"}, weights.pack(at)
+
+
+def unpack_weights(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Weights:
+    """Inverse of `pack_weights`; how many rows there are is for the caller to check, and columns of an array."""
+    form = entry.get("weights", "dense")
+    if form == "sparse":
+        return SparseWeights.unpack(contents, at, width)
+    if form != "dense":
+        raise contents.error(f"'{at}' are of an unknown kind")
+    return contents.array(at, "float64", 2)
 
 
 def _ends(counts: np.ndarray) -> np.ndarray:

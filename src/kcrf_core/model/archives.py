@@ -1,6 +1,6 @@
-"""Dataset and basis files: what `featurize` and `select-basis` leave for later commands.
+"""Dataset and basis files, which `featurize` and `select-basis` write for later commands.
 
-Both carry the encoding, so that nothing that reads them needs the original file or its configuration.
+Both carry the encoding, so that a reader needs neither the original file nor its configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, kernel_to_dict
 from ..system import Contents, pack_sparse, read_container, write_container
-from .model import empty_inputs, pack_pivots, term_entry, unpack_kernel, unpack_pivots
+from .stored_terms import pack_pivots, stored_terms
 
 
 def digest(dataset: Dataset) -> str:
@@ -142,16 +142,12 @@ def load_basis(path: str | os.PathLike[str]) -> StoredBasis:
 def unpack_basis(contents: Contents) -> StoredBasis:
     encoding = Encoding.unpack(contents)
     terms = []
-    for number, entry in enumerate(contents.get("terms", list)):
-        at = f"term{number}"
-        name, features = term_entry(contents, encoding, entry, at)
-        like = empty_inputs(encoding, features)
-        kernel = unpack_kernel(contents, entry, like, at)
-        pivots, lines = unpack_pivots(contents, like, at)
-        curve = contents.array(f"{at}.curve", "float64", 1)
+    for stored in stored_terms(contents, encoding):
+        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        curve = stored.array("curve", "float64", 1)
         if len(curve) != len(lines) + 1:
-            raise contents.error(f"'{at}.curve' does not fit its pivots")
-        terms.append(TermBasis(name, features, kernel, pivots, lines, curve))
+            raise contents.error(f"'{stored.at}.curve' does not fit its pivots")
+        terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
     if not terms:
         raise contents.error("it has no pivots")
     return StoredBasis(encoding, _stored_config(contents, contents.header.get("config")), tuple(terms))

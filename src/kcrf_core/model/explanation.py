@@ -1,4 +1,4 @@
-"""Why a position has its label: what speaks for it, against the label that would do second best in its place.
+"""Why a position has its label: the features that speak for it, against the label that would do second best there.
 
 With all other labels as they are, putting z in place of y at t changes the score of a labelling by
 
@@ -7,169 +7,20 @@ With all other labels as they are, putting z in place of y at t changes the scor
 (triples, first and last labels likewise). The runner-up is the z with which the score is largest. F is a sum over
 features, or over pivots, F[t, y] = sum_m k(x_t, b_m) alpha[m, y], and each of them adds its own difference: with
 transitions they add up to the whole.
-
-The terms of a model taken apart: of what a score at a position is the sum.
-
-Every term is a sum of value_e W[row_e, :] over its parts e: pivots, features or conjunctions. Here parts have names.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from ..chains import Edges, positions_within, spread
-from ..encoding import AttributeFeature, Dataset, Encoding, RealFeature
-from ..kernels import Inputs, Pivots, inverse_roots
-from ..maps import as_dense, matrix_of
-from .model import ROWS_AT_ONCE, AffineTerm, ConjunctionTerm, ExplicitTerm, KernelTerm, Model, Term, empty_inputs
-
-# What a part is called, and its line of training data if it is a pivot, by its number.
-Namer = Callable[[int], tuple[str, int | None]]
-
-
-@dataclass(frozen=True)
-class PartsOfRow:
-    """Of what the score of one position is the sum."""
-
-    parts: np.ndarray  # [E] numbers for a namer
-    rows: np.ndarray  # [E] of the weights
-    values: np.ndarray  # [E]
-
-
-class TermParts(Protocol):
-    """A term, and what its scores are made of."""
-
-    term: Term
-    weights: np.ndarray  # [D, C]
-
-    def of(self, inputs: Inputs) -> Iterator[PartsOfRow]: ...
-
-    def namer(self, dataset: Dataset, position: int) -> Namer: ...
-
-
-def parts_of(term: Term, encoding: Encoding) -> TermParts:
-    if isinstance(term, KernelTerm):
-        return _KernelParts(term)
-    names = _Names(encoding, term.features)
-    return _ConjunctionParts(term, names) if isinstance(term, ConjunctionTerm) else _ExplicitParts(term, names)
-
-
-class _Names:
-    """Names of the features of a term, numbered as its explicit map does: codes, attributes, real columns."""
-
-    def __init__(self, encoding: Encoding, features: tuple[str, ...]):
-        inputs = empty_inputs(encoding, features)
-        self._encoding = encoding
-        self._ends = np.concatenate([[0], np.cumsum(inputs.sizes)]).astype(np.int64)  # [C+1] of the codes of each field
-        self._attributes = 0 if inputs.bag is None else inputs.bag.shape[1]
-        self._codes: list[int] = []  # which of the descriptions of a position are codes of the term, and which are real
-        self._real: list[int] = []
-        place = self._before_bag = 0  # descriptions that come before those of attributes
-        for feature in encoding.features:
-            if isinstance(feature, AttributeFeature):
-                self._before_bag = place
-                continue
-            real = isinstance(feature, RealFeature)
-            end = place + len(feature.config.window) * (len(feature.mean) if real else 1)
-            if feature.config.name in features:
-                (self._real if real else self._codes).extend(range(place, end))
-            place = end
-
-    def at(self, dataset: Dataset, position: int) -> Callable[[int], str]:
-        """Names of the features that a position has."""
-        described = self._encoding.describe(dataset, position)
-        codes, attributes = int(self._ends[-1]), {}
-        if dataset.bag is not None:
-            own = slice(dataset.bag.indptr[position], dataset.bag.indptr[position + 1])
-            here = slice(self._before_bag, self._before_bag + own.stop - own.start)
-            attributes = dict(zip(dataset.bag.indices[own].tolist(), described[here], strict=True))
-            del described[here]
-
-        def name(number: int) -> str:
-            if number < codes:
-                return described[self._codes[int(np.searchsorted(self._ends, number, side="right")) - 1]]
-            number -= codes
-            if number < self._attributes:
-                return attributes[number]
-            number -= self._attributes
-            return described[self._real[number]] if number < len(self._real) else "constant"
-
-        return name
-
-
-class _KernelParts:
-    """Pivots: scores are k(x, B) alpha."""
-
-    def __init__(self, term: KernelTerm):
-        self.term = term
-        dtype = np.float32 if term.precision == "single" else np.float64
-        self.weights = term.alpha.astype(dtype).astype(np.float64)
-        self._pivots = Pivots(term.pivots, term.kernel, dtype)
-
-    def of(self, inputs: Inputs) -> Iterator[PartsOfRow]:
-        every = np.arange(len(self._pivots))
-        for values in self._pivots.gram(inputs):
-            yield PartsOfRow(every, every, values.astype(np.float64))
-
-    def namer(self, dataset: Dataset, position: int) -> Namer:
-        return lambda m: ("pivot", int(self.term.lines[m]))
-
-
-class _ExplicitParts:
-    """Features of a linear kernel, and the constant that a polynomial kernel of degree 1 has."""
-
-    def __init__(self, term: ExplicitTerm, names: _Names):
-        self.term, self._names, self.weights = term, names, as_dense(matrix_of(term.weights))
-        if isinstance(term, AffineTerm):
-            self.weights = np.vstack([self.weights, term.bias])
-
-    def of(self, inputs: Inputs) -> Iterator[PartsOfRow]:
-        starts = np.cumsum(inputs.sizes) - inputs.sizes
-        codes, bag = int(inputs.sizes.sum()), inputs.bag
-        roots = inverse_roots(inputs.squared_norms()) if self.term.cosine else np.ones(len(inputs))
-        real = np.arange(codes + (0 if bag is None else bag.shape[1]), len(self.weights))  # and the constant
-        constant = np.ones(len(real) - inputs.real.shape[1])
-        for t in range(len(inputs)):
-            own = inputs.codes[t]
-            known = own >= 0
-            rows, values = [starts[known] + own[known]], [np.ones(np.count_nonzero(known))]
-            if bag is not None:
-                entries = slice(bag.indptr[t], bag.indptr[t + 1])
-                rows.append(codes + bag.indices[entries])
-                values.append(bag.data[entries])
-            numbers = np.concatenate([*rows, real])
-            yield PartsOfRow(numbers, numbers, np.concatenate([*values, inputs.real[t], constant]) * roots[t])
-
-    def namer(self, dataset: Dataset, position: int) -> Namer:
-        name = self._names.at(dataset, position)
-        return lambda number: (name(number), None)
-
-
-class _ConjunctionParts:
-    """Conjunctions of binary features."""
-
-    def __init__(self, term: ConjunctionTerm, names: _Names):
-        self.term, self._names, self.weights = term, names, as_dense(matrix_of(term.weights))
-
-    def of(self, inputs: Inputs) -> Iterator[PartsOfRow]:
-        found = self.term.conjunctions
-        ends, numbers = found.known(inputs)
-        squares = found.squares_of(numbers)
-        roots = np.ones(len(inputs))
-        if self.term.cosine:
-            roots = inverse_roots(found.kernel.diagonal(inputs))
-        for t in range(len(inputs)):
-            own = slice(ends[t], ends[t + 1])
-            yield PartsOfRow(numbers[own], found.columns[numbers[own]], squares[own] * roots[t])
-
-    def namer(self, dataset: Dataset, position: int) -> Namer:
-        name, found = self._names.at(dataset, position), self.term.conjunctions
-        return lambda number: (" & ".join(map(name, found.features(number))) or "constant", None)
+from ..chains import Edges, MappedClique, positions_within
+from ..encoding import Dataset
+from .model import ROWS_AT_ONCE, Model
+from .term import Term, TermParts
 
 
 @dataclass(frozen=True)
@@ -208,11 +59,11 @@ class Explainer:
 
     def __init__(self, model: Model):
         self._model = model
-        self._parts = []  # each with its weights for labels, [D, Y], or pairs of them, [D, Y^2]
+        # Each term with its parts, and with their weights for labels, [D, Y], or pairs of them, [D, Y^2].
+        self._parts: list[tuple[Term, TermParts, np.ndarray]] = []
         for term in model.terms:
-            parts = parts_of(term, model.encoding)
-            weights = spread(parts.weights, len(model.labels)) if term.type == "node" else parts.weights
-            self._parts.append((parts, weights))
+            parts = term.parts(model.encoding)
+            self._parts.append((term, parts, term.by_labels(parts.weights, len(model.labels))))
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
@@ -226,12 +77,12 @@ class Explainer:
         found: list[list[Contribution]] = [[] for _ in range(N)]
         totals = np.zeros(N)
         asked = np.flatnonzero(rivals > -np.inf)
-        for parts, weights in self._parts:
-            questions = _questions(parts.term.type, asked, labels, against, dataset.offsets, Y)
-            for t, total, some in self._answers(parts, weights, questions, dataset, count):
+        for term, parts, weights in self._parts:
+            questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
+            for t, total, some in self._answers(term, parts, weights, questions, dataset, count):
                 totals[t] += total
                 found[t].extend(some)
-        # Transitions as the model has them; edge-x terms have told their part already.
+        # Transitions as the model has them; terms over edges have added their part already.
         for t, what, value in self._of_edges(asked, labels, against, dataset.offsets):
             totals[t] += value
             found[t].append(Contribution("edge", what, value))
@@ -248,10 +99,15 @@ class Explainer:
         return out
 
     def _answers(
-        self, parts: TermParts, weights: np.ndarray, questions: list[_Question], dataset: Dataset, count: int
+        self,
+        term: Term,
+        parts: TermParts,
+        weights: np.ndarray,
+        questions: list[_Question],
+        dataset: Dataset,
+        count: int,
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
         """For each question its position, the sum of all contributions, and the largest of them."""
-        term = parts.term
         inputs = self._model.encoding.inputs(dataset, term.features)
         for first in range(0, len(questions), ROWS_AT_ONCE):
             some = questions[first : first + ROWS_AT_ONCE]
@@ -259,10 +115,9 @@ class Explainer:
             for question, own in zip(some, parts.of(inputs.take(rows)), strict=True):
                 products = own.values * (weights[own.rows, question.plus] - weights[own.rows, question.minus])
                 best = np.argsort(-products, kind="stable")[:count]
-                name = parts.namer(dataset, question.row)
                 contributions = []
                 for e in best[products[best] > 0].tolist():
-                    what, line = name(int(own.parts[e]))
+                    what, line = own.name(e)
                     if question.row != question.position:
                         what = f"next: {what}"  # of the two positions that a transition looks at, the second
                     contributions.append(Contribution(term.name, what, float(products[e]), line))
@@ -333,11 +188,11 @@ def _in_place(
 
 
 def _questions(
-    kind: str, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray, Y: int
+    clique: MappedClique, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray, Y: int
 ) -> list[_Question]:
     """What to ask of a term: a node term at the position itself, an edge-x term there and one position on."""
     triples = [(t, int(labels[t]), int(against[t])) for t in asked.tolist()]
-    if kind == "node":
+    if clique.axes == 1:
         return [_Question(t, t, y, z) for t, y, z in triples]
     first = set(offsets[:-1].tolist())
     out = []

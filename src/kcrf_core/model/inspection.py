@@ -1,9 +1,9 @@
-"""What the weights of a model say, term by term: which feature, or pivot, speaks for which label, and how much.
+"""The weights of a model, term by term: which feature, or pivot, speaks for which label, and how much.
 
-A weight is told as what it adds to the score of a label, or of two labels in a row, where its feature is there: for two
-labels the one column of weights is told as both, for a conjunction with the weight that the kernel gives it. With a
-cosine kernel scores are divided by the length of the input afterwards. A pivot is told by the line that it stands on in
-the training data, with its coefficient, which its kernel value is still to be multiplied with.
+A weight is shown as what it adds to the score of a label, or of two labels in a row, where its feature is there: for
+two labels the one column of weights is shown as both, for a conjunction with the weight that the kernel gives it. With
+a cosine kernel scores are divided by the length of the input afterwards. A pivot is named by its line of the training
+data and shown with its coefficient, which its kernel value is still to be multiplied with.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import spread
-from ..encoding import CONSTANT, FeatureNames
-from ..maps import as_dense, matrix_of, squared_weights
-from .model import AffineTerm, ConjunctionTerm, KernelTerm, Model, Term
+from .model import Model
+from .term import Term
 
-# Weights that are looked at at a time: bounds memory, whatever the size of the model.
+# Weights that are held at a time: bounds memory, whatever the size of the model.
 VALUES_AT_ONCE = 1 << 18
 
 
@@ -59,60 +57,29 @@ class TermWeights:
                 del ranked[count:]
                 if len(ranked) == count:
                     limits[place] = ranked[-1][0]
-        told: dict[int, list[tuple[str, float]]] = {}
+        named: dict[int, list[tuple[str, float]]] = {}
         for place in sorted(best):
             for _, item, column, weight in best[place]:
-                told.setdefault(column, []).append((self.name(item), weight))
-        return {column: sorted(each, key=lambda pair: -pair[1]) for column, each in told.items()}
+                named.setdefault(column, []).append((self.name(item), weight))
+        return {column: sorted(each, key=lambda pair: -pair[1]) for column, each in named.items()}
 
 
 def term_weights(model: Model, term: Term) -> TermWeights:
-    labels = len(model.labels)
-    columns = labels if term.type == "node" else labels**2
+    Y, table = len(model.labels), term.table(model.encoding)
 
-    def told(weights: np.ndarray) -> np.ndarray:
-        return spread(weights, labels) if term.type == "node" else weights
+    def rows(part: slice) -> np.ndarray:
+        return term.by_labels(table.rows(part), Y)
 
-    if isinstance(term, KernelTerm):
-        return TermWeights(
-            len(term.lines), columns, lambda m: f"line:{term.lines[m]}", lambda rows: told(term.alpha[rows])
-        )
-    names, matrix = FeatureNames(model.encoding, term.features), matrix_of(term.weights)
-    if isinstance(term, ConjunctionTerm):
-        found = term.conjunctions
-        sizes = np.searchsorted([1, found.base, found.base**2], found.keys, side="right")
-        squares = squared_weights(found.kernel)[np.minimum(sizes, found.kernel.degree)]  # [Q]
-
-        def rows(part: slice) -> np.ndarray:
-            return told(as_dense(matrix[found.columns[part]]) * squares[part, None])
-
-        return TermWeights(len(found.keys), columns, lambda q: names.conjunction(int(found.keys[q]), found), rows)
-    D = len(names)
-    if not isinstance(term, AffineTerm):
-        return TermWeights(D, columns, names.__getitem__, lambda rows: told(as_dense(matrix[rows])))
-
-    def with_bias(rows: slice) -> np.ndarray:
-        inner = as_dense(matrix[rows.start : min(rows.stop, D)])
-        return told(np.concatenate([inner, term.bias[None]]) if rows.stop > D else inner)
-
-    return TermWeights(D + 1, columns, lambda k: CONSTANT if k == D else names[k], with_bias)
-
-
-def weight_count(term: Term) -> int:
-    """Numbers that the file holds for a term, but for what its features or pivots are."""
-    if isinstance(term, KernelTerm):
-        return term.alpha.size
-    own = term.weights.size if isinstance(term.weights, np.ndarray) else len(term.weights.values)
-    return own + (len(term.bias) if isinstance(term, AffineTerm) else 0)
+    return TermWeights(table.items, term.clique.states(Y), table.name, rows)
 
 
 def dump(model: Model) -> Iterator[list[str]]:
     """Every weight that is not zero, as the cells of a line: the term, what it looks at, labels, the weight."""
     labels = list(model.labels)
-    pairs = [[before, after] for before in labels for after in labels]
     for term in model.terms:
         weights = term_weights(model, term)
-        names = [[label] for label in labels] if term.type == "node" else pairs
+        places = [term.labels_of_column(column, len(labels)) for column in range(weights.columns)]
+        names = [[labels[y] for y in place] for place in places]
         for first, block in weights.blocks():
             name, last = "", -1
             for row, column in zip(*(axis.tolist() for axis in np.nonzero(block)), strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..chains import chain
-from ..corpora import NO_VALUE, Corpus
+from ..corpora import FORMATS, Corpus
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset
 from ..errors import DataError
 from ..scoring import Labelling, detect_scheme, from_marginals, readable_column
@@ -19,8 +19,9 @@ def from_model(model: Model, corpus: Corpus) -> Labelling:
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = corpus.columns[-1]
-    if corpus.names is not None and set(gold) == {NO_VALUE}:
-        raise DataError(f"no gold labels: column '{corpus.names[-1]}' is {NO_VALUE} throughout", corpus.source)
+    empty = FORMATS[corpus.format].no_value
+    if set(gold) == {empty}:
+        raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
     dataset = model.encoding.encode(corpus)
     return _labelling(model, dataset, gold, corpus.source, readable_column(corpus.columns[:-1]))
 

@@ -17,7 +17,7 @@ from ..encoding import Dataset
 from ..errors import ConfigError
 from ..kernels import Pivots
 from ..maps import pivot_triangle
-from .model import ROWS_AT_ONCE, KernelTerm, Model
+from .model import ROWS_AT_ONCE, Model
 
 
 class Novelty:
@@ -27,7 +27,7 @@ class Novelty:
         self._encoding = model.encoding
         self._terms = []
         for term in model.terms:
-            if isinstance(term, KernelTerm):
+            if term.has_pivots:
                 triangle = pivot_triangle(term.kernel, term.pivots)
                 self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:

@@ -1,31 +1,32 @@
-"""What a file of ours holds, as plain values: what `inspect` prints and turns into JSON."""
+"""The contents of a dataset, basis or model file as plain values, which `inspect` prints and turns into JSON."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Encoding, Feature, RealFeature
+from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
 from ..kernels import kernel_to_dict
 from ..system import Contents
 from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
-from .inspection import term_weights, weight_count
-from .model import AffineTerm, ConjunctionTerm, KernelTerm, Model, Term
+from .inspection import term_weights
+from .model import Model
+from .term import Term
 
 Stored = Model | StoredBasis | StoredDataset
 
 
 def unpack(contents: Contents) -> Stored:
     """A file of any kind."""
-    kinds = {"model": Model.unpack, "basis": unpack_basis, "dataset": unpack_dataset}
-    return kinds[contents.header["kind"]](contents)
+    return _KINDS[contents.header["kind"]].unpack(contents)
 
 
 def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
-    """All but the weights themselves, of which the `top` strongest of each label are told."""
+    """All but the weights themselves, of which the `top` strongest of each label are there."""
     header, encoding = contents.header, stored.encoding
     out = {
         "kind": header["kind"],
@@ -37,15 +38,10 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
         "labels": list(encoding.labels),
         "features": [_feature(feature) for feature in encoding.features],
     }
-    if isinstance(stored, Model):
-        own = _model(stored, top)
-    elif isinstance(stored, StoredBasis):
-        own = {"terms": [_basis_term(term, top) for term in stored.terms]}
-    else:
-        own = _dataset(stored, encoding)
-    about = stored.info if isinstance(stored, Model) else header
+    kind = _KINDS[header["kind"]]
+    about = kind.about(contents, stored)
     provenance = {key: about[key] for key in ("digest", "training", "config") if key in about}
-    return out | own | provenance
+    return out | kind.own(stored, top) | provenance
 
 
 def _feature(feature: Feature) -> dict[str, Any]:
@@ -74,11 +70,11 @@ def _model(model: Model, top: int) -> dict[str, Any]:
 def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
     weights = term_weights(model, term)
     out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
-    out |= _map(term)
-    out |= {"pivots" if isinstance(term, KernelTerm) else "dimensions": weights.items, "weights": weight_count(term)}
+    out |= term.described()
+    out |= {"pivots" if term.has_pivots else "dimensions": weights.items, "weights": term.weight_count}
     if top:
-        # Of pairs of labels there are too many to tell about each.
-        strongest = weights.strongest(top, together=term.type != "node")
+        # Of pairs of labels there are too many to show each.
+        strongest = weights.strongest(top, together=term.clique.axes > 1)
         out["top"] = [
             {"labels": _labels(model, term, column), "items": [{"name": name, "weight": w} for name, w in found]}
             for column, found in strongest.items()
@@ -87,20 +83,8 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
 
 
 def _labels(model: Model, term: Term, column: int) -> list[str]:
-    """What a column of weights is about."""
-    places = (column,) if term.type == "node" else divmod(column, len(model.labels))
-    return [model.labels[y] for y in places]
-
-
-def _map(term: Term) -> dict[str, Any]:
-    if isinstance(term, KernelTerm):
-        return {"map": "reduced", "kernel": kernel_to_dict(term.kernel)}
-    if isinstance(term, AffineTerm):
-        return {"map": "explicit", "kernel": {"type": "poly", "degree": 1}}
-    kernel: dict[str, Any] = {"type": "linear"}
-    if isinstance(term, ConjunctionTerm):
-        kernel = kernel_to_dict(term.conjunctions.kernel)
-    return {"map": "explicit", "kernel": {"type": "cosine", "kernel": kernel} if term.cosine else kernel}
+    """The labels that a column of weights is about."""
+    return [model.labels[y] for y in term.labels_of_column(column, len(model.labels))]
 
 
 def _finite(table: np.ndarray) -> list[Any]:
@@ -135,8 +119,12 @@ def _basis_term(term: TermBasis, top: int) -> dict[str, Any]:
     }
 
 
-def _dataset(stored: StoredDataset, encoding: Encoding) -> dict[str, Any]:
-    dataset = stored.dataset
+def _basis(stored: StoredBasis, top: int) -> dict[str, Any]:
+    return {"terms": [_basis_term(term, top) for term in stored.terms]}
+
+
+def _dataset(stored: StoredDataset, top: int) -> dict[str, Any]:
+    encoding, dataset = stored.encoding, stored.dataset
     out: dict[str, Any] = {"sequences": dataset.sequences, "positions": dataset.positions, "gold": None}
     if dataset.labels is not None:
         counts = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(encoding.labels))
@@ -144,6 +132,22 @@ def _dataset(stored: StoredDataset, encoding: Encoding) -> dict[str, Any]:
         out["unknown_gold"] = int((dataset.labels == UNKNOWN).sum())
         out["unobserved"] = int((dataset.labels == UNOBSERVED).sum())
     return out
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How files of one kind are read and summarised."""
+
+    unpack: Callable[[Contents], Stored]
+    own: Callable[[Any, int], dict[str, Any]]  # what this kind alone has
+    about: Callable[[Contents, Any], dict[str, Any]] = lambda contents, stored: contents.header  # how it was made
+
+
+_KINDS = {
+    "model": _Kind(Model.unpack, _model, lambda contents, model: model.info),
+    "basis": _Kind(unpack_basis, _basis),
+    "dataset": _Kind(unpack_dataset, _dataset),
+}
 
 
 def strongest_transitions(labels: Sequence[str], transitions: Sequence[Sequence[float | None]], count: int) -> list:

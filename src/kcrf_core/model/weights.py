@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import spread
-from ..encoding import AttributeFeature, Encoding, RealFeature
+from ..encoding import Encoding, plain_names
 from ..maps import as_dense, matrix_of
-from .model import AffineTerm, ExplicitTerm, Model
+from .model import Model
 
 
-class Weights(Mapping[tuple[str, Any], float]):
+class NamedWeights(Mapping[tuple[str, Any], float]):
     """Weights by (feature, label). Like a dictionary, and no larger than the array behind it."""
 
     def __init__(self, names: Sequence[str], labels: Sequence[Any], values: np.ndarray):
@@ -38,29 +37,20 @@ class Weights(Mapping[tuple[str, Any], float]):
         return f"<{len(self):,} weights of {len(self._rows):,} features and {len(self._columns)} labels>"
 
 
-def state_weights(model: Model, labels: Sequence[Any]) -> Weights:
+def state_weights(model: Model, labels: Sequence[Any]) -> NamedWeights:
     """The weights of the only term of a linear model, with the labels as they are to be called."""
     if len(model.terms) != 1:
         raise AttributeError("there are weights of features only where the model has one term")
     term = model.terms[0]
-    if not isinstance(term, ExplicitTerm) or isinstance(term, AffineTerm) or term.cosine or term.type != "node":
+    if not term.is_linear or term.clique.axes > 1:
         raise AttributeError("there are weights of features only where the kernel is linear")
-    return Weights(feature_names(model.encoding), labels, spread(as_dense(matrix_of(term.weights)), len(model.labels)))
+    weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
+    return NamedWeights(feature_names(model.encoding), labels, weights)
 
 
 def feature_names(encoding: Encoding) -> list[str]:
     """Attributes, or columns and where they are looked at: `c0`, and `c0[-1]` where there is a window."""
-    names: list[str] = []
-    for feature in encoding.features:
-        if isinstance(feature, AttributeFeature):
-            names += feature.vocabulary.values
-        elif isinstance(feature, RealFeature) and feature.ratios is None:
-            offsets = feature.config.window
-            tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
-            names += [column + tail for tail in tails for column in feature.config.columns]
-        else:
-            raise AttributeError(f"the feature '{feature.config.name}' is neither a number nor an attribute")
-    return names
+    return plain_names(encoding.features)
 
 
 def transition_weights(model: Model, labels: Sequence[Any]) -> dict[tuple[Any, Any], float]:

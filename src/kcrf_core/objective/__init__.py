@@ -8,8 +8,8 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "blocks": ["Blocks"],
-        "chunks": ["Chunk"],
-        "posterior": ["Cliques", "EDGE", "EDGE2", "EDGE_X", "Evaluation", "NODE", "Posterior"],
+        "engine": ["Engine", "EngineBlocks", "TermShape", "Vector"],
+        "posterior": ["HessianBlocks", "Point", "Posterior"],
+        "thread_engine": ["Cliques", "ThreadEngine"],
     },
 )

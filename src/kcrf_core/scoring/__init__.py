@@ -4,6 +4,13 @@ It takes labels as text and knows nothing of the models that gave them.
 """
 
 from .._lazy import lazy
+from ..system import Registry
+
+SCHEMES = Registry(
+    "label scheme",
+    __name__,
+    {"iob1": "schemes:IOB1", "iob2": "schemes:IOB2", "iobes": "schemes:IOBES", "bilou": "schemes:BILOU"},
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
@@ -12,8 +19,9 @@ __getattr__, __dir__, __all__ = lazy(
         "evaluation": ["Evaluation", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
-        "schemes": ["Transitions", "allowed_transitions", "detect_scheme"],
+        "schemes": ["Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
+        "spans": ["Transitions", "allowed_transitions"],
     },
 )

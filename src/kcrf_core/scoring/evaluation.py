@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError, DataError
-from .schemes import SCHEME_LETTERS, detect_scheme, split_label, tell_iob_apart
+from . import SCHEMES
+from .schemes import detect_scheme, split_label
 from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
+from .spans import tell_iob_apart
 
 # No task has so many labels, but words read as labels do, and the confusion matrix is dense.
 _MOST_LABELS = 4096
@@ -97,7 +99,7 @@ def evaluate(
 ) -> Evaluation:
     """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
 
-    `scheme` is a name from `schemes.SCHEME_LETTERS`, `auto` to detect it, or None for no span scores.
+    `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
     `known_labels` are those of the model: they help detection and give `unknown_gold`.
 
     >>> from kcrf_core import evaluate
@@ -168,9 +170,9 @@ def evaluate(
 
 
 def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
-    letters = SCHEME_LETTERS.get(scheme)
-    if letters is None:
-        raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEME_LETTERS)})")
+    if scheme not in SCHEMES:
+        raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEMES)})")
+    letters = SCHEMES[scheme].letters
     for label in alphabet:
         part = split_label(label)
         if part is None or part[0] not in letters:

@@ -8,6 +8,8 @@ where a position stands in its span:
     iobes   B begins, I continues, E ends; S is a whole span of one position
     bilou   the same with L for E and U for S
 
+Each is one `Scheme` in `SCHEMES`.
+
 Spans are those of conlleval, the scorer of the CoNLL shared tasks (E. Tjong Kim Sang, version of
 2004-01-26), which gives a meaning to malformed sequences too: cut a sequence between two neighbours when
 
@@ -30,19 +32,69 @@ Read strictly, only those of these spans count that are written as the scheme de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..errors import DataError
-
-SCHEME_LETTERS = {"iob1": "BIO", "iob2": "BIO", "iobes": "BIOES", "bilou": "BILOU"}
+if TYPE_CHECKING:
+    import numpy as np
 
 _LETTERS = frozenset("BIOESLU")
-_OPENING = frozenset("BSU")  # a span begins here whatever came before
-_CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
-_WHOLE = frozenset("SU")  # a span of one position
+OPENING = frozenset("BSU")  # a span begins here whatever came before
+CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
+WHOLE = frozenset("SU")  # a span of one position
+
+LabelPart = tuple[str, str]  # letter and type of a label
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The labels at the ends of n spans, and whether a position of the same type stands before; all [n] bool."""
+
+    opening: np.ndarray  # the first label opens a span
+    closing: np.ndarray  # the last label closes one
+    whole: np.ndarray  # the first label is a span of one position
+    single: np.ndarray  # it has one position
+    follows: np.ndarray  # the position before is of the same type
+
+
+@dataclass(frozen=True)
+class Scheme:
+    letters: str
+    follows: Callable[[LabelPart, LabelPart], bool]  # whether a label may stand behind another one
+    well_formed: Callable[[Ends], np.ndarray]  # which spans are written as the scheme demands
+    closed: bool = False  # whether a sequence may not end inside a span
+
+
+def _same_type(before: LabelPart, after: LabelPart) -> bool:
+    return before[1] == after[1] and before[0] != "O"
+
+
+def _follows_iob1(before: LabelPart, after: LabelPart) -> bool:
+    # B only separates a span from one of the same type.
+    return after[0] != "B" or _same_type(before, after)
+
+
+def _follows_iob2(before: LabelPart, after: LabelPart) -> bool:
+    # A span may end anywhere.
+    return after[0] != "I" or _same_type(before, after)
+
+
+def _follows_closed(before: LabelPart, after: LabelPart) -> bool:
+    # The next label continues a span that is open, and no other.
+    inside = before[0] in ("B", "I")
+    return (inside and _same_type(before, after)) if after[0] in "IEL" else not inside
+
+
+def _well_formed_closed(ends: Ends) -> np.ndarray:
+    # Between its ends a span can have nothing but I.
+    return (ends.single & ends.whole) | (~ends.single & ends.opening & ends.closing)
+
+
+IOB1 = Scheme("BIO", _follows_iob1, lambda ends: ends.opening == ends.follows)
+IOB2 = Scheme("BIO", _follows_iob2, lambda ends: ends.opening)
+IOBES = Scheme("BIOES", _follows_closed, _well_formed_closed, closed=True)
+BILOU = Scheme("BILOU", _follows_closed, _well_formed_closed, closed=True)
 
 
 def split_label(label: str) -> tuple[str, str] | None:
@@ -77,124 +129,3 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
     continued = {kind for letter, kind in parts if letter == "I"}
     begun = {kind for letter, kind in parts if letter == "B"}
     return "iob2" if continued <= begun else "iob1"
-
-
-def tell_iob_apart(scheme: str | None, alphabet: Sequence[str], codes: np.ndarray, offsets: np.ndarray) -> str | None:
-    """A detected scheme, with `iob1` and `iob2` told apart by how well each explains a labelling [N]."""
-    if scheme not in ("iob1", "iob2"):
-        return scheme
-    finder = SpanFinder(alphabet)
-    other = "iob1" if scheme == "iob2" else "iob2"
-    explained = {name: len(finder.find(codes, offsets, name)[0]) for name in (scheme, other)}
-    return max(explained, key=explained.__getitem__)  # the first of two that are equal
-
-
-@dataclass(frozen=True)
-class Transitions:
-    """Which labels may follow each other, begin and end a sequence."""
-
-    pairs: np.ndarray  # [Y, Y] bool
-    first: np.ndarray  # [Y] bool
-    last: np.ndarray  # [Y] bool
-
-
-def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
-    """What a well-formed sequence of the scheme can be made of."""
-    letters = SCHEME_LETTERS[scheme]
-    parts = [split_label(label) for label in labels]
-    for label, part in zip(labels, parts, strict=True):
-        if part is None or part[0] not in letters:
-            raise DataError(f"label '{label}' does not belong to the scheme {scheme} ({', '.join(letters)})")
-    outside = ("O", "")
-
-    def follows(before: tuple[str, str], after: tuple[str, str]) -> bool:
-        same = before[1] == after[1] and before[0] != "O"
-        if scheme == "iob1":  # B only separates a span from one of the same type
-            return after[0] != "B" or same
-        # Inside a span, what comes next continues it; outside, what comes next does not.
-        open_span = before[0] == "B" or before[0] == "I"
-        continues = after[0] in "IEL"
-        if scheme == "iob2":  # a span may end anywhere
-            return not continues or (open_span and same)
-        return (open_span and same) if continues else not open_span
-
-    pairs = np.array([[follows(before, after) for after in parts] for before in parts], dtype=bool)
-    first = np.array([follows(outside, after) for after in parts], dtype=bool)
-    last = np.ones(len(parts), dtype=bool)
-    if scheme in ("iobes", "bilou"):
-        last = np.array([follows(before, outside) for before in parts], dtype=bool)
-    return Transitions(pairs, first, last)
-
-
-def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The spans of one sequence, in order: (start, end, type), the end exclusive."""
-    alphabet = list(dict.fromkeys(labels))
-    code = {label: y for y, label in enumerate(alphabet)}
-    codes = np.fromiter((code[label] for label in labels), dtype=np.int64, count=len(labels))
-    finder = SpanFinder(alphabet)
-    starts, ends, kinds = finder.find(codes, np.array([0, len(labels)]))
-    return [
-        (start, end, finder.types[kind])
-        for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True)
-    ]
-
-
-class SpanFinder:
-    """Finds spans in many sequences at once, over labels given as numbers.
-
-    `alphabet[y]` is the label with number y; `types` are the types of its labels, sorted.
-    """
-
-    def __init__(self, alphabet: Sequence[str]):
-        parts = []
-        for label in alphabet:
-            part = split_label(label)
-            if part is None:
-                raise DataError(f"label {label!r} is not of the form B-TYPE, I-TYPE, O (or E, S, L, U)")
-            parts.append(part)
-        # The type of O, bare or not, names no span.
-        self.types = sorted({kind for letter, kind in parts if letter != "O"})
-        number = {kind: k for k, kind in enumerate(self.types)}
-        # [Y] each, by label
-        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64)
-        self._opening = np.array([letter in _OPENING for letter, _ in parts], dtype=bool)
-        self._closing = np.array([letter in _CLOSING for letter, _ in parts], dtype=bool)
-        self._whole = np.array([letter in _WHOLE for letter, _ in parts], dtype=bool)
-
-    def find(
-        self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
-
-        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]. With `strict`, the name
-        of a scheme, only spans that it would write like this.
-        """
-        N = len(codes)
-        kind = self._kind[codes]  # [N], -1 outside
-        boundary = np.zeros(N + 1, dtype=bool)  # [N+1], boundary[t] lies before position t
-        boundary[offsets] = True
-        # O is a type of its own here (-1), so that the cut beside it needs no case.
-        boundary[1:N] |= kind[1:] != kind[:-1]
-        boundary[1:N] |= self._opening[codes[1:]] | self._closing[codes[:-1]]
-        inside = kind >= 0
-        starts = np.flatnonzero(inside & boundary[:-1])
-        ends = np.flatnonzero(inside & boundary[1:]) + 1
-        if strict is not None:
-            follows = np.zeros(N, dtype=bool)  # [N]; the position before has the same type
-            follows[1:] = kind[1:] == kind[:-1]
-            follows[offsets[:-1]] = False
-            good = self._well_formed(strict, codes[starts], codes[ends - 1], ends - starts, follows[starts])
-            starts, ends = starts[good], ends[good]
-        return starts, ends, kind[starts]
-
-    def _well_formed(
-        self, scheme: str, first: np.ndarray, last: np.ndarray, lengths: np.ndarray, follows: np.ndarray
-    ) -> np.ndarray:
-        """Which spans are written as the scheme demands, given the labels at their ends and whether they follow one
-        of the same type. Between its ends a span can have nothing but I.
-        """
-        if scheme == "iob1":
-            return self._opening[first] == follows
-        if scheme == "iob2":
-            return self._opening[first]
-        return np.where(lengths == 1, self._whole[first], self._opening[first] & self._closing[last])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .schemes import SpanFinder
+from .spans import SpanFinder
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,43 @@
 
     SOLVERS[name](posterior, theta, run) -> SolverResult
 
-Each file has a `descend` that steps downhill from theta until its run stops it.
+What is registered is a function `descend(posterior, theta, now, run)` that steps downhill from theta until its run
+stops it; `now` is the evaluation at theta, or None where there is none yet. See `newton` for a short one.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from .._lazy import lazy
-from . import block_jacobi, lbfgs, nested, newton, subspace
-from .run import until_stopped
+from ..system import Registry
 
-SOLVERS = {
-    "auto": partial(until_stopped, nested.descend),
-    "lbfgs": partial(until_stopped, lbfgs.descend),
-    "newton": partial(until_stopped, newton.descend),
-    "block-jacobi": partial(until_stopped, block_jacobi.descend),
-    "subspace": partial(until_stopped, subspace.descend),
-}
+
+class _Solvers(Registry[Callable[..., Any]]):
+    """Steps downhill by name, each made into a function that goes on until its run is over."""
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        from .run import until_stopped
+
+        return partial(until_stopped, super().__getitem__(name))
+
+
+SOLVERS = _Solvers(
+    "solver",
+    __name__,
+    {
+        "auto": "nested:descend",
+        "lbfgs": "lbfgs:descend",
+        "newton": "newton:descend",
+        "block-jacobi": "block_jacobi:descend",
+        "subspace": "subspace:descend",
+    },
+)
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "lbfgs": ["vectors_held"],
-        "nested": ["widened"],
         "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
     },
 )

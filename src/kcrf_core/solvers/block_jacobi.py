@@ -2,7 +2,7 @@
 
 A node term's block is Phi^T [(diag p - p p^T)(Phi v)] + v / sigma^2 with positions independent and labels coupled: an
 operator of two products with the map and no forward-backward, solved by conjugate gradients. The edge term's block is a
-small matrix, solved by Cholesky (see `blocks`). To factorise a node term's block too would take D (C + 1) / 8 passes
+small matrix, solved by Cholesky (`ThreadBlocks`). To factorise a node term's block too would take D (C + 1) / 8 passes
 for the matrix alone, where conjugate gradients, preconditioned by leading columns (see `metric`), take about five
 products. With two labels and few columns that preconditioner is the factorised block.
 
@@ -17,9 +17,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NoReturn
 
-import numpy as np
-
-from ..objective import Blocks, Evaluation, Posterior
+from ..objective import HessianBlocks, Point, Posterior, Vector
 from .conjugate_gradients import conjugate_gradients
 from .lbfgs import Memory, step
 from .metric import BlockMetric, LeadingColumns
@@ -28,11 +26,11 @@ from .run import Run
 FORCING = 0.2
 
 
-def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    columns, memory = LeadingColumns(posterior, run), Memory(posterior.slices)
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
     every = range(len(posterior.blocks))
     while True:
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)
@@ -42,7 +40,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
             now,
             memory,
             lambda vector, newton=newton: newton.step(vector, every),
-            posterior.slices,
+            posterior.vectors,
             run,
         )
         if found is None:
@@ -53,20 +51,20 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
 class BlockNewton:
     """Newton steps with the blocks at one point."""
 
-    def __init__(self, blocks: Blocks, columns: LeadingColumns, run: Run):
+    def __init__(self, blocks: HessianBlocks, columns: LeadingColumns, run: Run):
         self._blocks, self._run = blocks, run
         self._metric = BlockMetric(blocks, columns, run)
 
-    def step(self, downhill: np.ndarray, which: Iterable[int]) -> np.ndarray:
+    def step(self, downhill: Vector, which: Iterable[int]) -> Vector:
         """Steps of the terms numbered `which`, side by side; the other parameters stay."""
-        posterior = self._blocks.posterior
-        step = np.zeros_like(downhill)
+        posterior, vectors = self._blocks.posterior, self._blocks.posterior.vectors
+        step = vectors.zeros()
         for j in which:
-            part = posterior.blocks[j]
-            precondition = partial(self._metric.of_term, j)
-            if posterior.terms[j].map is None:
-                step[part] = precondition(downhill[part])  # the block itself, or the diagonal that stands in for it
-            else:
+            own, precondition = vectors.take(downhill, j), partial(self._metric.of_term, j)
+            if posterior.terms[j].clique.mapped:
                 product = partial(self._run.block_product, self._blocks, j)
-                step[part] = conjugate_gradients(product, downhill[part], precondition, FORCING)
+                found = conjugate_gradients(product, own, precondition, FORCING, vectors.of_block(j))
+            else:
+                found = precondition(own)  # the block itself, or the diagonal that stands in for it
+            vectors.put(step, j, found)
         return step

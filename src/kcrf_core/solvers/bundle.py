@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..objective import Evaluation, Posterior
+from ..objective import Point, Posterior, Vector
 
 POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
@@ -27,32 +27,23 @@ class Bundle:
 
     def __init__(self) -> None:
         self._constants = np.empty(0)  # [K] a_k
-        self._gradients: list[np.ndarray] = []  # K times sigma g_k
+        self._gradients: list[Vector] = []  # K times sigma g_k
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
 
     def __len__(self) -> int:
         return len(self._gradients)
 
-    def add(
-        self, posterior: Posterior, theta: np.ndarray, found: Evaluation, dtype: np.dtype | type = np.float64
-    ) -> float:
+    def add(self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64) -> float:
         """Take up a point; the best bound with it. Its gradient is kept in `dtype`."""
         if found.lower < USEFUL * found.value:
             return found.lower
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
-        scaled = posterior.slices.empty(dtype)
+        scaled, constant, row = posterior.vectors.linearised(
+            theta, found.gradient, posterior.sigma2, dtype, self._gradients
+        )
         self._gradients.append(scaled)
-
-        def work(part: slice, block: int) -> np.ndarray:
-            variance, own = posterior.sigma2[block], theta[part]
-            loss = found.gradient[part] - own / variance
-            constant = float(loss @ own)
-            np.multiply(loss, np.sqrt(variance), out=scaled[part], casting="same_kind")
-            return np.array([constant, *(float(scaled[part] @ other[part]) for other in self._gradients)])
-
-        constant, *row = posterior.slices.total_of_blocks(work)
         self._constants = np.append(self._constants, -found.log_likelihood - constant)
         K = len(row)
         grown = np.empty((K, K))

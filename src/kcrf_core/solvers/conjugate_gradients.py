@@ -4,39 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
+from ..objective import Vector
+from ..system import Vectors
 
 MOST_STEPS = 200
 
 
 def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray],
-    right: np.ndarray,
-    precondition: Callable[[np.ndarray], np.ndarray],
+    product: Callable[[Vector], Vector],
+    right: Vector,
+    precondition: Callable[[Vector], Vector],
     forcing: float,
-) -> np.ndarray:
+    vectors: Vectors,
+) -> Vector:
     """x with |A x - right| <= forcing |right| in the norm of the preconditioner, for a positive definite A.
 
     From zero every iterate x has x.right > 0: as a step for right = -gradient it goes downhill. Where A curves the
     wrong way along a direction, it ends with what it has, or with that direction if it has nothing.
     """
-    solution = np.zeros_like(right)
-    residual = right.copy()
+    solution = vectors.zeros()
+    residual = vectors.copy(right)
     scaled = precondition(residual)
-    search = scaled.copy()
-    size = float(residual @ scaled)
+    search = vectors.copy(scaled)
+    size = vectors.dot(residual, scaled)
     enough = forcing**2 * size
     for _ in range(MOST_STEPS):
         if size <= enough:
             break
         image = product(search)
-        curvature = float(search @ image)
+        curvature = vectors.dot(search, image)
         if curvature <= 0:
-            return solution if solution.any() else search
+            return search if vectors.is_zero(solution) else solution
         step = size / curvature
-        solution += step * search
-        residual -= step * image
+        vectors.add_scaled(solution, step, search)
+        vectors.add_scaled(residual, -step, image)
         scaled = precondition(residual)
-        before, size = size, float(residual @ scaled)
-        search = scaled + (size / before) * search
+        before, size = size, vectors.dot(residual, scaled)
+        search = vectors.stepped(scaled, size / before, search)
     return solution

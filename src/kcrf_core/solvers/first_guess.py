@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from ..chains import Problem
-from ..maps import FeatureMap, has_nested_columns
-from ..objective import EDGE, Posterior
-from ..system import Workers, ranges
+from ..objective import Posterior, Vector
+from ..system import Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -31,7 +29,6 @@ EDGES_BESIDE_TURNED = 2
 # and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small and pitch accent there was nothing to gain.
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
 OPERATIONS_PER_CUBE, MOST_PASSES = 25, 6
-ROWS_AT_ONCE = 2048
 
 
 class Unsized:
@@ -41,24 +38,25 @@ class Unsized:
 class Diagonal(Unsized):
     """Division by a scale [size]."""
 
-    def __init__(self, scale: np.ndarray, dtype: np.dtype | type = np.float64):
-        self.inverse = (1.0 / scale).astype(dtype, copy=False)
+    def __init__(self, scale: np.ndarray, vectors: Vectors, dtype: np.dtype | type = np.float64):
+        self._vectors = vectors
+        self.inverse = vectors.from_array(1.0 / scale, dtype)
 
-    def __call__(self, vector: np.ndarray) -> np.ndarray:
-        return vector * self.inverse
+    def __call__(self, vector: Vector) -> Vector:
+        return self._vectors.product(vector, self.inverse)
 
 
 class Turned(Unsized):
     """The same, but for symmetric matrices [m, m] in the place of the first m rows of some terms' weights."""
 
-    def __init__(self, rest: Diagonal, matrices: list[tuple[slice, np.ndarray]]):
-        self._rest, self._matrices = rest, matrices  # with the place of those m rows in theta
+    def __init__(self, rest: Diagonal, matrices: dict[int, np.ndarray], posterior: Posterior):
+        self._rest, self._matrices, self._vectors = rest, matrices, posterior.vectors
+        self._columns = {j: posterior.terms[j].columns for j in matrices}
 
-    def __call__(self, vector: np.ndarray) -> np.ndarray:
+    def __call__(self, vector: Vector) -> Vector:
         out = self._rest(vector)
-        for part, matrix in self._matrices:
-            rows = vector[part].reshape(len(matrix), -1)
-            out[part] = (matrix @ rows.astype(matrix.dtype, copy=False)).ravel()
+        for j, matrix in self._matrices.items():
+            self._vectors.multiply_rows(out, vector, j, matrix, self._columns[j])
         return out
 
 
@@ -68,31 +66,21 @@ def scaling(posterior: Posterior, run: Run, whole: Posterior | None = None) -> D
     power = TURNED_POWER if grams else POWER
     scale = posterior.curvature_guess() ** power
     if grams:
-        for part, term in zip(posterior.blocks, posterior.terms, strict=True):
-            if term.kind == EDGE:
-                pairs = _curvature_of_pairs(posterior.problem, term.sigma2)
-                scale[part][: pairs.size] = pairs**power
-            if term.map is None:
+        for part, term, variance in zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True):
+            if not term.clique.mapped:
+                better = term.clique.guess_in_data(posterior.problem, variance)
+                scale[part][: better.size] = better**power
                 scale[part] *= EDGES_BESIDE_TURNED
-    rest = Diagonal(scale, run.kept_dtype(posterior))
+    rest = Diagonal(scale, posterior.vectors, run.kept_dtype(posterior))
     run.add_operations(whole or posterior, sum(OPERATIONS_PER_CUBE * len(gram) ** 3 for gram in grams.values()))
     if not grams:
         return rest
-    matrices = []
+    matrices = {}
     for j, gram in grams.items():
         squares, vectors = eigh(gram, overwrite_a=True, check_finite=False)
         curvature = posterior.curvature_at_zero(j, np.maximum(squares, 0.0))
-        first, columns = posterior.blocks[j].start, posterior.columns_of(posterior.terms[j])
-        part = slice(first, first + len(gram) * columns)
-        matrices.append((part, (vectors * curvature**-power) @ vectors.T))
-    return Turned(rest, matrices)
-
-
-def _curvature_of_pairs(problem: Problem, sigma2: float) -> np.ndarray:
-    """The Hessian's diagonal for transitions [Y^2] if labels were drawn in the pairs that the data has."""
-    counts = problem.clique_counts(1).ravel()
-    share = (counts + 0.5) / (counts + 0.5).sum()
-    return counts.sum() * share * (1 - share) + 1 / sigma2
+        matrices[j] = (vectors * curvature**-power) @ vectors.T
+    return Turned(rest, matrices, posterior)
 
 
 def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:
@@ -101,22 +89,8 @@ def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:
     found = {}
     for j in posterior.mapped:
         term = posterior.terms[j]
-        if not has_nested_columns(term.map):
-            continue
-        m = min(term.map.size, MOST_TURNED)
-        affordable = MOST_PASSES * 4 * N * term.map.size * posterior.columns_of(term)
-        if m >= FEWEST_TURNED and OPERATIONS_PER_CUBE * m**3 <= affordable:
-            rows = np.unique(np.linspace(0, N - 1, min(N, POSITIONS_PER_COLUMN * m)).astype(np.int64))
-            weights = posterior.problem.position_weights()
-            gram = _gram(term.map.leading(m), rows, weights[rows], posterior.workers)
-            found[j] = gram * (weights.sum() / weights[rows].sum())
+        m = min(term.rows, MOST_TURNED)
+        affordable = MOST_PASSES * 4 * N * term.product_size
+        if term.nested and m >= FEWEST_TURNED and OPERATIONS_PER_CUBE * m**3 <= affordable:
+            found[j] = posterior.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
     return found
-
-
-def _gram(feature_map: FeatureMap, rows: np.ndarray, weights: np.ndarray, workers: Workers) -> np.ndarray:
-    """Phi^T diag(weights) Phi on some rows, in double precision, [m, m]."""
-    total = np.zeros((feature_map.size, feature_map.size))
-    for part in ranges(len(rows), ROWS_AT_ONCE):
-        phi = feature_map.subset(rows[part]).features(workers)
-        total += (phi * weights[part, None].astype(phi.dtype)).T @ phi
-    return total

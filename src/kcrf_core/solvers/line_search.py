@@ -9,29 +9,29 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..objective import Evaluation
-from ..system import Slices
+from ..objective import Point, Vector
+from ..system import Vectors
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 MOST_TRIALS = 20
 
 
 def line_search(
-    evaluate: Callable[[np.ndarray], Evaluation],
-    theta: np.ndarray,
-    start: Evaluation,
-    direction: np.ndarray,
+    evaluate: Callable[[Vector], Point],
+    theta: Vector,
+    start: Point,
+    direction: Vector,
     slope: float,
     step: float,
-    slices: Slices,
-) -> tuple[np.ndarray, Evaluation] | None:
+    vectors: Vectors,
+) -> tuple[Vector, Point] | None:
     """A point along `direction` that meets the weak Wolfe conditions; None where rounding hides all progress."""
     low, low_value, low_slope = 0.0, start.value, slope
     high = None
     for _ in range(MOST_TRIALS):
-        point = slices.stepped(theta, step, direction)
+        point = vectors.stepped(theta, step, direction)
         found = evaluate(point)
-        new_slope = slices.dot(found.gradient, direction)
+        new_slope = vectors.dot(found.gradient, direction)
         if found.value > start.value + SUFFICIENT_DECREASE * step * slope or not np.isfinite(found.value):
             high = (step, found.value, new_slope)
         elif new_slope < CURVATURE * slope:

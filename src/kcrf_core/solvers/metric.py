@@ -1,12 +1,8 @@
 """A guess at the inverse Hessian: the first one of L-BFGS, and what conjugate gradients are preconditioned with.
 
 The columns of a reduced map come from a pivoted Cholesky factorisation: the first ones hold most of the trace, and so
-most of the curvature. For m of them the block of (30) is inverted label by label,
-
-    A_y = sum_t q_ty phi_t phi_t^T + I / sigma^2,    q_ty = p_ty (1 - p_ty) / 2 over positions that are not settled
-
-(half, for labels share what curvature there is; with two labels one column holds all of it, 2 p (1 - p)). The other
-columns have the diagonal of the mean. Transitions have what `blocks` has of them.
+most of the curvature. For m of them the block of (30) is inverted label by label (`ThreadBlocks.leading`). The other
+columns have the diagonal of the mean. Transitions have their own block.
 
 With it, Newton steps to a gap of 1e-4 on OCR (poly-2, 500 pivots) need 209 products where a diagonal needs 535, on
 pitch accent (poly-2) 63 for 163.
@@ -15,10 +11,10 @@ pitch accent (poly-2) 63 for 163.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, inv
+from scipy.linalg import cho_factor, cho_solve
 
-from ..maps import has_nested_columns
-from ..objective import NODE, Blocks, Posterior
+from ..chains import NODE
+from ..objective import HessianBlocks, Posterior, Vector
 from .run import Run
 
 MOST_COLUMNS = 300
@@ -32,80 +28,60 @@ class LeadingColumns:
     """Phi[:, :m] of each node term with a reduced map, and the blocks on them, kept from one metric to the next."""
 
     def __init__(self, posterior: Posterior, run: Run):
-        self._features: dict[int, np.ndarray] = {}  # term: [N, m]
-        self._inverses: dict[int, np.ndarray] = {}  # term: [C, m, m]
+        self._columns: dict[int, object] = {}  # by the number of their term
+        self._inverses: dict[int, np.ndarray] = {}  # likewise, [C, m, m]
         self._unsettled = 0.0  # when those were built
         for j in posterior.mapped:
             term = posterior.terms[j]
-            if term.kind == NODE and has_nested_columns(term.map):
-                wanted = np.sqrt(4 * PASSES_TO_BUILD * term.map.size * max(1, posterior.columns / 2))
-                m = int(min(term.map.size, MOST_COLUMNS, wanted))
-                self._features[j] = term.map.leading(m).features(posterior.workers)
+            if term.clique is NODE and term.nested:
+                wanted = np.sqrt(4 * PASSES_TO_BUILD * term.rows * max(1, term.columns / 2))
+                m = int(min(term.rows, MOST_COLUMNS, wanted))
+                self._columns[j] = posterior.engine.leading_columns(j, m)
                 run.add_operations(posterior, posterior.problem.positions * m * m)
 
-    def inverses(
-        self, posterior: Posterior, curvature: np.ndarray, unsettled: float, run: Run
-    ) -> dict[int, np.ndarray]:
+    def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
         """Inverse blocks of each term, built anew where much has settled since the last time."""
-        if not self._inverses or abs(unsettled - self._unsettled) > REBUILD * self._unsettled:
-            self._unsettled = unsettled
-            for j, features in self._features.items():
-                self._inverses[j] = _inverses(posterior, features, curvature, posterior.sigma2[j], run)
+        if not self._inverses or abs(blocks.unsettled - self._unsettled) > REBUILD * self._unsettled:
+            self._unsettled = blocks.unsettled
+            for j, columns in self._columns.items():
+                self._inverses[j], operations = blocks.leading(j, columns, SETTLED)
+                run.add_operations(blocks.posterior, operations)
         return dict(self._inverses)
 
 
 class BlockMetric:
     """A guess at the inverse Hessian of P at one point."""
 
-    def __init__(self, blocks: Blocks, columns: LeadingColumns, run: Run):
+    def __init__(self, blocks: HessianBlocks, columns: LeadingColumns, run: Run):
         posterior = blocks.posterior
-        p = blocks.marginals[NODE]  # [N, Y]
-        variance = p * (1 - p)
-        uniform = 1 - 1 / posterior.problem.label_count
-        unsettled = float(variance.sum()) / max(len(p) * uniform, 1e-300)
         prior = np.repeat(1 / posterior.sigma2, [part.stop - part.start for part in posterior.blocks])
         # [size] the guess at zero, less what has settled since
-        self._diagonal = unsettled * (posterior.curvature_guess() - prior) + prior
-        curvature = variance / 2 if posterior.columns > 1 else variance.sum(axis=1, keepdims=True)  # [N, C]
-        curvature *= posterior.problem.position_weights()[:, None]
-        self._inverses = columns.inverses(posterior, curvature, unsettled, run)  # term: [C, m, m]
-        self._blocks, self._small = posterior.blocks, {}  # term: factor of its matrix
+        diagonal = blocks.unsettled * (posterior.curvature_guess() - prior) + prior
+        self._inverses = columns.inverses(blocks, run)  # by the number of their term, [C, m, m]
+        self._vectors, self._factors = posterior.vectors, {}  # of small blocks that are matrices, likewise
         for j, (part, term) in enumerate(zip(posterior.blocks, posterior.terms, strict=True)):
-            if term.map is None:
-                block = blocks.small[term.kind]
+            if not term.clique.mapped:
+                block = blocks.small(j)
                 if block.ndim == 2:
-                    self._small[j] = cho_factor(block)
+                    self._factors[j] = cho_factor(block)
                 else:
-                    self._diagonal[part] = block
+                    diagonal[part] = block
+        self._diagonal = self._vectors.from_array(diagonal)
+        self._parts = [self._vectors.of_block(j) for j in range(len(posterior.terms))]
 
-    def __call__(self, vector: np.ndarray) -> np.ndarray:
+    def __call__(self, vector: Vector) -> Vector:
         """Times a vector like theta."""
-        return np.concatenate([self.of_term(j, vector[part]) for j, part in enumerate(self._blocks)])
-
-    def of_term(self, term: int, vector: np.ndarray) -> np.ndarray:
-        """One term's part of it times a vector of that term."""
-        if term in self._small:
-            return cho_solve(self._small[term], vector)
-        out = vector / self._diagonal[self._blocks[term]]
-        if term in self._inverses:
-            inverses = self._inverses[term]
-            C, m, _ = inverses.shape
-            leading = vector[: m * C].reshape(m, C)
-            out[: m * C] = np.matmul(inverses, leading.T[:, :, None])[:, :, 0].T.ravel()
+        out = self._vectors.zeros()
+        for j in range(len(self._parts)):
+            self._vectors.put(out, j, self.of_term(j, self._vectors.take(vector, j)))
         return out
 
-
-def _inverses(posterior: Posterior, features: np.ndarray, curvature: np.ndarray, sigma2: float, run: Run) -> np.ndarray:
-    """A_y^-1 of each score column, [C, m, m]."""
-    m = features.shape[1]
-
-    def work(label: int) -> tuple[np.ndarray, int]:
-        rows = np.flatnonzero(curvature[:, label] > SETTLED)
-        phi = features[rows].astype(np.float64)
-        block = (phi * curvature[rows, label][:, None]).T @ phi
-        block[np.diag_indices(m)] += 1 / sigma2
-        return inv(block, overwrite_a=True, check_finite=False), len(rows)
-
-    found = list(posterior.workers.map(work, range(curvature.shape[1])))
-    run.add_operations(posterior, sum(rows * m * m + m**3 for _, rows in found))
-    return np.stack([inverse for inverse, _ in found])
+    def of_term(self, term: int, block: Vector) -> Vector:
+        """One term's part of it times a block of a vector."""
+        vectors = self._parts[term]
+        if term in self._factors:
+            return vectors.from_array(cho_solve(self._factors[term], vectors.to_array(block)))
+        out = vectors.quotient(block, self._vectors.take(self._diagonal, term))
+        if term in self._inverses:
+            vectors.multiply_columns(out, block, 0, self._inverses[term])
+        return out

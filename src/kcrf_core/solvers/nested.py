@@ -12,14 +12,9 @@ pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the l
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import NoReturn
 
-import numpy as np
-
-from ..maps import has_nested_columns
-from ..objective import Evaluation, Posterior
+from ..objective import Point, Posterior, Vector
 from . import lbfgs
 from .first_guess import scaling
 from .run import Run
@@ -28,50 +23,39 @@ PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
 FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 
-def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     memory = None
-    if now is None and not theta.any():
+    if now is None and posterior.vectors.is_zero(theta):
         theta, memory = _begin_on_part(posterior, run)
     lbfgs.descend(posterior, theta, now, run, memory)
 
 
-def _begin_on_part(posterior: Posterior, run: Run) -> tuple[np.ndarray, lbfgs.Memory]:
+def _begin_on_part(posterior: Posterior, run: Run) -> tuple[Vector, lbfgs.Memory]:
     """A point and the pairs that led to it, from a few steps on the first columns of every reduced map."""
-    part = narrowed(posterior)
+    vectors, part = posterior.vectors, narrowed(posterior)
     if part is None:
-        return np.zeros(posterior.size), lbfgs.memory_for(posterior, run)
+        return vectors.zeros(), lbfgs.memory_for(posterior, run)
 
-    def evaluate(point: np.ndarray) -> Evaluation:
-        return run.evaluate_part(part, point, posterior, widened(point, part, posterior))
+    def evaluate(point: Vector) -> Point:
+        return run.evaluate_part(part, point, posterior, vectors.widened(point, part.vectors))
 
-    theta, memory = np.zeros(part.size), lbfgs.memory_for(part, run)
+    theta, memory = part.vectors.zeros(), lbfgs.memory_for(part, run)
     now, metric = evaluate(theta), scaling(part, run, posterior)
     for _ in range(PART_STEPS):
-        found = lbfgs.step(evaluate, theta, now, memory, metric, part.slices, run)
+        found = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
         if found is None:
             break
         theta, now = found
-    wider = partial(widened, part=part, posterior=posterior)
-    return wider(theta), memory.widened(wider, posterior.slices, run.kept_dtype(posterior))
-
-
-def widened(vector: np.ndarray, part: Posterior, posterior: Posterior) -> np.ndarray:
-    """A vector over the first columns of every map as one over all of them, with zeros for the others."""
-    # Weights are kept row by row: those of the first columns come first in their block.
-    out = np.zeros(posterior.size)
-    for few, all_of_it in zip(part.blocks, posterior.blocks, strict=True):
-        out[all_of_it.start : all_of_it.start + few.stop - few.start] = vector[few]
-    return out
+    return vectors.widened(theta, part.vectors), memory.widened(vectors, run.kept_dtype(posterior))
 
 
 def narrowed(posterior: Posterior) -> Posterior | None:
     """P on the first columns of every reduced map; None where they are too few to bother."""
-    terms, smaller = [], False
-    for term in posterior.terms:
-        if has_nested_columns(term.map) and term.map.size >= PART * FEWEST_COLUMNS:
-            term, smaller = replace(term, map=term.map.leading(term.map.size // PART)), True
-        terms.append(term)
-    if not smaller:
-        return None
-    return Posterior(posterior.problem, terms, posterior.workers, posterior.dtype, posterior.forbidden)
+    # Weights are kept row by row: those of the first columns come first in their block.
+    sizes = {
+        j: term.rows // PART
+        for j, term in enumerate(posterior.terms)
+        if term.nested and term.rows >= PART * FEWEST_COLUMNS
+    }
+    return posterior.narrowed(sizes) if sizes else None

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Evaluation, Posterior
+from ..objective import Point, Posterior, Vector
 from .conjugate_gradients import conjugate_gradients
 from .metric import BlockMetric, LeadingColumns
 from .run import Run
@@ -19,22 +19,26 @@ from .run import Run
 LOOSEST, TIGHTEST = 0.5, 1e-3
 
 
-def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    columns = LeadingColumns(posterior, run)
+    columns, vectors = LeadingColumns(posterior, run), posterior.vectors
     first_norm = None
     while True:
-        metric = BlockMetric(run.blocks(posterior, theta, diagonal_edge=True), columns, run)
-        norm = float(np.sqrt(now.gradient @ metric(now.gradient)))
+        metric = BlockMetric(run.blocks(posterior, theta, guess=True), columns, run)
+        norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
         direction = conjugate_gradients(
-            lambda vector, theta=theta: run.product(posterior, theta, vector), -now.gradient, metric, forcing
+            lambda vector, theta=theta: run.product(posterior, theta, vector),
+            vectors.negated(now.gradient),
+            metric,
+            forcing,
+            vectors,
         )
-        slope = float(direction @ now.gradient)
-        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, posterior.slices)
+        slope = vectors.dot(direction, now.gradient)
+        found = run.search(lambda point: run.evaluate(posterior, point), theta, now, direction, slope, vectors)
         if found is None:
             run.raise_precision(posterior)
         theta, now = found

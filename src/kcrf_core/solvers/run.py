@@ -18,8 +18,8 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import NumericError
-from ..objective import Blocks, Evaluation, Posterior
-from ..system import Slices
+from ..objective import HessianBlocks, Point, Posterior, Vector
+from ..system import Vectors
 from .bundle import Bundle
 from .line_search import line_search
 
@@ -43,7 +43,7 @@ SETTLED = 1e-3
 
 @dataclass(frozen=True)
 class SolverResult:
-    theta: np.ndarray
+    theta: Vector
     value: float  # P there, in double precision
     lower: float  # the best lower bound on min P; minus infinity where P is not convex
     passes: int  # evaluations of P and its gradient
@@ -68,7 +68,7 @@ class Progress:
     lower: float  # the best lower bound so far
     products: int
     work: float
-    theta: np.ndarray | None = None  # where P is the smallest so far, and None elsewhere
+    theta: Vector | None = None  # where P is the smallest so far, and None elsewhere
 
 
 def relative_gap(value: float, lower: float) -> float:
@@ -78,7 +78,7 @@ def relative_gap(value: float, lower: float) -> float:
     return (value - lower) / lower if lower > 0 else np.inf
 
 
-def moved(result: SolverResult, posterior: Posterior, theta: np.ndarray, tolerance: float, reason: str) -> SolverResult:
+def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: float, reason: str) -> SolverResult:
     """The same at other parameters: with their own P, against the best lower bound of all.
 
     They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
@@ -94,7 +94,7 @@ def moved(result: SolverResult, posterior: Posterior, theta: np.ndarray, toleran
         lower=lower,
         passes=result.passes + 1,
         reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
-        gradient_norm=float(np.linalg.norm(found.gradient)),
+        gradient_norm=float(np.sqrt(posterior.vectors.dot(found.gradient, found.gradient))),
     )
 
 
@@ -108,7 +108,7 @@ class Stop(Exception):
 class Restart(Exception):
     """Raised out of an evaluation when the precision rises: go on from here, and forget all values before."""
 
-    def __init__(self, theta: np.ndarray, evaluation: Evaluation):
+    def __init__(self, theta: Vector, evaluation: Point):
         self.theta, self.evaluation = theta, evaluation
 
 
@@ -130,7 +130,7 @@ class Run:
         self._forget()
 
     def _forget(self) -> None:
-        self._best: tuple[float, np.ndarray, float] | None = None  # the smallest P, where, and what it alone proves
+        self._best: tuple[float, Vector, float] | None = None  # the smallest P, where, and what it alone proves
         self._gradient_norm = np.inf  # there
         self._lower = -np.inf  # the largest lower bound, as the evaluations say
         self._proven = -np.inf  # the same less what their precision may hide
@@ -150,7 +150,7 @@ class Run:
         self._double = False
         self._forget()
 
-    def evaluate(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
+    def evaluate(self, posterior: Posterior, theta: Vector) -> Point:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
         found = self._pass(posterior, theta)
         if not posterior.convex:
@@ -163,9 +163,7 @@ class Run:
         self._check_budget(posterior)
         return found
 
-    def evaluate_part(
-        self, part: Posterior, theta: np.ndarray, posterior: Posterior, widened: np.ndarray
-    ) -> Evaluation:
+    def evaluate_part(self, part: Posterior, theta: Vector, posterior: Posterior, widened: Vector) -> Point:
         """A pass over fewer columns of the maps: P is that of `widened`, but the bound holds for these columns only."""
         self.passes += 1
         self.work += part.pass_size / posterior.pass_size
@@ -176,39 +174,39 @@ class Run:
 
     def search(
         self,
-        evaluate: Callable[[np.ndarray], Evaluation],
-        theta: np.ndarray,
-        now: Evaluation,
-        direction: np.ndarray,
+        evaluate: Callable[[Vector], Point],
+        theta: Vector,
+        now: Point,
+        direction: Vector,
         slope: float,
-        slices: Slices,
+        vectors: Vectors,
         first_step: float = 1.0,
-    ) -> tuple[np.ndarray, Evaluation] | None:
+    ) -> tuple[Vector, Point] | None:
         """A step along `direction`, down which P has this slope; None where rounding hides all progress."""
-        found = line_search(evaluate, theta, now, direction, slope, first_step, slices)
+        found = line_search(evaluate, theta, now, direction, slope, first_step, vectors)
         self.steps += found is not None
         return found
 
-    def product(self, posterior: Posterior, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    def product(self, posterior: Posterior, theta: Vector, vector: Vector) -> Vector:
         """The Hessian times a vector; it counts as a pass, and may be the last one."""
         self._check_budget(posterior)
         self.products += 1
         self.work += 1
         return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
 
-    def blocks(self, posterior: Posterior, theta: np.ndarray, diagonal_edge: bool = False) -> Blocks:
+    def blocks(self, posterior: Posterior, theta: Vector, guess: bool = False) -> HessianBlocks:
         """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
-        blocks = Blocks(posterior, theta, diagonal_edge, SETTLED)
+        blocks = posterior.hessian_blocks(theta, guess, SETTLED)
         self.work += 0.5
         self.add_operations(posterior, blocks.operations)
         return blocks
 
-    def block_product(self, blocks: Blocks, term: int, vector: np.ndarray) -> np.ndarray:
+    def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
         """A block of the Hessian times a vector; for the budget a product like any other."""
         posterior = blocks.posterior
         self._check_budget(posterior)
         self.products += 1
-        self.work += blocks.share(term) * posterior.product_size(term) / posterior.pass_size
+        self.work += blocks.share(term) * posterior.terms[term].product_size / posterior.pass_size
         return blocks.product(term, vector)
 
     def add_operations(self, posterior: Posterior, operations: float) -> None:
@@ -241,7 +239,7 @@ class Run:
     def _gap(self) -> float:
         return relative_gap(self._best[0], self._lower)
 
-    def _keep(self, value: float, theta: np.ndarray, lower: float) -> None:
+    def _keep(self, value: float, theta: Vector, lower: float) -> None:
         """A value of P at theta and the bound it proves, for the books and the observer."""
         improved = self._best is None or value < self._best[0]
         if improved:
@@ -250,7 +248,7 @@ class Run:
             best = theta if improved else None
             self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
 
-    def _pass(self, posterior: Posterior, theta: np.ndarray) -> Evaluation:
+    def _pass(self, posterior: Posterior, theta: Vector) -> Point:
         self.passes += 1
         self.work += 1
         found = posterior.evaluate(theta, np.float64 if self._double else None)
@@ -264,7 +262,7 @@ class Run:
             self._proven = max(self._proven, bound - margin)
             self._lower = max(self._lower, found.lower, self._proven)
         if self._best is None or found.value <= self._best[0]:
-            self._gradient_norm = float(np.sqrt(posterior.slices.dot(found.gradient, found.gradient)))
+            self._gradient_norm = float(np.sqrt(posterior.vectors.dot(found.gradient, found.gradient)))
         self._keep(found.value, theta, found.lower)
         return found
 
@@ -301,9 +299,9 @@ class Run:
 
 
 def until_stopped(
-    descend: Callable[[Posterior, np.ndarray, Evaluation | None, Run], NoReturn],
+    descend: Callable[[Posterior, Vector, Point | None, Run], NoReturn],
     posterior: Posterior,
-    theta: np.ndarray,
+    theta: Vector,
     run: Run,
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""

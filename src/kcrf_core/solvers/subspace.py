@@ -11,24 +11,21 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..objective import Evaluation, Posterior
+from ..objective import Point, Posterior, Vector
 from .block_jacobi import BlockNewton
 from .lbfgs import Memory, step
 from .metric import LeadingColumns
 from .run import Run
 
 
-def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run: Run) -> NoReturn:
+def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    columns, memory = LeadingColumns(posterior, run), Memory(posterior.slices)
+    columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
     while True:
-        bounds = [
-            variance / 2 * float(now.gradient[part] @ now.gradient[part])
-            for part, variance in zip(posterior.blocks, posterior.sigma2, strict=True)
-        ]
-        best = int(np.argmax(bounds))
+        squares = posterior.vectors.block_dots(now.gradient, now.gradient)
+        best = int(np.argmax(posterior.sigma2 / 2 * squares))
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)
         found = step(
             lambda point: run.evaluate(posterior, point),
@@ -36,7 +33,7 @@ def descend(posterior: Posterior, theta: np.ndarray, now: Evaluation | None, run
             now,
             memory,
             lambda vector, newton=newton, best=best: newton.step(vector, [best]),
-            posterior.slices,
+            posterior.vectors,
             run,
         )
         if found is None:

@@ -1,4 +1,4 @@
-"""Threads, the memory budget, long vectors, `.npz` containers and compressed files.
+"""Threads, the memory budget, long vectors, `.npz` containers, compressed files, registries and declared settings.
 
 Nothing here knows of conditional random fields.
 """
@@ -19,7 +19,9 @@ __getattr__, __dir__, __all__ = lazy(
             "write_container",
         ],
         "memory": ["Budget", "hand_back", "size_text"],
+        "registry": ["NotRegistered", "Registry"],
+        "settings": ["AUTO", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
-        "vectors": ["Slices"],
+        "vectors": ["Vectors"],
     },
 )

@@ -1,8 +1,8 @@
 """Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
 
-A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word,
-what kind of file it is, a format number, the version that wrote it and the names of the arrays. There is
-no pickle, no path, no time and no host in it, so equal content gives equal bytes.
+A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, what kind of file
+it is, a format number, words for what a reader needs to know beyond the format, the version that wrote it and the names
+of the arrays. There is no pickle, no path, no time and no host in it, so equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,16 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
-FORMAT = 3
+FORMAT = 4
 Made = TypeVar("Made")
 
-# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse.
-READABLE = (1, 2, 3)
+# 2: models may have triples, terms over edges and forbidden transitions. 3: weights may be sparse. 4: the header lists
+# what a reader must know, and terms have their precision.
+READABLE = (1, 2, 3, 4)
+# The first format with a list `needs`, and the words that this version knows. A later version that adds something which
+# older readers would get wrong adds a word here, and writes it into those files alone that have the new thing.
+NEEDS_SINCE = 4
+KNOWN_NEEDS: frozenset[str] = frozenset()
 
 
 @contextlib.contextmanager
@@ -178,7 +183,8 @@ class _Count(io.RawIOBase):
 
 
 def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    full = {"magic": MAGIC, "kind": kind, "format": FORMAT, "version": __version__, **header, "arrays": sorted(arrays)}
+    own = {"magic": MAGIC, "kind": kind, "format": FORMAT, "needs": [], "version": __version__}
+    full = {**own, **header, "arrays": sorted(arrays)}
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, sort_keys=True)
     portable = {
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
@@ -214,16 +220,33 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError):
         raise FileFormatError(f"{shown}: an .npz file, but not one of kcrf (expected {_or(kinds)})") from None
     if number not in READABLE:
+        later = isinstance(number, int) and number > FORMAT
         raise FileFormatError(
-            f"{shown}: format {number}, written by kcrf {version}; this is kcrf {__version__}, "
-            f"which reads up to {FORMAT}"
+            f"{shown}: format {number}, written by {'a later version, ' if later else ''}kcrf {version}; this is kcrf "
+            f"{__version__}, which reads up to {FORMAT}{': upgrade kcrf' if later else ''}"
         )
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {_or(kinds)}")
     contents = Contents(shown, header, arrays)
+    _check_needs(contents)
     if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
         raise contents.error("there are not the arrays that should be there")
     return contents
+
+
+def _check_needs(contents: Contents) -> None:
+    """An error where a file has something that this version would not read as it is meant."""
+    if contents.header["format"] < NEEDS_SINCE:
+        return
+    needs = contents.get("needs", list)
+    if not all(isinstance(word, str) for word in needs):
+        raise contents.error("the header's 'needs' is no list of words")
+    unknown = [word for word in needs if word not in KNOWN_NEEDS]
+    if unknown:
+        raise FileFormatError(
+            f"{contents.path}: written by a later version of kcrf, {contents.header['version']}, with "
+            f"{', '.join(unknown)}, which kcrf {__version__} does not know: upgrade kcrf"
+        )
 
 
 def _refuse_bombs(stream: IO[bytes]) -> None:

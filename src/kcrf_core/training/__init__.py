@@ -1,17 +1,33 @@
-"""From a dataset and a configuration to a model with its certificate, in stages."""
+"""From a dataset and a configuration to a model with its certificate, in stages.
+
+`training` is the run itself, a stage a method; `task` holds what all stages share, terms on their data and the P that
+follows from them. `observer` has the events that a run tells of.
+"""
 
 from .._lazy import lazy
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "dev": ["DevProgress", "DevReport", "DevScore"],
+        "dev": ["DevReport"],
         "fitted_terms": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
-        "growth": ["Growth", "GrowthRound"],
-        "observer": ["Observer", "Trial"],
-        "prior_search": ["ALL_TERMS"],
-        "structure": ["MIN_GAIN", "Structure"],
+        "growth": ["Growth"],
+        "observer": [
+            "ALL_TERMS",
+            "DevProgress",
+            "DevScore",
+            "Event",
+            "GrowthRound",
+            "TermJudgement",
+            "Note",
+            "Observer",
+            "PivotsChosen",
+            "Stage",
+            "Structure",
+            "Trial",
+        ],
+        "structure": ["MIN_GAIN"],
         "training": ["Report", "train"],
         "warm_start": ["WarmStart"],
     },

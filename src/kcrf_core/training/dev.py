@@ -7,7 +7,7 @@ the same in every run.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,43 +16,19 @@ import numpy as np
 from ..chains import Problem, chain
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..model import Model
-from ..objective import Chunk, Posterior
+from ..objective import Posterior
 from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
-from ..solvers import BEST, Progress, SolverResult, moved, widened
-from .fitted_terms import DTYPES, FittedTerm
-from .observer import Observer
+from ..solvers import BEST, Progress, moved
+from .observer import DevProgress, DevScore, Observer
+from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this part of all work, counted in positions.
 LARGEST_SHARE = 1 / 3
 
 
 @dataclass(frozen=True)
-class DevScore:
-    """How well some parameters label the held-out data."""
-
-    accuracy: float  # part of the positions labelled right, unknown labels counted wrong
-    log_probability: float  # mean of log p(y_t | x) over positions whose label is known
-    f1: float | None  # of spans, where labels follow a scheme
-
-    def better_than(self, other: DevScore | None) -> bool:
-        """By accuracy, then by log-probability."""
-        if other is None:
-            return True
-        return (self.accuracy, self.log_probability) > (other.accuracy, other.log_probability)
-
-
-@dataclass(frozen=True)
-class DevProgress:
-    """A score on the way."""
-
-    passes: int
-    score: DevScore
-    best: bool  # of all so far
-
-
-@dataclass(frozen=True)
 class DevReport:
-    """What held-out data says of the parameters that were kept."""
+    """How well the parameters that were kept label the held-out data."""
 
     score: DevScore
     positions: int
@@ -93,7 +69,7 @@ class DevData:
         return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
 
     def score(self, best: np.ndarray, probability: np.ndarray) -> DevScore:
-        """Of the best labels [N] and of the probabilities [N] that gold labels have."""
+        """Score the best labels [N] and the probabilities [N] that gold labels have."""
         right = (best == self._gold) & self.known
         logs = np.log(np.maximum(probability[self.known].astype(np.float64), SMALLEST_PROBABILITY))
         f1 = None
@@ -103,7 +79,7 @@ class DevData:
         return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
 
     def score_model(self, model: Model) -> DevScore:
-        """Of a finished model, exactly as it will label."""
+        """Score a finished model, exactly as it will label."""
         scores, edges = model.potentials(self.dataset)
         offsets = self.dataset.offsets
         best = chain.viterbi(scores, edges, offsets)[0]
@@ -119,47 +95,44 @@ class Watch:
         dataset: Dataset,
         keep: str,
         encoding: Encoding,
-        fitted: Sequence[FittedTerm],
-        training: Posterior,
-        precision: str,
+        task: TrainingTask,  # of training
+        sigma2: Mapping[str, float],
         observer: Observer,
     ):
-        self._data, self._encoding, self._dtype = DevData(dataset, encoding.labels), encoding, DTYPES[precision]
-        self._posterior = self._of_data(fitted, training)
+        self._data, self._encoding, self._sigma2 = DevData(dataset, encoding.labels), encoding, sigma2
+        self._posterior = self._of_data(task)
         self._keep, self._observer = keep, observer
         # One score takes about a pass over the held-out data.
-        cost = dataset.positions / training.problem.positions
+        cost = dataset.positions / task.problem.positions
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
         self._last: float | None = None
         self._seen: np.ndarray | None = None  # where the last score was taken
         self._best: tuple[DevScore, np.ndarray, int] | None = None  # the best score, where, and after which pass
 
-    def _of_data(self, fitted: Sequence[FittedTerm], training: Posterior) -> Posterior:
+    def _of_data(self, task: TrainingTask) -> Posterior:
         """P of the held-out data, with the terms of training."""
-        dataset, workers = self._data.dataset, training.workers
-        maps = [
-            None
-            if term.map is None
-            else term.map_of(self._encoding.inputs(dataset, term.features), workers, self._dtype)
-            for term in fitted
-        ]
-        terms = [replace(cliques, map=own) for cliques, own in zip(training.terms, maps, strict=True)]
-        problem = self._data.problem(training.problem.label_count)
-        return Posterior(problem, terms, workers, self._dtype, training.forbidden)
+        dataset, terms = self._data.dataset, []
+        for term in task.terms:
+            if term.map is not None:
+                inputs = self._encoding.inputs(dataset, term.features)
+                term = replace(term, map=term.map_of(inputs, task.workers, task.dtype))
+            terms.append(term)
+        problem = self._data.problem(task.problem.label_count)
+        return replace(task, problem=problem, terms=tuple(terms)).posterior(self._sigma2)
 
-    def widen(self, fitted: Sequence[FittedTerm], training: Posterior, share: float) -> None:
+    def widen(self, task: TrainingTask, share: float) -> None:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
-        before, self._posterior = self._posterior, self._of_data(fitted, training)
+        before, self._posterior = self._posterior, self._of_data(task)
         self._seen = None
         if self._best is not None:
             score, theta, passes = self._best
-            self._best = (score, widened(theta, before, self._posterior), passes)
+            self._best = (score, self._posterior.vectors.widened(theta, before.vectors), passes)
         if self._last is not None:
             self._last *= share  # as the run counts its work
 
     def passed(self, progress: Progress) -> None:
-        """One more pass of training; parameters of another size belong to a rehearsal on a part of the problem."""
-        self._observer.passed(progress)
+        """Score the point of one more pass, if it is time; one of another size belongs to a part of the problem."""
+        self._observer.tell(progress)
         theta, work = progress.theta, progress.work
         if theta is None or theta is self._seen or len(theta) != self._posterior.size:
             return
@@ -173,32 +146,27 @@ class Watch:
         better = score.better_than(None if self._best is None else self._best[0])
         if better:
             self._best = (score, theta, passes)
-        self._observer.scored(DevProgress(passes, score, better))
+        self._observer.tell(DevProgress(passes, score, better))
 
-    def kept(self, result: SolverResult, training: Posterior, tolerance: float) -> SolverResult:
-        """The result, or with `keep` "best" the best parameters on the way to it.
+    def kept(self, solution: Solution, tolerance: float) -> Solution:
+        """The solution, or with `keep` "best" the best parameters on the way to it.
 
         Those come with their own P, against the best lower bound of all: they count as certified only where it
         proves that they are.
         """
+        result = solution.result
         if result.theta is not self._seen:
             self._look(result.theta, result.passes)
         theta = self._best[1]
         if self._keep != "best" or theta is result.theta:
-            return result
-        return moved(result, training, theta, tolerance, BEST)
+            return solution
+        return replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
 
     def report(self, model: Model) -> DevReport:
-        """On the model that is made of the parameters kept."""
+        """Score the model that is made of the parameters kept."""
         score, _, passes = self._best
         data = self._data
         return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)
 
     def _score(self, theta: np.ndarray) -> DevScore:
-        def work(part: Chunk) -> tuple[np.ndarray, np.ndarray]:
-            best = chain.viterbi(part.scores, part.edges, part.offsets)[0]
-            node = part.marginals().node
-            return best, node[np.arange(len(node)), part.labels]
-
-        best, probability = zip(*self._posterior.over_chunks(theta, work), strict=True)
-        return self._data.score(np.concatenate(best), np.concatenate(probability))
+        return self._data.score(*self._posterior.engine.label_log_probabilities(theta))

@@ -1,10 +1,10 @@
-"""Growing a basis while training goes on: a fit, the pivots that may lower P most (see `growing_basis`), a fit again.
+"""Growing a basis while training goes on: fit, add the pivots that may lower P most (see `growing_basis`), fit again.
 
 The columns that were there stay as they are, so each fit goes on from where the last one was, with zero weights for
 the new columns.
 
-It ends where the gain outside the pivots, first estimated and then bounded by a pass over all pairs of positions, is no
-more than a part of P, or where there is no room for more pivots.
+Growth ends where the gain outside the pivots, first estimated and then bounded by a pass over all pairs of positions,
+is no more than a part of P, or where there is no room for more pivots.
 
 OCR small, poly-3, 1,000 pivots: P 443 and 12.9 % letter error, against 536 and 13.2 % with random ones, for 1.5 times
 as many passes, half of them over fewer pivots. Twice the pivots at a time and fits to a gap of 0.1 lost nothing
@@ -15,20 +15,21 @@ little (P 442 instead of 444).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..config import TrainingConfig
+from ..chains import Clique
 from ..encoding import Dataset
 from ..maps import GrowingBasis
-from ..objective import Posterior, certificates
-from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, widened
+from ..objective import certificates
+from ..solvers import INTERRUPTED, PASSES, Run, SolverResult
 from .dev import Watch
-from .fitted_terms import DTYPES, FittedTerm
-from .observer import Observer
+from .fitted_terms import FittedTerm
+from .observer import GrowthRound
+from .task import Minimiser, Solution, TrainingTask
 
 BASIS_TOLERANCE = 0.01  # part of P
 
@@ -40,18 +41,6 @@ ENOUGH, SIZE, RESIDUAL = "tolerance", "size", "residual"
 
 
 @dataclass(frozen=True)
-class GrowthRound:
-    """Where a fit on the pivots that were there has ended."""
-
-    pivots: dict[str, int]  # of each term that grows
-    objective: float  # P
-    certified_gap: float | None  # to its optimum with these pivots; None where it is unknown
-    estimate: float  # of the gain outside them
-    bound: float | None  # on it, where all pairs of positions were asked
-    passes: int  # so far
-
-
-@dataclass(frozen=True)
 class Growth:
     """How a basis grew."""
 
@@ -60,7 +49,7 @@ class Growth:
     rounds: tuple[GrowthRound, ...]
 
     def proven(self, fitted: Sequence[FittedTerm]) -> float | None:
-        """What the last fit may gain outside all pivots at most, where that has been worked out."""
+        """The most that the last fit may gain outside all pivots, where that has been worked out."""
         all_grow = all(term.growing is not None for term in fitted if term.basis is not None)
         return self.rounds[-1].bound if all_grow else None
 
@@ -68,60 +57,34 @@ class Growth:
         return {"stop": self.stop, "basis_tolerance": self.tolerance, "rounds": [asdict(each) for each in self.rounds]}
 
 
-@dataclass(frozen=True)
-class Grown:
-    """Terms with their last pivots, P on them, and the fit."""
-
-    fitted: list[FittedTerm]
-    posterior: Posterior
-    result: SolverResult
-    growth: Growth
-
-
-def grow(
-    fitted: Sequence[FittedTerm],
-    posterior: Callable[[Sequence[FittedTerm]], Posterior],
-    theta: np.ndarray,
-    dataset: Dataset,
-    training: TrainingConfig,
-    solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-    run: Run,
-    observer: Observer,
-    watch: Watch | None = None,
-) -> Grown:
-    """Fit, add pivots, and fit again, until no more are wanted; the last fit is as tight as training asks for."""
-    return _Growing(fitted, posterior, theta, dataset, training, solve, run, observer, watch).until_enough()
-
-
-class _Growing:
-    """The terms and the parameters so far."""
+class Growing:
+    """A fit whose terms get more pivots on the way: the task and the parameters so far."""
 
     def __init__(
         self,
-        fitted: Sequence[FittedTerm],
-        posterior: Callable[[Sequence[FittedTerm]], Posterior],
+        task: TrainingTask,
+        sigma2: Mapping[str, float],
         theta: np.ndarray,
         dataset: Dataset,
-        training: TrainingConfig,
-        solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-        run: Run,
-        observer: Observer,
-        watch: Watch | None,
+        minimiser: Minimiser,
+        run: Run,  # for all fits together; its tolerance is that of the last one
+        watch: Watch | None = None,
     ):
-        self._fitted, self._make, self._theta = list(fitted), posterior, theta
-        self._posterior = posterior(self._fitted)
-        self._dataset, self._training, self._solve = dataset, training, solve
-        self._run, self._observer, self._watch = run, observer, watch
-        self._growing = [j for j, term in enumerate(fitted) if term.growing is not None]
+        self._task, self._sigma2, self._theta, self._dataset = task, sigma2, theta, dataset
+        self._posterior = task.posterior(sigma2)
+        self._minimiser, self._observer, self._watch = minimiser, minimiser.observer, watch
+        self._run, self._last_tolerance = run, run.tolerance
+        self._growing = [j for j, term in enumerate(task.terms) if term.growing is not None]
         self._seen: dict[int, list[tuple[int, float]]] = {j: [] for j in self._growing}  # pivots and estimates
         # Bound over estimate, of the last time that there was a bound.
         self._ratios = dict.fromkeys(self._growing, 1.0)
         # One limit for the sum over terms: the finest that was asked for.
-        given = [fitted[j].config.map.basis_tolerance for j in self._growing]
+        given = [task.terms[j].config.map.basis_tolerance for j in self._growing]
         self._tolerance = min(BASIS_TOLERANCE if each is None else each for each in given)
         self._rounds: list[GrowthRound] = []
 
-    def until_enough(self) -> Grown:
+    def until_enough(self) -> tuple[Solution, Growth]:
+        """Fit, add pivots, and fit again, until no more are wanted; the last fit is as tight as training asks for."""
         tight = False
         while True:
             tight = tight or not any(self._basis(j).has_room() for j in self._growing)
@@ -145,10 +108,10 @@ class _Growing:
             self._run.go_on(share or 1.0)
 
     def _basis(self, j: int) -> GrowingBasis:
-        return self._fitted[j].growing
+        return self._task.terms[j].growing
 
     def _wanted(self, expected: dict[int, float], limit: float) -> dict[int, int]:
-        """How many pivots each term wants that is above its part of the limit, of which there is at least one."""
+        """How many pivots to add to each term that is above its part of the limit; there is at least one."""
         own = limit / len(expected)
         excess = {j: value / own if own > 0 else math.inf for j, value in expected.items()}
         return {j: self._count(j, value) for j, value in excess.items() if value > 1}
@@ -167,57 +130,59 @@ class _Growing:
                 part = min(RESERVE * excess ** (1 / power) - 1, LARGEST_PART)
         return int(max(part, SMALLEST_PART) * size)
 
-    def _fit(self, tight: bool) -> tuple[SolverResult, dict[str, np.ndarray], dict[int, float]]:
+    def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
-        pivots = {self._fitted[j].name: self._fitted[j].map.size for j in self._growing}
+        terms = self._task.terms
+        pivots = {terms[j].name: terms[j].map.size for j in self._growing}
         self._observer.stage(f"training on {sum(pivots.values()):,} pivots")
-        tolerance = self._training.tolerance
-        self._run.tolerance = tolerance if tight else max(tolerance, LOOSE)
-        result = self._solve(self._posterior, self._theta, self._run)
+        self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
+        result = self._minimiser.solve(self._posterior, self._theta, self._run)
         self._theta = result.theta
-        kinds = {self._posterior.terms[j].kind for j in self._growing}
-        errors = {kind: self._posterior.errors(self._theta, kind) for kind in sorted(kinds)}
+        types = dict.fromkeys(self._posterior.terms[j].clique for j in self._growing)
+        errors = {clique: self._posterior.errors(self._theta, clique) for clique in types}
         estimates = {}
         for j in self._growing:
-            term = self._posterior.terms[j]
-            estimates[j] = certificates.estimate(errors[term.kind], term.map, term.sigma2, self._posterior.workers)
+            term = self._posterior.engine.cliques[j]
+            estimates[j] = certificates.estimate(errors[term.clique], term.map, term.sigma2, self._task.workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
         self._rounds.append(state)
-        self._observer.grew(state)
+        self._observer.tell(state)
         return result, errors, estimates
 
-    def _bounds(self, errors: dict[str, np.ndarray]) -> dict[int, float]:
-        """Exactly what each growing term may gain outside its pivots at most."""
+    def _bounds(self, errors: dict[Clique, np.ndarray]) -> dict[int, float]:
+        """The most that each growing term may gain outside its pivots."""
         self._observer.stage("gain outside the pivots")
         found = {}
         for j in self._growing:
-            term, basis = self._posterior.terms[j], self._basis(j)
-            m, workers = errors[term.kind], self._posterior.workers
+            term, basis = self._posterior.engine.cliques[j], self._basis(j)
+            m, workers = errors[term.clique], self._task.workers
             found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, term.sigma2, workers)
         self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()))
-        self._observer.grew(self._rounds[-1])
+        self._observer.tell(self._rounds[-1])
         return found
 
-    def _add_pivots(self, wanted: dict[int, int], errors: dict[str, np.ndarray]) -> float | None:
+    def _add_pivots(self, wanted: dict[int, int], errors: dict[Clique, np.ndarray]) -> float | None:
         """More pivots for some terms; the old size of the problem as a part of the new one, None where none came."""
-        workers, dtype = self._posterior.workers, DTYPES[self._training.precision]
+        task = self._task
         self._observer.stage("choosing pivots")
-        added = 0
+        terms, added = list(task.terms), 0
         for j, count in wanted.items():
             basis = self._basis(j)
-            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].kind], count)):
-                self._fitted[j] = self._fitted[j].grown(self._dataset, workers, dtype)
+            if basis.has_room() and (new := basis.add(errors[self._posterior.terms[j].clique], count)):
+                terms[j] = terms[j].grown(self._dataset, task.workers, task.dtype)
                 added += new
         if not added:
             return None
-        before, self._posterior = self._posterior, self._make(self._fitted)
-        self._theta = widened(self._theta, before, self._posterior)
+        self._task = replace(task, terms=tuple(terms))
+        before, self._posterior = self._posterior, self._task.posterior(self._sigma2)
+        self._theta = self._posterior.vectors.widened(self._theta, before.vectors)
         share = before.pass_size / self._posterior.pass_size
         if self._watch is not None:
-            self._watch.widen(self._fitted, self._posterior, share)
+            self._watch.widen(self._task, share)
         return share
 
-    def _ended(self, result: SolverResult, why: str) -> Grown:
-        return Grown(self._fitted, self._posterior, result, Growth(why, self._tolerance, tuple(self._rounds)))
+    def _ended(self, result: SolverResult, why: str) -> tuple[Solution, Growth]:
+        growth = Growth(why, self._tolerance, tuple(self._rounds))
+        return Solution(self._task, self._posterior, result), growth

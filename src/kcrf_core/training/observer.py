@@ -1,52 +1,150 @@
-"""What training tells while it runs, to whoever wants to listen."""
+"""The events of a training run, and the observer that hears of them.
+
+Each event is a frozen value, and its type says what happened. Training hands every event to one method,
+`Observer.tell`; a listener overrides it and acts by the type of the event, best with `functools.singledispatchmethod`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 from ..solvers import Progress
 
-if TYPE_CHECKING:
-    from .dev import DevProgress
-    from .growth import GrowthRound
-    from .structure import Structure
+ALL_TERMS = "all"
+
+TAKEN, EXCLUDED, CHANCE, UNCONFIRMED = "taken", "cannot gain", "like chance", "no held-out gain"
+DROPPED, ALWAYS, UNDECIDED = "dropped again", "always there", "undecided"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A decision, in words."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A new stage of work begins."""
+
+    name: str
+    total: int | None = None  # how many steps it has, where that is known
+
+
+@dataclass(frozen=True)
+class PivotsChosen:
+    """So many pivots have been chosen so far."""
+
+    done: int
+    total: int
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting tried in the search for sigma2."""
+    """One setting was tried in the search for sigma2."""
 
-    term: str  # which term was moved, or all
+    term: str  # the term whose sigma2 was moved, or ALL_TERMS
     score_variance: float  # sigma2 times the mean of k(x, x), of that term
     sigma2: dict[str, float]  # of all terms whose sigma2 is searched for
     log_probability: float  # held-out mean of log p(y_t | x)
     accuracy: float  # held-out
 
 
+@dataclass(frozen=True)
+class GrowthRound:
+    """A fit on the pivots that were there has ended; more pivots may follow."""
+
+    pivots: dict[str, int]  # of each term that grows
+    objective: float  # P
+    certified_gap: float | None  # to its optimum with these pivots; None where it is unknown
+    estimate: float  # of the gain outside them
+    bound: float | None  # on it, where all pairs of positions were asked
+    passes: int  # so far
+
+
+@dataclass(frozen=True)
+class DevScore:
+    """How well some parameters label the held-out data."""
+
+    accuracy: float  # part of the positions labelled right, unknown labels counted wrong
+    log_probability: float  # mean of log p(y_t | x) over positions whose label is known
+    f1: float | None  # of spans, where labels follow a scheme
+
+    def better_than(self, other: DevScore | None) -> bool:
+        """By accuracy, then by log-probability."""
+        if other is None:
+            return True
+        return (self.accuracy, self.log_probability) > (other.accuracy, other.log_probability)
+
+
+@dataclass(frozen=True)
+class DevProgress:
+    """Held-out data was scored while training goes on."""
+
+    passes: int
+    score: DevScore
+    best: bool  # of all scores so far
+
+
+@dataclass(frozen=True)
+class TermJudgement:
+    """One term, judged against the terms that were there before it."""
+
+    term: str
+    decision: str  # one of the constants above, from TAKEN to UNDECIDED
+    step: int = 0  # how many terms had been taken before
+    sigma2: float | None = None  # for which the figures hold
+    bound: float | None = None  # on the gain in P
+    null: float | None = None  # mean bound of the draws
+    ratio: float | None = None  # of bound to null, both without what a constant would gain
+    p_value: float | None = None  # how often chance alone gives such a bound
+    draws: int = 0  # of the null
+    gain: float | None = None  # by how much the term did lower P
+    held_out: float | None = None  # gain in log-likelihood of held-out sequences
+    held_out_error: float | None = None  # its standard error
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether held-out sequences speak for the term; where none could be held out, nothing speaks against it."""
+        return self.held_out is None or self.held_out > max(self.held_out_error, 0.0)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Terms were chosen: which ones, and why."""
+
+    chosen: tuple[str, ...]  # in the order of the model
+    judgements: tuple[TermJudgement, ...]  # of every term of the configuration
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"chosen": list(self.chosen), "terms": [asdict(judgement) for judgement in self.judgements]}
+
+
+# Everything that `tell` may get. `Progress` is one more pass of a solver over the data.
+Event: TypeAlias = Note | Stage | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
+
+
 class Observer:
-    """What training tells while it runs; this one listens to nothing."""
+    """A listener to a training run; this one ignores all it hears.
+
+    >>> from kcrf_core.training import Note
+    >>> class Notes(Observer):
+    ...     def tell(self, event):
+    ...         if isinstance(event, Note):
+    ...             print(event.text)
+    >>> Notes().note("two labels: one score column")
+    two labels: one score column
+    """
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
 
     def note(self, text: str) -> None:
-        """A decision, in words."""
+        self.tell(Note(text))
 
     def stage(self, name: str, total: int | None = None) -> None:
-        """A new stage of work begins."""
+        self.tell(Stage(name, total))
 
     def pivots(self, done: int, total: int) -> None:
-        """Pivots chosen so far."""
-
-    def passed(self, progress: Progress) -> None:
-        """One more pass over the data."""
-
-    def tried(self, trial: Trial) -> None:
-        """One setting of sigma2, with held-out figures per position."""
-
-    def grew(self, state: GrowthRound) -> None:
-        """A fit on the pivots that are there ended; more may follow."""
-
-    def scored(self, progress: DevProgress) -> None:
-        """Held-out data was scored on the way."""
-
-    def selected(self, structure: Structure) -> None:
-        """Terms were chosen."""
+        self.tell(PivotsChosen(done, total))

@@ -4,24 +4,23 @@ The mean of log p(y_t | x) follows accuracy more closely than log p(y | x) of wh
 stiffer transitions (OCR small, poly-3: 13.4 % letter error by the latter, 13.1 % by the former), and it is far less
 noisy than accuracy itself.
 
-First one variance of scores for all terms that have no sigma2 of their own, along a path: sigma2 times the mean of
-k(x, x). Then each of those terms by itself, since what suits the inputs need not suit the transitions (OCR small,
-linear: 21.5 % letter error with one value for both, 18.3 % with two). Each fit starts from the one before.
+The search first moves one variance of scores, sigma2 times the mean of k(x, x), for all terms that have no sigma2 of
+their own. Then it moves each of those terms by itself, since a variance that suits the inputs need not suit the
+transitions (OCR small, linear: 21.5 % letter error with one value for both, 18.3 % with two). Each fit starts from the
+best one before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..chains import Problem
-from ..corpora import sequence_rows
-from ..maps import FeatureMap
 from ..objective import Posterior
-from ..solvers import Run, SolverResult
-from .observer import Observer, Trial
+from .observer import ALL_TERMS, Trial
+from .task import Minimiser, TrainingTask
 
 PATH_START, PATH_FACTOR = 0.1, 10**0.5
 PATH_LEAST, PATH_MOST = 1e-4, 1e4
@@ -33,74 +32,41 @@ SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 ENOUGH_HELD_OUT = 200  # sequences
 LEAST_POSITIONS = 10  # of either part
 
-ALL_TERMS = "all"
+# The variance of scores where too little can be held out to choose one.
+FALLBACK_VARIANCE = 1.0
 
 
 @dataclass(frozen=True)
-class Choice:
-    sigma2: dict[str, float]  # of each term that had none
-    theta: np.ndarray  # a start for the final fit
-    tried: tuple[Trial, ...]
+class Prior:
+    """Prior variances, and what the search for them found."""
+
+    sigma2: dict[str, float]  # of each term, in the order of the task
+    theta: np.ndarray | None = None  # a start for the final fit, where there was a search
+    tried: tuple[Trial, ...] = ()
 
 
-def choose_prior(
-    problem: Problem,
-    maps: Sequence[FeatureMap],
-    scales: dict[str, float],  # mean k(x, x) of each term whose sigma2 is to be chosen
-    posterior: Callable[..., Posterior],  # of variances, a problem, its maps, and their columns where these are some
-    solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-    seed: int,
-    observer: Observer,
-    interrupted: Callable[[], bool],
-) -> Choice | None:
-    """The prior variances that predict held-out sequences best; None where there are too few sequences."""
-    fit_part, held_part = _held_out(problem, seed)
-    if fit_part is None:
-        return None
-    fit_rows, held_rows = (sequence_rows(problem.offsets, part) for part in (fit_part, held_part))
-    # Columns that the sample lacks would stay at zero: left out, they cost nothing.
-    fit_maps = [feature_map.subset(fit_rows) for feature_map in maps]
-    used = [feature_map.used_columns() for feature_map in fit_maps]
-    narrowed = [m.narrow(columns) for m, columns in zip(fit_maps, used, strict=True)]
-    held = [m.subset(held_rows).narrow(columns) for m, columns in zip(maps, used, strict=True)]
-    observer.note(
-        f"choosing sigma2 on {len(held_part):,} held-out sequences, fits on {len(fit_part):,} "
-        f"of {len(problem.offsets) - 1:,}"
-    )
-    fit_problem, held_problem = problem.subset(fit_part), problem.subset(held_part)
-    search = _Search(
-        scales,
-        lambda values: posterior(values, fit_problem, narrowed, used),
-        lambda values: posterior(values, held_problem, held, used),
-        solve,
-        observer,
-        interrupted,
-    )
+def choose_prior(task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser) -> Prior:
+    """The given prior variances and, for terms that have none, those that predict held-out sequences best."""
+    fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
+    scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
+    if not scales:
+        return Prior(fixed)
+    parts = _held_out(task.problem, seed)
+    if parts is None:
+        minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
+        chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
+        return Prior(_in_order(task, fixed | chosen))
+    search = _Search(task, *parts, fixed, scales, minimiser)
     search.run()
-    sigma2 = {name: _rounded(value) for name, value in search.values.items()}
-    for name, value in search.values.items():
-        if not PATH_LEAST * PATH_FACTOR < value * scales[name] < PATH_MOST / PATH_FACTOR:
-            observer.note(f"sigma2 of {name} is near the end of the range searched: it may want more")
-    theta = _widened(posterior(sigma2, problem, maps), search.fitted(sigma2), used, search.theta)
-    return Choice(sigma2, theta, tuple(search.tried))
+    return search.prior()
 
 
-def _widened(full: Posterior, narrow: Posterior, used: Sequence[np.ndarray], theta: np.ndarray) -> np.ndarray:
-    """Parameters over used columns as parameters over all of them."""
-    out = np.zeros(full.size)
-    columns = iter(used)
-    for j, term in enumerate(full.terms):
-        if term.map is None:
-            out[full.blocks[j]] = theta[narrow.blocks[j]]
-        else:
-            weights = np.zeros((term.map.size, full.columns_of(term)))
-            weights[next(columns)] = narrow.weights_of(theta, j)
-            out[full.blocks[j]] = full.block_of(weights, j)
-    return out
+def _in_order(task: TrainingTask, sigma2: Mapping[str, float]) -> dict[str, float]:
+    return {term.name: sigma2[term.name] for term in task.terms}
 
 
 def _rounded(value: float) -> float:
-    """Three digits, so that what is stored and printed is the very number that is used."""
+    """Three digits, so that the number stored and printed is the very number that is used."""
     return float(f"{value:.3g}")
 
 
@@ -109,22 +75,29 @@ class _Search:
 
     def __init__(
         self,
-        scales: dict[str, float],
-        fitted: Callable[[dict[str, float]], Posterior],
-        held: Callable[[dict[str, float]], Posterior],
-        solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-        observer: Observer,
-        interrupted: Callable[[], bool],
+        task: TrainingTask,
+        fit_part: np.ndarray,  # sequences to fit on
+        held_part: np.ndarray,  # sequences to judge by
+        fixed: dict[str, float],  # sigma2 of terms that have one
+        scales: dict[str, float],  # mean k(x, x) of each term whose sigma2 is to be chosen
+        minimiser: Minimiser,
     ):
-        self.scales, self.fitted, self.held, self.solve = scales, fitted, held, solve
-        self.observer, self.interrupted = observer, interrupted
-        self.values = {name: PATH_START / scale for name, scale in scales.items()}
-        self.theta = np.zeros(fitted(self.values).size)
-        self.log_probability = -np.inf
-        self.tried: list[Trial] = []
+        self._task, self._fixed, self._scales, self._minimiser = task, fixed, scales, minimiser
+        # Columns that the sample lacks would stay at zero: left out, they cost nothing.
+        sample = task.subset(fit_part)
+        self._used = sample.used_columns()
+        self._sample, self._held = sample.narrow(self._used), task.subset(held_part).narrow(self._used)
+        minimiser.observer.note(
+            f"choosing sigma2 on {len(held_part):,} held-out sequences, fits on {len(fit_part):,} "
+            f"of {len(task.problem.offsets) - 1:,}"
+        )
+        self._values = {name: PATH_START / scale for name, scale in scales.items()}
+        self._theta = np.zeros(self._sample.posterior(fixed | self._values).size)
+        self._log_probability = -np.inf
+        self._tried: list[Trial] = []
 
     def run(self) -> None:
-        free = list(self.scales)
+        free = list(self._scales)
         self._attempt(ALL_TERMS, free, 1.0)
         self._line(ALL_TERMS, free)
         if len(free) > 1:
@@ -132,8 +105,32 @@ class _Search:
             for name in reversed(free):
                 self._line(name, [name])
 
+    def prior(self) -> Prior:
+        """The best setting, with the parameters that it was found with as a start for all data."""
+        for name, value in self._values.items():
+            if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
+                self._minimiser.observer.note(
+                    f"sigma2 of {name} is near the end of the range searched: it may want more"
+                )
+        chosen = {name: _rounded(value) for name, value in self._values.items()}
+        sigma2 = _in_order(self._task, self._fixed | chosen)
+        theta = self._widened(self._sample.posterior(sigma2), self._task.posterior(sigma2))
+        return Prior(sigma2, theta, tuple(self._tried))
+
+    def _widened(self, narrow: Posterior, full: Posterior) -> np.ndarray:
+        """The parameters over used columns as parameters over all of them."""
+        out = np.zeros(full.size)
+        for j, (term, columns) in enumerate(zip(full.terms, self._used, strict=True)):
+            if columns is None:
+                out[full.blocks[j]] = self._theta[narrow.blocks[j]]
+            else:
+                weights = np.zeros((term.rows, term.columns))
+                weights[columns] = narrow.weights_of(self._theta, j)
+                out[full.blocks[j]] = full.block_of(weights, j)
+        return out
+
     def _line(self, label: str, names: Sequence[str]) -> None:
-        """Up while that helps; down where the first step up did not."""
+        """Step up while that helps; step down where the first step up did not."""
         if self._attempt(label, names, PATH_FACTOR):
             while self._attempt(label, names, PATH_FACTOR):
                 pass
@@ -143,30 +140,30 @@ class _Search:
 
     def _attempt(self, label: str, names: Sequence[str], factor: float) -> bool:
         """Fit and judge one setting; whether it is the best so far, which it then becomes."""
-        if self.tried and self.interrupted():
+        if self._tried and self._minimiser.interrupted():
             return False
-        values = {name: value * factor if name in names else value for name, value in self.values.items()}
+        values = {name: value * factor if name in names else value for name, value in self._values.items()}
+        if any(not PATH_LEAST <= values[name] * self._scales[name] <= PATH_MOST * 1.01 for name in names):
+            return False
         used = {name: _rounded(value) for name, value in values.items()}
-        if any(not PATH_LEAST <= values[name] * self.scales[name] <= PATH_MOST * 1.01 for name in names):
-            return False
-        variance = _rounded(values[names[0]] * self.scales[names[0]])
-        self.observer.stage(f"score variance {variance:g} of {label}")
-        run = Run(PATH_TOLERANCE, PATH_PASSES, self.observer.passed, self.interrupted)
-        theta = self.solve(self.fitted(used), self.theta, run).theta
-        held = self.held(used)
-        trial = Trial(label, variance, used, held.label_log_probability(theta), held.accuracy(theta))
-        self.tried.append(trial)
-        self.observer.tried(trial)
-        needed = self.log_probability
+        variance = _rounded(values[names[0]] * self._scales[names[0]])
+        self._minimiser.observer.stage(f"score variance {variance:g} of {label}")
+        posterior = self._sample.posterior(self._fixed | used)
+        theta = self._minimiser.minimise(posterior, self._theta, PATH_TOLERANCE, PATH_PASSES)
+        held = self._held.posterior(self._fixed | used)
+        trial = Trial(label, variance, used, held.engine.mean_label_log_probability(theta), held.engine.accuracy(theta))
+        self._tried.append(trial)
+        self._minimiser.observer.tell(trial)
+        needed = self._log_probability
         if label != ALL_TERMS:
-            needed += LEAST_GAIN * abs(self.log_probability)
+            needed += LEAST_GAIN * abs(self._log_probability)
         if trial.log_probability <= needed:
             return False
-        self.values, self.theta, self.log_probability = values, theta, trial.log_probability
+        self._values, self._theta, self._log_probability = values, theta, trial.log_probability
         return True
 
 
-def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Sequences to fit on and to judge by: a tenth of the positions is held out, of a sample where there are many.
 
     Of few sequences up to a quarter, since a comparison on a handful of them is mostly chance. Sequences without
@@ -185,5 +182,5 @@ def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray | None, np.ndarra
             held.append(sequence)
             reached += int(lengths[sequence])
     if min(reached, total - reached) < LEAST_POSITIONS:
-        return None, None
+        return None
     return np.sort(np.setdiff1d(order, held)), np.sort(np.array(held, dtype=np.int64))

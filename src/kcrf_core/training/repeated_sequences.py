@@ -1,8 +1,8 @@
-"""Sequences that come again, inputs and labels and all: each is gone through once, with the weights of all.
+"""Sequences that recur with the same inputs and labels: each is gone through once, with the weights of all.
 
-P is a weighted sum over sequences, so that is the same P exactly. It is done for the last fit alone: kernels and pivots
+P is a weighted sum over sequences, so this is the same P exactly. It is done for the last fit alone: kernels and pivots
 have been fitted to the data as it is, and sequences held out to choose sigma2 or terms are drawn from it as it is.
-Sequences with the same inputs and other labels stay apart; their inputs are shared by `repeated_maps` all the same.
+Sequences with the same inputs and other labels stay apart; `repeated_maps` shares their inputs all the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from ..chains import Problem
 from ..corpora import sequence_rows
 from ..encoding import Dataset
-from .fitted_terms import FittedTerm
 from .observer import Observer
+from .terms import FittedTerm
 
 # Part of the positions that must fall away: rows of maps are copied for it.
 WORTH_COLLAPSING = 0.1
@@ -26,7 +26,7 @@ WORTH_COLLAPSING = 0.1
 def collapse(
     problem: Problem, dataset: Dataset, fitted: Sequence[FittedTerm], observer: Observer
 ) -> tuple[Problem, Dataset, list[FittedTerm]]:
-    """The same data and terms with every distinct sequence once, where enough of them come again."""
+    """The same data and terms with every distinct sequence once, where enough of them recur."""
     first, group = distinct_sequences(dataset)
     kept = int(np.diff(dataset.offsets)[first].sum())
     if kept > (1 - WORTH_COLLAPSING) * dataset.positions:

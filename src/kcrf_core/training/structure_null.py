@@ -1,10 +1,10 @@
-"""What the bound of a useless term would be: draws in which nothing ties its inputs to the errors.
+"""The null of a term: draws of its bound in which nothing ties its inputs to the errors, as if it were useless.
 
-The null of a term that looks at the input: each sequence gets the errors of another of about its length, turned
+For a term that looks at the input each sequence gets the errors of another of about its length, turned
 by a random number of positions. That keeps how errors go together along a sequence, which a free permutation of
 positions would destroy: inputs that change slowly along a sequence, or not at all, would then look useful. The turn
-unties the errors from the place in the sequence, which an exchange of whole sequences would leave as it is. The
-null of triples of labels: labels drawn from the present model.
+unties the errors from the place in the sequence, which an exchange of whole sequences would leave as it is. For triples
+of labels, labels are drawn from the present model.
 
 Why not the ratio of bound to null alone: with one real column and two labels it is a chi-square variable of one
 degree of freedom, above 2 by chance in 16 of 100 cases, while a column of hundreds of values that is really of use
@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaincc
 
-from ..chains import Problem, positions_within
-from ..objective import EDGE_X, Chunk, Posterior
+from ..chains import EDGE_X, Clique, Problem, positions_within
+from ..objective import Posterior
 
 # Spread of the logarithm of lengths within which sequences exchange their errors.
 LENGTH_SPREAD = 0.2
@@ -46,11 +46,11 @@ def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator
     return np.where(np.isin(sequence, taking_part), turned, source)
 
 
-def centred(errors: np.ndarray, problem: Problem, kind: str) -> np.ndarray:
+def centred(errors: np.ndarray, problem: Problem, clique: Clique) -> np.ndarray:
     """Errors [N, C] less their mean. Transitions see to that themselves; without them, any term would gain from the
     frequencies of labels, whatever its inputs, and the null would hide all else."""
     weights = problem.position_weights()
-    if kind == EDGE_X:
+    if clique is EDGE_X:
         weights = np.where(positions_within(problem.offsets) > 0, weights, 0.0)  # no pair ends at a first position
     return errors - np.outer(weights, errors.sum(axis=0) / max(weights.sum(), 1e-300))
 
@@ -59,23 +59,7 @@ def drawn_labels(posterior: Posterior, theta: np.ndarray, rng: np.random.Generat
     """Labels drawn from a first-order model, [draws, N]."""
     chance = rng.random((draws, posterior.problem.positions))
 
-    def work(part: Chunk) -> np.ndarray:
-        found = part.with_edges_repeated().marginals()
-        lengths, labels = np.diff(part.offsets), np.zeros((draws, len(part.labels)), dtype=np.int32)
-        for t in range(int(lengths.max(initial=0))):
-            rows = part.offsets[:-1][lengths > t] + t
-            # [draws, rows, Y] probabilities of labels given the one before, up to a factor
-            likely = (
-                found.edge[rows, labels[:, rows - 1]]
-                if t
-                else np.broadcast_to(found.node[rows], (draws, len(rows), found.node.shape[1]))
-            )
-            steps = np.cumsum(likely, axis=2, dtype=np.float64)
-            aim = chance[:, part.rows][:, rows, None] * steps[:, :, -1:]
-            labels[:, rows] = (steps <= aim).sum(axis=2)
-        return labels
-
-    return np.concatenate(list(posterior.over_chunks(theta, work)), axis=1)
+    return posterior.engine.drawn_labels(theta, chance)
 
 
 def tail(bound: float, null: np.ndarray) -> float:

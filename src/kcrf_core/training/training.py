@@ -1,41 +1,34 @@
-"""From encoded data and a configuration to a model with its certificate.
+"""A training run, from encoded data and a configuration to a model with its certificate.
 
-The steps: fix each term's kernel and map, choose among terms where that is asked for, choose sigma2 on held-out
-sequences where it is not given, then minimise P until its certified relative gap is within the tolerance.
+The stages are methods of `TrainingRun`: fix each term's kernel and map, choose among terms where that is asked for,
+choose sigma2 on held-out sequences where it is not given, minimise P until its certified relative gap is within the
+tolerance, adding pivots on the way where they are to grow, and drop small weights where that is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, Problem, first_impossible, positions_within
 from ..config import GRADIENT, Config
-from ..corpora import sequence_rows
-from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
-from ..errors import ConfigError, DataError
-from ..maps import FeatureMap
-from ..model import Model, PruneReport, StoredBasis, compact, digest, numbers, pruned_term
-from ..objective import Cliques, Posterior
-from ..scoring import Transitions, allowed_transitions
+from ..encoding import UNOBSERVED, Dataset, Encoding
+from ..model import Model, PruneReport, StoredBasis, digest
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
 from ..system import Workers, hand_back
 from .dev import DevReport, Watch
-from .fitted_terms import DTYPES, FittedTerm, begin_growth, fit_terms, outside_gain
-from .growth import Growth, grow
-from .observed_features import kept_in, observed_only
-from .observer import Observer, Trial
-from .prior_search import choose_prior
+from .fitted_terms import DTYPES, begin_growth, fit_terms, outside_gain
+from .growth import Growing, Growth
+from .observed_features import observed_only
+from .observer import Observer, Structure, Trial
+from .prior_search import Prior, choose_prior
+from .problems import check_partial, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
-from .structure import MIN_GAIN, Structure, check_choice, choose_structure
+from .structure import MIN_GAIN, check_choice, choose_structure
+from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
-
-# The variance of scores where too little can be held out to choose one.
-FALLBACK_VARIANCE = 1.0
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
 SINGLE_TOLERANCE = 1e-5
@@ -43,7 +36,7 @@ SINGLE_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Report:
-    """What a training run found, for people and for the model file.
+    """The findings of a training run, for people and for the model file.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> config = parse_config({"training": {"sigma2": 1.0}})
@@ -104,7 +97,7 @@ def train(
     keep: str = "last",
     prune: float | None = None,
 ) -> tuple[Model, Report]:
-    """Fit a model. `interrupted` is asked after every pass; once true, the best so far is what comes back.
+    """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
@@ -121,254 +114,235 @@ def train(
     >>> model.labels, report.result.reason
     (('0', '1'), 'certified')
     """
-    observer = observer or Observer()
-    interrupted = interrupted or (lambda: False)
-    training = config.training
-    if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
-        observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
-        training = replace(training, precision="double")
-        config = replace(config, training=training)
-    dtype = DTYPES[training.precision]
-    problem = _problem(encoding, dataset)
-    forbidden = _forbidden(encoding, dataset, problem, config)
-    if not problem.complete.all():
-        _check_partial(config, select_terms, certify)
-    if select_terms:
-        check_choice(config)
-    # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
-    rehearse = select_terms or any((term.sigma2 or training.sigma2) is None for term in config.terms)
-    hand_back()  # what reading and encoding took
-    fitted = fit_terms(encoding, dataset, config, basis, workers, observer, rehearse)
-    if training.observed_features:
-        fitted = observed_only(fitted, problem, observer)
-    hand_back()
-    solve = SOLVERS[training.solver]
-    structure = None
-    if select_terms:
-        structure = choose_structure(
-            problem, fitted, training, solve, min_gain, workers, forbidden, observer, interrupted
+    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune)
+    run = TrainingRun(
+        encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
+    )
+    return run.run()
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Wishes about a run that are no part of the configuration; `train` says what they mean."""
+
+    certify: str  # estimate or exact
+    select_terms: bool
+    min_gain: float  # in P, with select_terms
+    start: WarmStart | None
+    dev: Dataset | None
+    keep: str  # last or best, by dev
+    prune: float | None
+
+
+class TrainingRun:
+    """One run. Its attributes are inputs and do not change; each stage returns its findings, `run` passes them on."""
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        dataset: Dataset,
+        config: Config,
+        basis: StoredBasis | None,
+        workers: Workers,
+        observer: Observer,
+        interrupted: Callable[[], bool],
+        options: TrainOptions,
+    ):
+        training = config.training
+        if training.precision == "single" and training.tolerance < SINGLE_TOLERANCE:
+            observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
+            training = replace(training, precision="double")
+            config = replace(config, training=training)
+        self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
+        self._config, self._training, self._options, self._observer = config, training, options, observer
+        self._minimiser = Minimiser(SOLVERS[training.solver], observer, interrupted)
+        self._problem = problem_of(encoding, dataset)
+        self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
+        if not self._problem.complete.all():
+            check_partial(config, options.select_terms, options.certify)
+        if options.select_terms:
+            check_choice(config)
+        # A term's own sigma2, else the one of the training section; None is to be chosen.
+        self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
+
+    def run(self) -> tuple[Model, Report]:
+        """All stages, one after another."""
+        # `task` is bound anew where a stage replaces maps, so that the memory of the old ones comes back.
+        task = self.fit_terms()
+        task, structure = self.choose_terms(task)
+        prior = self.choose_sigma2(task)
+        task, dataset = self.settle(task)
+        run = Run(self._training.tolerance, self._training.max_passes, None, self._minimiser.interrupted)
+        theta = self.starting_point(task, prior, run)
+        watch = self.watch(task, prior)
+        run.watch(self._observer.tell if watch is None else watch.passed)
+        fitted, growth = self.fit(task, prior, theta, run, watch)
+        solution = fitted if watch is None else watch.kept(fitted, self._training.tolerance)
+        model = solution.model(self._encoding, self._training.precision)
+        model, solution, pruned = self.prune(model, solution, dataset)
+        outside, certify = self.outside(solution, growth if solution is fitted else None, dataset)
+        report = Report(
+            result=solution.result,
+            sigma2=prior.sigma2,
+            path=prior.tried,
+            outside=outside,
+            certify=certify,
+            score_columns=solution.posterior.columns,
+            parameters=solution.posterior.size,
+            structure=structure,
+            dev=None if watch is None else watch.report(model),
+            growth=growth,
+            pruned=pruned,
         )
-        fitted = [term for term in fitted if term.name in structure.chosen]
-        config = replace(config, terms=tuple(term for term in config.terms if term.name in structure.chosen))
-    maps = [term.map for term in fitted if term.map is not None]
-    if config.edge_term is None and config.edge2_term is None:
-        observer.note("no edge term: labels are taken as independent of each other")
-    if problem.label_count == 1:
-        observer.note(f"all labels are '{encoding.labels[0]}': the model will say nothing else")
-    elif problem.label_count == 2:
-        observer.note("two labels: one score column")
+        return self.described(model, solution.task, report), report
 
-    def posterior(
-        sigma2: dict[str, float],
-        rows: Problem = problem,
-        on: Sequence[FeatureMap] = maps,
-        used: Sequence[np.ndarray] | None = None,
-    ) -> Posterior:
-        """P of some rows with their maps, which may have been narrowed to the columns `used`."""
-        values, each, columns, terms = given | sigma2, iter(on), iter(used or ()), []
-        for term in fitted:
-            own = kept = None
-            if term.map is not None:
-                own = next(each)
-                kept = term.kept if used is None else kept_in(term, next(columns), problem.label_count)
-            terms.append(Cliques(term.config.type, values[term.name], own, kept))
-        return Posterior(rows, terms, workers, dtype, forbidden)
+    def fit_terms(self) -> TrainingTask:
+        """Fix the kernel and the map of each term."""
+        config, training = self._config, self._training
+        # Terms and sigma2 are chosen on more pivots than a growing basis begins with.
+        rehearse = self._options.select_terms or None in self._given.values()
+        hand_back()  # what reading and encoding took
+        terms = fit_terms(self._encoding, self._dataset, config, self._basis, self._workers, self._observer, rehearse)
+        if training.observed_features:
+            terms = observed_only(terms, self._problem, self._observer)
+        hand_back()
+        return TrainingTask(self._problem, tuple(terms), self._workers, DTYPES[training.precision], self._forbidden)
 
-    # A term's own sigma2, else the one of the training section; None is to be chosen.
-    given = {term.name: term.config.sigma2 or training.sigma2 for term in fitted}
-    if start is not None:
-        given |= start.known_sigma2(fitted, given, observer)
-    free = {term.name: term.score_scale() for term in fitted if given[term.name] is None}
-    sigma2 = {name: value for name, value in given.items() if value is not None}
-    path: tuple[Trial, ...] = ()
-    theta = None
-    if free:
-        chosen = choose_prior(problem, maps, free, posterior, solve, training.seed, observer, interrupted)
-        if chosen is None:
-            observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
-            sigma2 |= {name: float(f"{FALLBACK_VARIANCE / scale:.3g}") for name, scale in free.items()}
+    def choose_terms(self, task: TrainingTask) -> tuple[TrainingTask, Structure | None]:
+        """Leave out terms that are not worth it, where that is asked for."""
+        structure = None
+        if self._options.select_terms:
+            structure = choose_structure(
+                task, self._given, self._options.min_gain, self._training.seed, self._minimiser
+            )
+            task = replace(task, terms=task.present(structure.chosen))
+        if all(term.map is not None for term in task.terms):
+            self._observer.note("no edge term: labels are taken as independent of each other")
+        if task.problem.label_count == 1:
+            self._observer.note(f"all labels are '{self._encoding.labels[0]}': the model will say nothing else")
+        elif task.problem.label_count == 2:
+            self._observer.note("two labels: one score column")
+        return task, structure
+
+    def choose_sigma2(self, task: TrainingTask) -> Prior:
+        """Find a prior variance for each term that has none, in an earlier model or by held-out sequences."""
+        given = {term.name: self._given[term.name] for term in task.terms}
+        if self._options.start is not None:
+            given |= self._options.start.known_sigma2(task.terms, given, self._observer)
+        return choose_prior(task, given, self._training.seed, self._minimiser)
+
+    def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
+        """The task of the final fit, and the data of its rows.
+
+        Terms that are to grow get their first pivots. Where none is, each distinct sequence is gone through once; a
+        basis that grows looks at all positions.
+        """
+        if _grows(task):
+            terms = begin_growth(task.terms, self._encoding, self._dataset, self._config, self._workers, self._observer)
+            return replace(task, terms=tuple(terms)), self._dataset
+        problem, dataset, terms = collapse(task.problem, self._dataset, task.terms, self._observer)
+        return replace(task, problem=problem, terms=tuple(terms)), dataset
+
+    def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> np.ndarray:
+        """Parameters to begin with: of an earlier model, of the search for sigma2, or zero."""
+        posterior, start = task.posterior(prior.sigma2), self._options.start
+        # The first pivots of a basis that grows are not those that sigma2 was searched with.
+        theta = np.zeros(posterior.size) if prior.theta is None or _grows(task) else prior.theta
+        if start is not None:
+            return start.choose(self._encoding, task.terms, posterior, theta, self._observer)
+        return theta if posterior.convex else self._complete_optimum(task, prior, theta, run)
+
+    def _complete_optimum(self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run) -> np.ndarray:
+        """Where labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
+        which = np.flatnonzero(task.problem.complete)
+        if not len(which):
+            self._observer.note("no sequence has all its labels: training begins at zero")
+            return theta
+        complete = task.subset(which)
+        self._observer.stage("complete sequences")
+        result = self._minimiser.solve(complete.posterior(prior.sigma2), theta, run)
+        what = "optimum" if result.reason == CERTIFIED else "best point found"
+        self._observer.note(
+            f"training begins at the {what} of {len(which):,} sequences with all labels, {result.passes} passes"
+        )
+        run.go_on(complete.problem.positions / max(task.problem.positions, 1))
+        return result.theta
+
+    def watch(self, task: TrainingTask, prior: Prior) -> Watch | None:
+        """Held-out data to score on the way, where there is some."""
+        dev, keep = self._options.dev, self._options.keep
+        return None if dev is None else Watch(dev, keep, self._encoding, task, prior.sigma2, self._observer)
+
+    def fit(
+        self, task: TrainingTask, prior: Prior, theta: np.ndarray, run: Run, watch: Watch | None
+    ) -> tuple[Solution, Growth | None]:
+        """Minimise P, on more and more pivots where terms are to grow."""
+        self._observer.stage("training")
+        if _grows(task):
+            growing = Growing(task, prior.sigma2, theta, self._dataset, self._minimiser, run, watch)
+            solution, growth = growing.until_enough()
         else:
-            sigma2 |= chosen.sigma2
-            theta, path = chosen.theta, chosen.tried
-    sigma2 = {term.name: sigma2[term.name] for term in fitted}
-    grows = any(term.config.map.select == GRADIENT for term in fitted)
-    rows, distinct = problem, dataset
-    if not grows:  # a basis that grows looks at all positions
-        rows, distinct, fitted = collapse(problem, dataset, fitted, observer)
-        maps[:] = [term.map for term in fitted if term.map is not None]
-    elif rehearse:
-        fitted, theta = begin_growth(fitted, encoding, dataset, config, workers, observer), None
-        maps[:] = [term.map for term in fitted if term.map is not None]  # the others give their memory back
-    final = posterior(sigma2, rows)
-    theta = np.zeros(final.size) if theta is None else theta
-    if start is not None:
-        theta = start.choose(encoding, fitted, final, theta, observer)
-    run = Run(training.tolerance, training.max_passes, None, interrupted)
-    if start is None and not final.convex:
-        theta = _complete_optimum(rows, maps, partial(posterior, sigma2), solve, theta, run, observer)
-    watch = None if dev is None else Watch(dev, keep, encoding, fitted, final, training.precision, observer)
-    observer.stage("training")
-    observe = observer.passed if watch is None else watch.passed
-    run.watch(observe)
-    growth = None
-    if grows:
+            posterior = task.posterior(prior.sigma2)
+            solution, growth = Solution(task, posterior, self._minimiser.solve(posterior, theta, run)), None
+        hand_back()
+        return solution, growth
 
-        def on_pivots(terms: Sequence[FittedTerm]) -> Posterior:
-            maps[:] = [term.map for term in terms if term.map is not None]
-            return posterior(sigma2)
-
-        grown = grow(fitted, on_pivots, theta, dataset, training, solve, run, observer, watch)
-        fitted, final, result, growth = grown.fitted, grown.posterior, grown.result, grown.growth
-    else:
-        result = solve(final, theta, run)
-    hand_back()
-    if watch is not None:
-        result = watch.kept(result, final, training.tolerance)
-    terms = tuple(fitted[j].to_model(final.weights_of(result.theta, j), training.precision) for j in final.mapped)
-    model = Model(encoding, terms, final.potentials_of(result.theta))
-    pruned = None
-    if prune is not None:
-        observer.stage("pruning")
-        judge = ("training", dataset) if dev is None else ("dev", dev)
-        model, result, pruned = _pruned(model, fitted, final, result, distinct, judge, prune, training.tolerance)
-    outside = growth.proven(fitted) if growth is not None and result is grown.result else None
-    if outside is not None:
-        certify = "exact"
-    elif not final.convex:
-        outside = None  # nothing is proven about it
-    else:
-        outside = outside_gain(encoding, distinct, fitted, final, result.theta, certify)
-    report = Report(
-        result=result,
-        sigma2=sigma2,
-        path=path,
-        outside=outside,
-        certify=certify,
-        score_columns=final.columns,
-        parameters=final.size,
-        structure=structure,
-        dev=None if watch is None else watch.report(model),
-        growth=growth,
-        pruned=pruned,
-    )
-    info = {"config": config.to_dict(), "digest": digest(dataset), "training": report.to_dict()}
-    return replace(model, info=info), report
-
-
-def _check_partial(config: Config, select_terms: bool, certify: str) -> None:
-    """What rests on P being convex is not for labels that are not observed."""
-    if select_terms:
-        raise ConfigError("terms cannot be chosen (--select-terms) where labels are not observed")
-    if certify == "exact":
-        raise ConfigError("--certify exact needs all labels: where some are not observed nothing is certified")
-    if any(term.map.select == GRADIENT for term in config.mapped_terms):
-        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots (--select)")
-
-
-def _complete_optimum(
-    problem: Problem,
-    maps: Sequence[FeatureMap],
-    posterior: Callable[[Problem, Sequence[FeatureMap]], Posterior],
-    solve: Callable[[Posterior, np.ndarray, Run], SolverResult],
-    theta: np.ndarray,
-    run: Run,
-    observer: Observer,
-) -> np.ndarray:
-    """Where to begin if labels are missing: the optimum of the sequences that have all of theirs, where P is convex."""
-    which = np.flatnonzero(problem.complete)
-    if not len(which):
-        observer.note("no sequence has all its labels: training begins at zero")
-        return theta
-    rows = sequence_rows(problem.offsets, which)
-    observer.stage("complete sequences")
-    result = solve(posterior(problem.subset(which), [map_.subset(rows) for map_ in maps]), theta, run)
-    what = "optimum" if result.reason == CERTIFIED else "best point found"
-    observer.note(f"training begins at the {what} of {len(which):,} sequences with all labels, {result.passes} passes")
-    run.go_on(len(rows) / max(problem.positions, 1))
-    return result.theta
-
-
-def _pruned(
-    model: Model,
-    fitted: Sequence[FittedTerm],
-    posterior: Posterior,
-    result: SolverResult,
-    dataset: Dataset,
-    judge: tuple[str, Dataset],
-    prune: float,
-    tolerance: float,
-) -> tuple[Model, SolverResult, PruneReport]:
-    """The model without what changes no score by more than `prune`, and the fit at what is left."""
-
-    def accuracy(model: Model) -> float:
-        gold = judge[1].labels
-        right = (model.tag(judge[1], posterior.workers) == gold)[gold != UNOBSERVED]
-        return float(right.mean()) if len(right) else 0.0
-
-    theta, terms = result.theta.copy(), []
-    for j, term in zip(posterior.mapped, model.terms, strict=True):
-        inputs = model.encoding.inputs(dataset, term.features).seen()
-        thinned = pruned_term(term, inputs, prune / len(model.terms), posterior.workers)
-        theta[posterior.blocks[j]] = posterior.block_of(fitted[j].map_weights(thinned), j)
-        terms.append(compact(thinned))
-    smaller = replace(model, terms=tuple(terms))
-    report = PruneReport(
-        prune=prune,
-        weights=numbers(model.terms),
-        weights_left=numbers(terms),
-        bytes_saved=model.file_size - smaller.file_size,
-        objective=result.value,
-        certified_gap=result.gap if np.isfinite(result.gap) else None,
-        accuracy_on=judge[0],
-        accuracy=accuracy(model),
-        accuracy_left=accuracy(smaller),
-    )
-    return smaller, moved(result, posterior, theta, tolerance, PRUNED), report
-
-
-def _problem(encoding: Encoding, dataset: Dataset) -> Problem:
-    if dataset.labels is None:
-        raise DataError("the data has no labels to train on")
-    if (dataset.labels == UNKNOWN).any():
-        line = int(dataset.lines[np.flatnonzero(dataset.labels == UNKNOWN)[0]])
-        raise DataError(f"the label in line {line} is unknown to the encoding")
-    weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
-    if not weights.any():
-        raise DataError("all sequences have the weight 0, so there is nothing to learn from")
-    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
-
-
-def _forbidden(encoding: Encoding, dataset: Dataset, problem: Problem, config: Config) -> Edges | None:
-    """Transitions that the label scheme or the training data rule out, as minus infinity; None where none are."""
-    training = config.training
-    Y = problem.label_count
-    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
-    if training.scheme is not None:
-        allowed = allowed_transitions(encoding.labels, training.scheme)
-    if training.observed_transitions:
-        unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
-        seen = unweighted.clique_counts(1) > 0
-        allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
-    if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
-        return None
-    labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
-    last = np.append(within[1:] == 0, True)
-    known = problem.labels >= 0
-    pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
-    broken = np.where(within == 0, ~allowed.first[labels], pairs)
-    broken |= last & ~allowed.last[labels]
-    broken &= known
-    if broken.any():
-        t = int(np.flatnonzero(broken)[0])
-        raise DataError(
-            f"the label '{encoding.labels[labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
-            f"by the scheme {training.scheme} (--scheme)"
+    def prune(self, model: Model, solution: Solution, dataset: Dataset) -> tuple[Model, Solution, PruneReport | None]:
+        """Drop weights and pivots that change no score by more than was asked for, and look at P without them."""
+        prune, posterior, result = self._options.prune, solution.posterior, solution.result
+        if prune is None:
+            return model, solution, None
+        self._observer.stage("pruning")
+        theta, terms = result.theta.copy(), []
+        for j, term in zip(posterior.mapped, model.terms, strict=True):
+            inputs = self._encoding.inputs(dataset, term.features).seen()
+            thinned = term.pruned(inputs, prune / len(model.terms), self._workers)
+            theta[posterior.blocks[j]] = posterior.block_of(solution.task.terms[j].map_weights(thinned), j)
+            terms.append(thinned.compacted())
+        smaller = replace(model, terms=tuple(terms))
+        dev = self._options.dev
+        name, judge = ("training", self._dataset) if dev is None else ("dev", dev)
+        report = PruneReport(
+            prune=prune,
+            weights=sum(term.nonzero for term in model.terms),
+            weights_left=sum(term.nonzero for term in terms),
+            bytes_saved=model.file_size - smaller.file_size,
+            objective=result.value,
+            certified_gap=result.gap if np.isfinite(result.gap) else None,
+            accuracy_on=name,
+            accuracy=_accuracy(model, judge, self._workers),
+            accuracy_left=_accuracy(smaller, judge, self._workers),
         )
-    forbidden = Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
-    t = first_impossible(problem.labels, problem.offsets, forbidden)
-    if t is not None:
-        raise DataError(
-            f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "
-            "others are that are not observed (--scheme, --observed-transitions)"
-        )
-    return forbidden
+        result = moved(result, posterior, theta, self._training.tolerance, PRUNED)
+        return smaller, replace(solution, result=result), report
+
+    def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
+        """The gain that may be left outside the pivots, and how it was found: "estimate" or "exact".
+
+        `growth` is given where the solution is its last fit, for which it may have worked out a bound.
+        """
+        task, posterior, certify = solution.task, solution.posterior, self._options.certify
+        proven = None if growth is None else growth.proven(task.terms)
+        if proven is not None:
+            return proven, "exact"
+        if not posterior.convex:  # nothing is proven about it
+            return None, certify
+        return outside_gain(self._encoding, dataset, task.terms, posterior, solution.result.theta, certify), certify
+
+    def described(self, model: Model, task: TrainingTask, report: Report) -> Model:
+        """The model with what its file says about its training."""
+        names = [term.name for term in task.terms]
+        config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
+        info = {"config": config.to_dict(), "digest": digest(self._dataset), "training": report.to_dict()}
+        return replace(model, info=info)
+
+
+def _grows(task: TrainingTask) -> bool:
+    """Whether training adds pivots to some term."""
+    return any(term.config.map.select == GRADIENT for term in task.terms)
+
+
+def _accuracy(model: Model, dataset: Dataset, workers: Workers) -> float:
+    """The part of the observed labels that a model finds."""
+    right = (model.tag(dataset, workers) == dataset.labels)[dataset.labels != UNOBSERVED]
+    return float(right.mean()) if len(right) else 0.0

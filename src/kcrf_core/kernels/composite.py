@@ -1,0 +1,258 @@
+"""Kernels made of kernels.
+
+sum       sum_i weight_i k_i(x_i, x'_i), x_i some of the columns of x; divided by its mean diagonal, unless all
+          parts are linear
+product   scale prod_i k_i(x_i, x'_i), divided by its mean diagonal
+cosine    k(x, x') / sqrt(k(x, x) k(x', x')), zero where either is zero; a key of other kernels asks for it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .._lazy import deferred
+from ..system import Number, Whole
+from .kernel import (
+    Fitting,
+    Kernel,
+    KernelConfig,
+    PreparedKernel,
+    fitted,
+    kernel_from_dict,
+    kernel_to_dict,
+    matching_features,
+    stored_value,
+)
+from .plain import mean_diagonal
+
+if TYPE_CHECKING:
+    from .gram_blocks import Fill
+    from .inputs import Group, Inputs
+
+np = deferred("numpy")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kernel on some of the columns."""
+
+    group: Group
+    kernel: Kernel
+
+    @classmethod
+    def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Part:
+        from .inputs import Group
+
+        names = matching_features(config.features, list(fitting.groups), f"{fitting.term}', kernel '{config.type}")
+        group = Group()
+        within: dict[str, Group] = {}
+        for name in names:
+            at = fitting.groups[name]
+            codes, real = len(group.codes), len(group.real)
+            within[name] = Group(
+                tuple(range(codes, codes + len(at.codes))), tuple(range(real, real + len(at.real))), at.bag
+            )
+            group |= at
+        return cls(group, fitting.within(within).kernel(config, inputs.columns(group)))
+
+    def diagonal(self, inputs: Inputs) -> np.ndarray:
+        return self.kernel.diagonal(inputs.columns(self.group))
+
+    def to_dict(self) -> dict[str, Any]:
+        group = self.group
+        return {
+            "codes": list(group.codes),
+            "real": list(group.real),
+            "bag": group.bag,
+            "kernel": kernel_to_dict(self.kernel),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Any, like: Inputs, depth: int) -> Part:
+        from .inputs import Group
+
+        if not isinstance(values, dict) or values.keys() != {"codes", "real", "bag", "kernel"}:
+            raise ValueError("kernel part")
+        sides = [values[name] for name in ("codes", "real")]
+        if not all(isinstance(side, list) for side in sides) or not isinstance(values["bag"], bool):
+            raise ValueError("kernel part")
+        codes, real = (tuple(stored_value(Whole(0), column) for column in side) for side in sides)
+        group = Group(codes, real, values["bag"])
+        if not group.fits(like):
+            raise ValueError("kernel part")
+        return cls(group, kernel_from_dict(values["kernel"], like.columns(group), depth))
+
+
+@dataclass(frozen=True)
+class CompositeKernel(Kernel):
+    """Kernels of parts of the columns, put together."""
+
+    parts: tuple[Part, ...]
+
+    composite: ClassVar[bool] = True
+
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedParts:
+        return PreparedParts(pivots, self, dtype)
+
+    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
+        """Write kernel values of some of the rows; `fills` write those of the parts."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        out = super().to_dict()
+        return {"type": out.pop("type"), "parts": [part.to_dict() for part in self.parts], **out}
+
+    @staticmethod
+    def _stored_parts(values: dict[str, Any], like: Inputs, depth: int) -> tuple[Part, ...]:
+        parts = values.get("parts")
+        if not isinstance(parts, list) or not parts:
+            raise ValueError("kernel parts")
+        return tuple(Part.from_dict(value, like, depth + 1) for value in parts)
+
+
+@dataclass(frozen=True)
+class SumKernel(CompositeKernel):
+    weights: tuple[float, ...]
+
+    type: ClassVar[str] = "sum"
+    weighs_parts: ClassVar[bool] = True
+
+    @classmethod
+    def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
+        weights = tuple(part.weight for part in config.parts)
+        kernel = cls(tuple(Part.fit(part, inputs, fitting) for part in config.parts), weights)
+        if kernel.linear:
+            return kernel
+        mean = mean_diagonal(kernel, inputs)
+        return replace(kernel, weights=tuple(weight / mean for weight in weights))
+
+    @property
+    def linear(self) -> bool:
+        return all(part.kernel.linear for part in self.parts)
+
+    def diagonal(self, inputs: Inputs) -> np.ndarray:
+        return sum(weight * part.diagonal(inputs) for weight, part in zip(self.weights, self.parts, strict=True))
+
+    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
+        fills[0](part, out)
+        out *= self.weights[0]
+        other = np.empty_like(out)
+        for weight, fill in zip(self.weights[1:], fills[1:], strict=True):
+            fill(part, other)
+            other *= weight
+            out += other
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "weights": list(self.weights)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
+        if values.keys() != {"type", "parts", "weights"}:
+            raise ValueError("not a kernel")
+        parts, weights = cls._stored_parts(values, like, depth), values["weights"]
+        if not isinstance(weights, list) or len(weights) != len(parts):
+            raise ValueError("kernel weights")
+        return cls(parts, tuple(stored_value(Number(0), weight) for weight in weights))
+
+
+@dataclass(frozen=True)
+class ProductKernel(CompositeKernel):
+    scale: float = fitted(Number(0))
+
+    type: ClassVar[str] = "product"
+
+    @classmethod
+    def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
+        kernel = cls(tuple(Part.fit(part, inputs, fitting) for part in config.parts), 1.0)
+        return replace(kernel, scale=1.0 / mean_diagonal(kernel, inputs))
+
+    def diagonal(self, inputs: Inputs) -> np.ndarray:
+        return self.scale * np.prod([part.diagonal(inputs) for part in self.parts], axis=0)
+
+    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
+        fills[0](part, out)
+        out *= self.scale
+        other = np.empty_like(out)
+        for fill in fills[1:]:
+            fill(part, other)
+            out *= other
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
+        if values.keys() != {"type", "parts", "scale"}:
+            raise ValueError("not a kernel")
+        return cls(cls._stored_parts(values, like, depth), stored_value(Number(0), values["scale"]))
+
+
+class PreparedParts:
+    """Pivots laid out for each part: one kernel after the other, on columns of its own, while the block is in cache."""
+
+    def __init__(self, pivots: Inputs, kernel: CompositeKernel, dtype: np.dtype):
+        self._kernel = kernel
+        self._parts = [part.kernel.prepared(pivots.columns(part.group), dtype) for part in kernel.parts]
+
+    def against(self, rows: Inputs) -> Fill:
+        parts = zip(self._parts, self._kernel.parts, strict=True)
+        fills = [prepared.against(rows.columns(part.group)) for prepared, part in parts]
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            self._kernel.put_together(fills, part, out)
+
+        return fill
+
+
+@dataclass(frozen=True)
+class CosineKernel(Kernel):
+    kernel: Kernel
+
+    type: ClassVar[str] = "cosine"
+    configured: ClassVar[bool] = False
+
+    def inverse_roots(self, inputs: Inputs) -> np.ndarray:
+        """1 / sqrt(k(x, x)) of each row, zero where that is zero, [N]."""
+        return inverse_roots(self.kernel.diagonal(inputs))
+
+    def diagonal(self, inputs: Inputs) -> np.ndarray:
+        return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
+
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:
+        return PreparedCosine(pivots, self, dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.type, "kernel": kernel_to_dict(self.kernel)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
+        if values.keys() != {"type", "kernel"}:
+            raise ValueError("not a kernel")
+        return cls(kernel_from_dict(values["kernel"], like, depth + 1))
+
+
+class PreparedCosine:
+    """Rows and columns of another kernel's block divided by the roots of its diagonal."""
+
+    def __init__(self, pivots: Inputs, kernel: CosineKernel, dtype: np.dtype):
+        self._kernel = kernel
+        self._inner: PreparedKernel = kernel.kernel.prepared(pivots, dtype)
+        self._roots = self._inverse_roots(pivots, dtype)
+
+    def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
+        # Zero times infinity would be no number.
+        return np.minimum(self._kernel.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+
+    def against(self, rows: Inputs) -> Fill:
+        inner, roots = self._inner.against(rows), self._inverse_roots(rows, self._roots.dtype)
+
+        def fill(part: slice, out: np.ndarray) -> None:
+            inner(part, out)
+            out *= roots[part, None]
+            out *= self._roots
+
+        return fill
+
+
+def inverse_roots(diagonal: np.ndarray) -> np.ndarray:
+    """1 / sqrt(d) of each, and zero for zero."""
+    above = diagonal > 0
+    return np.where(above, 1.0 / np.sqrt(np.where(above, diagonal, 1.0)), 0.0)

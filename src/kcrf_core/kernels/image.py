@@ -1,0 +1,142 @@
+"""The kernel of pictures, and what makes neighbouring pixels neighbours.
+
+    image     exp(-gamma |psi(x) - psi(x')|^2), gamma by default 1 / median of |psi(x) - psi(x')|^2
+
+A picture x of H rows and W columns is seen through products of a pixel with itself alone and with each pixel s
+within reach, pooled by a Gaussian around the points c of a coarser grid:
+
+    psi_{s,c}(x) = root( sum_q g(q - c) x_q x_{q+s} ),   s = 0: x_q alone
+
+Products say which strokes there are (two pixels along a line are both set), pooling that it does not matter exactly
+where; the root keeps long strokes from drowning short ones. Beyond the edges there is nothing, that is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .._lazy import deferred
+from ..errors import ConfigError
+from ..system import Number, Whole, described
+from .kernel import Fitting, Kernel, KernelConfig, setting
+from .plain import RBFKernel, median_distance, sample_rows
+
+if TYPE_CHECKING:
+    from .inputs import Inputs
+
+np = deferred("numpy")
+
+LARGEST_SIDE = 10_000  # of a picture, in pixels
+LARGEST_REACH = 8  # of the pixels of a product
+LARGEST_BLUR = 100  # in pixels
+
+# Grid points stand this many blurs apart, and no closer than pixels: nearer ones would say the same again.
+SPACING = 1.5
+# A Gaussian ends at this many blurs.
+SUPPORT = 4.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows and columns of pixels, `[16, 8]` or `16x8`."""
+
+    name: ClassVar[str] = "rxc"
+
+    def __call__(self, value: Any) -> tuple[int, int]:
+        sides = value.lower().split("x") if isinstance(value, str) else value
+        if not isinstance(sides, (list, tuple)) or len(sides) != 2:
+            raise ConfigError(f"must be rows and columns such as [16, 8] or 16x8, not {described(value)}")
+        rows, columns = (Whole(1, LARGEST_SIDE)(side) for side in sides)
+        return rows, columns
+
+
+@dataclass(frozen=True)
+class Neighbourhoods:
+    shape: tuple[int, int]  # rows and columns of a picture
+    reach: int  # pixels down and to the sides
+    blur: float  # standard deviation of the pools, in pixels
+
+    @cached_property
+    def _offsets(self) -> np.ndarray:
+        """[K, 2] (down, right): itself, and one of each two opposite neighbours."""
+        reach = range(-self.reach, self.reach + 1)
+        pairs = [(dy, dx) for dy in range(self.reach + 1) for dx in reach if dy > 0 or dx >= 0]
+        return np.array(pairs, dtype=np.int32)
+
+    def _weights(self, length: int) -> np.ndarray:
+        """Of each row or column in the pools along one side, [length, pools]."""
+        spacing = max(1.0, round(SPACING * self.blur))
+        count = int(np.ceil((length - 1) / spacing)) + 1
+        centres = (length - 1) / 2 + spacing * (np.arange(count) - (count - 1) / 2)
+        distance = (np.arange(length)[:, None] - centres) / self.blur
+        return np.where(np.abs(distance) <= SUPPORT, np.exp(-(distance**2) / 2), 0.0)
+
+    @cached_property
+    def _pools(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._weights(self.shape[0]), self._weights(self.shape[1])
+
+    def of(self, pictures: np.ndarray) -> np.ndarray:
+        """psi of each row of pixels [n, H * W]: [n, D] float64."""
+        from . import _pictures
+
+        down, across = self._pools
+        D = len(self._offsets) * down.shape[1] * across.shape[1]
+        out = np.empty((len(pictures), D))
+        line = np.empty(across.shape[1])
+        pictures = np.ascontiguousarray(pictures, dtype=np.float64)
+        _pictures.neighbourhoods(pictures, self._offsets, down, across, line, out)
+        return out
+
+
+@dataclass(frozen=True)
+class ImageKernel(RBFKernel):
+    """rbf on the neighbourhoods of a picture instead of its pixels."""
+
+    shape: tuple[int, int] = setting(
+        Shape(),
+        None,
+        "Rows and columns of pixels that the real columns are, row by row, as 16x8 (image). Default: none.",
+        needed="of the picture, such as 16x8",
+    )
+    reach: int = setting(
+        Whole(0, LARGEST_REACH),
+        2,
+        "How far apart the two pixels of a product may stand, in pixels (image). Default: 2.",
+        "P",
+    )
+    blur: float = setting(
+        Number(0, LARGEST_BLUR, above=True),
+        1.5,
+        "Standard deviation, in pixels, of the pools that products are summed in (image). Default: 1.5.",
+        "S",
+    )
+
+    type: ClassVar[str] = "image"
+
+    @cached_property
+    def picture(self) -> Neighbourhoods:
+        return Neighbourhoods(self.shape, self.reach, self.blur)
+
+    @classmethod
+    def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
+        kernel = cls(**{**config.settings, "gamma": 1.0})
+        reason = kernel.why_not(inputs)
+        if reason is not None:
+            raise ConfigError(f"term '{fitting.term}': kernel '{cls.type}': {reason}")
+        if config.gamma is not None:
+            return replace(kernel, gamma=config.gamma)
+        seen = kernel.seen_by(sample_rows(inputs, fitting.seed))
+        return replace(kernel, gamma=1.0 / median_distance(seen, fitting.seed))
+
+    def why_not(self, inputs: Inputs) -> str | None:
+        H, W = self.shape
+        if inputs.codes.shape[1] or inputs.bag is not None:
+            return "a picture is made of real columns alone"
+        if inputs.real.shape[1] != H * W:
+            return f"a picture of {H}x{W} pixels has {H * W} real columns, not {inputs.real.shape[1]}"
+        return None
+
+    def seen_by(self, inputs: Inputs) -> Inputs:
+        return replace(inputs, real=self.picture.of(inputs.real))

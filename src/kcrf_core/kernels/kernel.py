@@ -1,0 +1,259 @@
+"""The base of kernels: a kernel declares settings, is fitted to inputs, evaluates, and is stored.
+
+A kernel is a frozen dataclass in `KERNELS`. Its fields say all that a file keeps of it:
+
+    degree: int = setting(Whole(1, 10), 2, "Degree of poly. Default: 2.", "D")      # a key of the configuration, too
+    scale: float = fitted(Number(0))                                                # found when it is fitted
+
+Nothing here needs NumPy, so that configurations can be spoken of without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from ..errors import ConfigError, suggestion
+from ..system import DeclaredSetting
+from . import KERNELS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .inputs import Group, Inputs
+
+DEEPEST_KERNEL = 4  # sums of products of ...
+
+# Keys of a kernel that are not settings of its class.
+COMMON_KEYS = ("type", "cosine", "parts", "features", "weight")
+
+
+def setting(
+    kind: Callable[[Any], Any] | DeclaredSetting,
+    default: Any = None,
+    help: str = "",
+    metavar: str | None = None,
+    needed: str | None = None,
+) -> Any:
+    """A field of a kernel that a configuration may set; fitting may put a number in the place of None."""
+    declared = kind if isinstance(kind, DeclaredSetting) else DeclaredSetting(kind, default, help, metavar, needed)
+    return field(metadata={"setting": declared, "kind": declared.kind})
+
+
+def fitted(kind: Callable[[Any], Any]) -> Any:
+    """A field of a kernel that is found when it is fitted."""
+    return field(metadata={"kind": kind})
+
+
+class PreparedKernel(Protocol):
+    """Pivots laid out for one kernel."""
+
+    def against(self, rows: Inputs) -> Callable[[slice, np.ndarray], None]:
+        """A function that writes kernel values of some of the rows with all pivots, [n, M]."""
+
+
+class Kernel:
+    """The base of all kernels.
+
+    One that is a function of inner products or distances derives from `InnerProductKernel` and has the two methods
+    that it leaves open; any other has `diagonal` and `prepared` itself.
+    """
+
+    type: ClassVar[str]  # its name in the registry, in configurations and in files
+    title: ClassVar[str | None] = None  # in messages; None for the same name
+    configured: ClassVar[bool] = True  # whether a configuration may name it
+    composite: ClassVar[bool] = False  # made of `parts`, which only a configuration can list
+    weighs_parts: ClassVar[bool] = False  # whether its parts have a `weight`
+    explicit: ClassVar[bool] = False  # whether an explicit map may hold it
+    normalised: ClassVar[bool] = False  # k(x, x) is 1 everywhere, so that it is its own cosine
+
+    @classmethod
+    def settings(cls) -> dict[str, DeclaredSetting]:
+        """Return the settings that a configuration may give, by name, in the order of the fields."""
+        return {item.name: item.metadata["setting"] for item in fields(cls) if "setting" in item.metadata}
+
+    @classmethod
+    def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
+        """Make the kernel of these settings, with scales that suit the inputs."""
+        return cls(**config.settings)
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is an inner product of columns as they are, and so never rescaled."""
+        return False
+
+    def why_not(self, inputs: Inputs) -> str | None:
+        """Say why it cannot be evaluated on such inputs; None if it can."""
+        return None
+
+    def diagonal(self, inputs: Inputs) -> np.ndarray:
+        """k(x, x) of each row, [N]."""
+        raise NotImplementedError
+
+    def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
+        """The pivots laid out for blocks of kernel values."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain dictionary that a file keeps."""
+        return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self._kinds()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
+        """Make the kernel of such a dictionary, for inputs of the shape of `like`; a ValueError on anything else."""
+        kinds = cls._kinds()
+        if values.keys() != {"type", *kinds}:
+            raise ValueError("not a kernel")
+        kernel = cls(**{name: stored_value(kind, values[name]) for name, kind in kinds.items()})
+        reason = kernel.why_not(like)
+        if reason is not None:
+            raise ValueError(reason)
+        return kernel
+
+    @classmethod
+    def _kinds(cls) -> dict[str, Callable[[Any], Any]]:
+        return {item.name: item.metadata["kind"] for item in fields(cls) if "kind" in item.metadata}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def stored_value(kind: Callable[[Any], Any], stored: Any) -> Any:
+    """Check a value of a file. It must be written as we write it: no text for a number, no 2.0 for a whole one."""
+    value = kind(stored)
+    if value is None or not _same(value, stored):
+        raise ValueError("kernel value")
+    return value
+
+
+def _same(value: Any, stored: Any) -> bool:
+    if isinstance(value, tuple):
+        return isinstance(stored, list) and len(value) == len(stored) and all(map(_same, value, stored))
+    whole = isinstance(value, float) and isinstance(stored, int)
+    return value == stored and (type(value) is type(stored) or whole)
+
+
+def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
+    """Return the plain dictionary that the header of a file keeps of a kernel."""
+    return kernel.to_dict()
+
+
+def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
+    """Make the kernel of such a dictionary, for inputs of the shape of `like`.
+
+    A kernel that nobody has registered is a `NotRegistered` error, which is a `FileFormatError` and a `ValueError`;
+    anything else that is wrong is a `ValueError`.
+    """
+    if not isinstance(values, dict) or depth > 2 * DEEPEST_KERNEL:  # each with a cosine around it
+        raise ValueError("not a kernel")
+    return KERNELS.stored(values.get("type")).from_dict(values, like, depth)
+
+
+def kernel_types() -> list[str]:
+    """List the kernels that a configuration may name."""
+    return [name for name, kind in KERNELS.items() if kind.configured]
+
+
+def kernel_settings() -> dict[str, DeclaredSetting]:
+    """Collect the settings of all kernels by name. A name must mean the same wherever it is declared."""
+    out: dict[str, DeclaredSetting] = {}
+    for name, kind in KERNELS.items():
+        for key, declared in kind.settings().items():
+            if key in COMMON_KEYS or out.setdefault(key, declared).kind != declared.kind:
+                raise ConfigError(f"the kernel '{name}' declares '{key}', which means something else elsewhere")
+    return out
+
+
+@dataclass(frozen=True)
+class KernelConfig:
+    """A configuration describes a kernel by this. Its settings can be read as attributes, too: `config.degree`."""
+
+    type: str = "linear"
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)  # what is not given has its default
+    cosine: bool = False  # divided by the roots of its diagonal
+    parts: tuple[KernelConfig, ...] = ()  # of a composite kernel
+    features: tuple[str, ...] = ("*",)  # of a part: those that it looks at, among those of what it is part of
+    weight: float = 1.0  # of a part of a sum
+
+    def __post_init__(self) -> None:
+        declared = self.kernel.settings()
+        for key in self.settings:
+            if key not in declared:
+                raise ConfigError(f"'{key}' does not belong to the kernel '{self.type}'")
+        settings = {key: self.settings.get(key, one.default) for key, one in declared.items()}
+        object.__setattr__(self, "settings", settings)
+
+    def __getattr__(self, name: str) -> Any:
+        settings = self.__dict__.get("settings", {})
+        if name not in settings:
+            raise AttributeError(f"the kernel '{self.__dict__.get('type')}' has no setting '{name}'")
+        return settings[name]
+
+    @property
+    def kernel(self) -> type[Kernel]:
+        """The class of such kernels."""
+        return KERNELS[self.type]
+
+    @property
+    def title(self) -> str:
+        """What to call it in messages."""
+        name = f"{self.type} of {', '.join(part.title for part in self.parts)}" if self.parts else self.type
+        return f"cosine {name}" if self.cosine else name
+
+    def to_dict(self, within: KernelConfig | None = None) -> dict[str, Any]:
+        """The layout of the YAML file, for the kernel of a term or for a part of the kernel `within`."""
+        out: dict[str, Any] = {"type": self.type}
+        out |= {key: _plain(value) for key, value in self.settings.items() if value is not None}
+        if self.parts:
+            out["parts"] = [part.to_dict(self) for part in self.parts]
+        if self.cosine:
+            out["cosine"] = True
+        if within is not None:
+            out["features"] = list(self.features)
+            if within.kernel.weighs_parts:
+                out["weight"] = self.weight
+        return out
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Kernels of one term are fitted with this, beside their settings and inputs."""
+
+    seed: int
+    term: str  # its name, for messages
+    groups: Mapping[str, Group]  # where each feature stands in the inputs
+
+    def kernel(self, config: KernelConfig, inputs: Inputs) -> Kernel:
+        """Fit the kernel that a configuration asks for."""
+        kernel = config.kernel.fit(config, inputs, self)
+        return KERNELS["cosine"](kernel) if config.cosine and not kernel.normalised else kernel
+
+    def within(self, groups: Mapping[str, Group]) -> Fitting:
+        """The same for some of the columns."""
+        return dataclasses.replace(self, groups=groups)
+
+
+def fit_kernel(
+    config: KernelConfig, inputs: Inputs, seed: int, groups: Mapping[str, Group] | None = None, term: str = ""
+) -> Kernel:
+    """Fit the kernel of a term; `groups` says where the features stand that parts of it may name."""
+    return Fitting(seed, term, groups or {}).kernel(config, inputs)
+
+
+def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
+    """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
+
+    def fits(name: str, pattern: str) -> bool:
+        return name == pattern or fnmatchcase(name, pattern)  # names such as word[-1]/pos look like globs
+
+    for pattern in patterns:
+        if not any(fits(name, pattern) for name in names):
+            raise ConfigError(
+                f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "
+                f"there are: {', '.join(names)}"
+            )
+    return [name for name in names if any(fits(name, pattern) for pattern in patterns)]

@@ -1,0 +1,56 @@
+"""What a feature map is: an operator Phi [N, D] with Phi Phi^T = K, or nearly.
+
+A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
+
+    prepare(W)            W in the form that `add_scores` takes, once per evaluation
+    add_scores            out += Phi[rows] W
+    adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
+    adjoint               Phi^T R from those sums and R, in double precision
+
+`explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
+`repeated_maps` one for data in which inputs recur.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..system import Workers
+
+
+class FeatureMap(Protocol):
+    """What training needs of a map on its N positions."""
+
+    size: int  # D
+    dense_size: int  # values of a row that are held densely
+    narrows_weights: bool  # `prepare` does nothing but cast them
+    nested: bool  # the first m columns are the map of the first m pivots
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
+
+    def add_scores(self, prepared: object, rows: slice, out: np.ndarray) -> None: ...
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None: ...
+
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray: ...  # may be put into `out` [D, C], and then is that
+
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
+
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float: ...
+
+    def residual(self, workers: Workers) -> np.ndarray | None: ...
+
+    def subset(self, rows: np.ndarray) -> FeatureMap: ...
+
+    def used_columns(self) -> np.ndarray: ...
+
+    def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+
+
+def has_nested_columns(feature_map: FeatureMap | None) -> bool:
+    """Whether the first m columns of a map are the map of its first m pivots."""
+    return feature_map is not None and feature_map.nested

@@ -1,0 +1,239 @@
+"""The map of pivots B with L L^T = K_BB: Phi W = K_NB (L^-T W) and Phi^T R = L^-1 (K_NB^T R).
+
+K_NB, the kernel values of N positions with M pivots, is held as far as memory allows. Rows that fit the budget are
+computed when they are first needed and held from then on; the others are computed every time. `Pivots` gives a row the
+same bits in any company, so results do not depend on which rows are held.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from ..errors import NumericError
+from ..kernels import Inputs, Kernel, Pivots
+from ..system import Budget, Workers, ranges
+
+ROWS_PER_TASK = 1024
+# Values that are computed at a time where they are not held: what one thread needs of memory.
+PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 256, 4096
+
+
+class KernelRows:
+    """Rows of K_NB, by slices of positions."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        pivots: Pivots,
+        memory: Budget,
+        source: tuple[KernelRows, np.ndarray] | None = None,  # other rows that these are some of, and which
+    ):
+        self._inputs, self._pivots, self._memory, self._source = inputs, pivots, memory, source
+        self.shape = (len(inputs), len(pivots))
+        self.dtype = pivots.dtype
+        self._held: np.ndarray | None = None  # [rows that fit, M], from the first time that rows are asked for
+        self._filled = np.zeros(0, dtype=bool)  # which blocks of them have been computed
+        self._opening = threading.Lock()
+        self._local = threading.local()
+
+    @classmethod
+    def of(cls, inputs: Inputs, kernel: Kernel, pivots: Inputs, memory: Budget, dtype: np.dtype | type) -> KernelRows:
+        return cls(inputs, Pivots(pivots, kernel, dtype), memory)
+
+    def subset(self, rows: np.ndarray) -> KernelRows:
+        """Some of the rows, for the same pivots."""
+        return KernelRows(self._inputs.take(rows), self._pivots, self._memory, (self, rows))
+
+    def leading(self, m: int) -> KernelRows:
+        """The same rows for the first m pivots."""
+        pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype)
+        return KernelRows(self._inputs, pivots, self._memory)
+
+    def pieces(self, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows a piece at a time: where each stands within `rows`, and its values, which the next piece may overwrite.
+
+        Pieces depend on `rows` alone, whether they are held or not, and so do sums over them.
+        """
+        size = min(max(PIECE_VALUES // max(self.shape[1], 1), SMALLEST_PIECE), LARGEST_PIECE)
+        for first in range(rows.start, rows.stop, size):
+            part = slice(first, min(first + size, rows.stop))
+            yield slice(part.start - rows.start, part.stop - rows.start), self._values(part)
+
+    def _values(self, rows: slice) -> np.ndarray:
+        held = self._open()
+        if rows.stop > len(held):
+            return self._computed(rows)
+        block = self._pivots.block_rows()
+        for number in range(rows.start // block, -(-rows.stop // block)):
+            if not self._filled[number]:
+                # Two threads may fill the same one: it has to be there at once, not inner products first.
+                part = slice(number * block, min((number + 1) * block, len(held)))
+                held[part] = self._first_values(part)
+                self._filled[number] = True
+        return held[rows]
+
+    def _first_values(self, rows: slice) -> np.ndarray:
+        if self._source is not None:
+            whole, chosen = self._source
+            if whole._complete():
+                return whole._held[chosen[rows]]
+        return self._pivots.gram(self._inputs.take(rows))
+
+    def _complete(self) -> bool:
+        """Whether all rows are held and computed."""
+        return self._held is not None and len(self._held) == self.shape[0] and bool(self._filled.all())
+
+    def _computed(self, rows: slice) -> np.ndarray:
+        """Rows that are not held, in a place of this thread; asked for again at once, they are still there."""
+        local = self._local
+        if getattr(local, "rows", None) != rows:
+            n = rows.stop - rows.start
+            if len(getattr(local, "buffer", ())) < n:
+                local.buffer = np.empty((n, self.shape[1]), dtype=self.dtype)
+            local.rows = None  # should the next line fail
+            self._pivots.gram(self._inputs.take(rows), local.buffer[:n])
+            local.rows = rows
+        return local.buffer[: rows.stop - rows.start]
+
+    def _open(self) -> np.ndarray:
+        """The table of held rows. Its size is settled as late as possible: what came before may be gone by then."""
+        if self._held is None:
+            with self._opening:
+                if self._held is None:
+                    N, M = self.shape
+                    row = max(M, 1) * self.dtype.itemsize
+                    rows = self._memory.reserve(self, N * row, row) // row
+                    block = self._pivots.block_rows()
+                    self._filled = np.zeros(-(-rows // block), dtype=bool)
+                    self._held = np.empty((rows, M), dtype=self.dtype)
+        return self._held
+
+
+def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
+    """L [M, M] with L L^T = K_BB, in double precision."""
+    K = Pivots(pivots, kernel).gram(pivots)
+    if not np.isfinite(K).all():
+        raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
+    try:
+        return cholesky(K.T, lower=True, overwrite_a=True)  # K is symmetric, and transposed it needs no copy
+    except LinAlgError:
+        raise NumericError(
+            "the kernel matrix of the pivots is not positive definite: some of them are alike; "
+            "choose fewer pivots, or a kernel with a larger gamma"
+        ) from None
+
+
+class ReducedMap:
+    """K_NB against pivots B, whitened on the thin side."""
+
+    narrows_weights, nested = False, True
+
+    def __init__(
+        self,
+        rows: KernelRows,  # [N, M]
+        triangle: np.ndarray,  # [M, M] L
+        diagonal: np.ndarray,  # [N] k(x, x)
+        curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
+        residual: np.ndarray | None = None,  # [N] where the selection has it already
+    ):
+        self._rows, self.triangle, self._diagonal, self._curve = rows, triangle, diagonal, curve
+        self._residual = residual
+        self.size = self.dense_size = len(triangle)
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Inputs,
+        kernel: Kernel,
+        pivots: Inputs,
+        curve: np.ndarray,
+        workers: Workers,
+        dtype: np.dtype | type,
+        residual: np.ndarray | None = None,
+    ) -> ReducedMap:
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        made = cls(rows, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual)
+        workers.memory.spend(made, made.triangle.nbytes)
+        return made
+
+    def of_inputs(
+        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
+    ) -> ReducedMap:
+        """The same map on other inputs, for its own kernel and pivots."""
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve)
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        """alpha = L^-T W: scores are k(x, B) alpha."""
+        return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
+
+    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return np.ascontiguousarray(self.dual(W), dtype=dtype)
+
+    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
+        for part, K in self._rows.pieces(rows):
+            out[part] += K.astype(out.dtype, copy=False) @ prepared
+
+    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray:
+        summed = np.zeros((self.size, R.shape[1]), dtype=R.dtype)
+        for number, (part, K) in enumerate(self._rows.pieces(rows)):
+            product = K.astype(R.dtype, copy=False).T @ R[part]
+            summed = product if number == 0 else summed + product
+        return summed
+
+    def adjoint(
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+
+    def leading(self, m: int) -> ReducedMap:
+        """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
+        triangle = np.ascontiguousarray(self.triangle[:m, :m])
+        return ReducedMap(self._rows.leading(m), triangle, self._diagonal, self._curve[: m + 1])
+
+    def features(self, workers: Workers) -> np.ndarray:
+        """Phi itself, [N, M]."""
+        out = np.empty(self._rows.shape, dtype=self._rows.dtype)
+        for part, phi in self._features(workers):
+            out[part] = phi
+        return out
+
+    def _features(self, workers: Workers) -> Iterator[tuple[slice, np.ndarray]]:
+        """Phi, some rows after others."""
+        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._rows.dtype)
+
+        def task(rows: slice) -> tuple[slice, np.ndarray]:
+            return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])
+
+        return workers.map(task, ranges(self._rows.shape[0], ROWS_PER_TASK))
+
+    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
+        trace = self._diagonal.sum() if counts is None else self._diagonal @ counts
+        return -np.diff(self._curve) * trace
+
+    def residual(self, workers: Workers) -> np.ndarray:
+        """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
+        if self._residual is None:
+            squares = [np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers)]
+            self._residual = np.maximum(self._diagonal - np.concatenate([*squares, []]), 0.0)
+        return self._residual
+
+    def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
+        """Mean of k(x, x)."""
+        return max(float(np.average(self._diagonal, weights=counts)), 1e-12)
+
+    def subset(self, rows: np.ndarray) -> ReducedMap:
+        residual = None if self._residual is None else self._residual[rows]
+        return ReducedMap(self._rows.subset(rows), self.triangle, self._diagonal[rows], self._curve, residual)
+
+    def used_columns(self) -> np.ndarray:
+        return np.arange(self.size)
+
+    def narrow(self, columns: np.ndarray) -> ReducedMap:
+        """All columns are in use: pivots do not fall away with rows."""
+        return self

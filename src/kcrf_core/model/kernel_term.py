@@ -1,0 +1,93 @@
+"""Terms with pivots: scores are k(x, B) alpha for the dual coefficients alpha = L^-T W."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..encoding import Encoding
+from ..kernels import Inputs, Kernel, Pivots, kernel_to_dict
+from ..system import Workers
+from .pruning import needless_first
+from .stored_terms import StoredTerm, pack_pivots
+from .term import PartsOfRow, Term, TermParts, WeightTable
+
+
+@dataclass(frozen=True)
+class KernelTerm(Term):
+    """Pivots and their dual coefficients."""
+
+    kind: ClassVar[str] = "reduced"
+    has_pivots: ClassVar[bool] = True
+
+    kernel: Kernel
+    pivots: Inputs  # [M]
+    lines: np.ndarray  # [M] int64, where the pivots stand in the training data
+    alpha: np.ndarray  # [M, C] float64, for edge-x [M, Y^2]
+    precision: str = "double"  # of kernel values and their products with alpha: that of training
+
+    @cached_property
+    def _prepared(self) -> tuple[Pivots, np.ndarray]:
+        dtype = np.float32 if self.precision == "single" else np.float64
+        return Pivots(self.pivots, self.kernel, dtype), self.alpha.astype(dtype)
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        pivots, alpha = self._prepared
+        out += pivots.gram(inputs) @ alpha
+
+    def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}
+        return entry, {f"{at}.alpha": self.alpha} | pack_pivots(self.pivots, self.lines, at)
+
+    @classmethod
+    def unpack(cls, stored: StoredTerm) -> KernelTerm:
+        kernel, (pivots, lines) = stored.kernel(), stored.pivots()
+        alpha = stored.array("alpha", "float64", 2)
+        if alpha.shape != (len(pivots), stored.columns):
+            raise stored.error(f"'{stored.at}.alpha' does not fit its pivots")
+        return cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
+
+    def described(self) -> dict[str, Any]:
+        return {"map": self.kind, "kernel": kernel_to_dict(self.kernel)}
+
+    @property
+    def weight_count(self) -> int:
+        return self.alpha.size
+
+    @property
+    def nonzero(self) -> int:
+        return int(np.count_nonzero(self.alpha))
+
+    def table(self, encoding: Encoding) -> WeightTable:
+        return WeightTable(len(self.lines), lambda m: f"line:{self.lines[m]}", self.alpha.__getitem__)
+
+    def parts(self, encoding: Encoding) -> TermParts:
+        pivots, alpha = self._prepared
+        every = np.arange(len(pivots))
+
+        def name(m: int) -> tuple[str, int]:
+            return "pivot", int(self.lines[m])
+
+        def of(inputs: Inputs) -> Iterator[PartsOfRow]:
+            for values in pivots.gram(inputs):
+                yield PartsOfRow(every, values.astype(np.float64), name)
+
+        return TermParts(alpha.astype(np.float64), of)
+
+    def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> KernelTerm:
+        sizes = np.abs(self.alpha).max(axis=1, initial=0.0)
+        order = np.argsort(sizes * np.sqrt(np.maximum(self.kernel.diagonal(self.pivots), 0.0)), kind="stable")
+        pivots, shares = Pivots(self.pivots.take(order), self.kernel), np.abs(self.alpha[order])
+        count = needless_first(lambda rows: np.abs(pivots.gram(rows)), shares, inputs, budget, workers)
+        alpha = self.alpha.copy()
+        alpha[order[: min(count, len(order) - 1)]] = 0.0  # one has to stay
+        return replace(self, alpha=alpha)
+
+    def compacted(self) -> KernelTerm:
+        left = np.flatnonzero(self.alpha.any(axis=1))
+        left = left if len(left) else np.arange(1)
+        return replace(self, pivots=self.pivots.take(left), lines=self.lines[left], alpha=self.alpha[left])

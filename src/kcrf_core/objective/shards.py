@@ -1,0 +1,108 @@
+"""Shards: runs of whole sequences, the pieces that P is a sum over.
+
+A shard is cut by the data and the configuration alone, never by the number of threads or the memory there is, and sums
+over shards are taken in their order. So results have the same bytes wherever shards are worked on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..chains import Held, Problem, Sums, chain, hold, positions_within
+from ..system import sequence_chunks
+
+# Positions in a shard: enough to keep BLAS busy, few enough that a shard of a reduced map stays in cache.
+FEWEST_POSITIONS, MOST_POSITIONS = 512, 4096
+SHARD_VALUES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A run of whole sequences, without potentials."""
+
+    rows: slice  # positions of the problem
+    offsets: np.ndarray  # [s+1], from 0
+    labels: np.ndarray  # [n]
+    weights: np.ndarray  # [s]
+
+    def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
+        return ScoredShard(self.rows, self.offsets, self.labels, self.weights, scores, edges)
+
+
+@dataclass(frozen=True)
+class ScoredShard(Shard):
+    """A shard with its potentials at some parameters."""
+
+    scores: np.ndarray  # [n, Y]
+    edges: chain.Edges
+
+    def marginals(self) -> chain.Marginals:
+        return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
+
+    def position_weights(self) -> np.ndarray:
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def with_edges_repeated(self) -> ScoredShard:
+        """The same with edges for every row, which makes the marginals of every pair come out."""
+        n, Y = self.scores.shape
+        if self.edges.transitions.ndim == 3:
+            return self
+        return self.scored(self.scores, self.edges.plus_pairs(np.zeros((n, Y, Y))))
+
+    def held(self) -> Held | None:
+        return hold(self.labels, self.offsets, self.scores, self.edges, self.weights)
+
+    def subtract_observed(self, likely: chain.Marginals) -> np.ndarray:
+        """Turn marginals of single positions into p - e_y, and return the scores of what is observed, [s].
+
+        Sums over positions are left as they are, but for those of sequences that lack labels.
+        """
+        held, labels, rows = self.held(), self.labels, np.arange(len(self.labels))
+        if held is not None:
+            labels = np.maximum(labels, 0)  # of sequences that lack some, nothing but `held` counts
+            rows = np.delete(rows, held.rows)
+        scores = chain.path_scores(self.scores, self.edges, self.offsets, labels)
+        likely.node[rows, labels[rows]] -= 1
+        if likely.edge.ndim == 3:
+            inner = rows[positions_within(self.offsets)[rows] > 0]
+            likely.edge[inner, labels[inner - 1], labels[inner]] -= 1
+        if held is not None:
+            found = held.marginals()
+            held.subtract(likely, found)
+            scores[held.sequences] = found.log_z
+        return scores
+
+    def weigh(self, found: chain.Marginals | chain.Change) -> None:
+        """Multiply what was found at positions with the weights of their sequences, in place."""
+        if (self.weights == 1).all():
+            return
+        each = self.position_weights()
+        node = found.node
+        node *= each.astype(node.dtype)[:, None]
+        if found.edge.ndim == 3:
+            pairs = found.edge
+            pairs *= each[:, None, None]
+
+    def sums(self, found: chain.Marginals | chain.Change) -> Sums:
+        """Sums of what was found, weighted already."""
+        filled = np.diff(self.offsets) > 0
+        first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1
+        return Sums(
+            found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge,
+            found.node[first].sum(axis=0, dtype=np.float64),
+            found.node[last].sum(axis=0, dtype=np.float64),
+            found.triple,
+        )
+
+
+def make_shards(problem: Problem, widest: int) -> list[Shard]:
+    """The shards of a problem, for maps with at most `widest` values of a row that are held densely."""
+    size = min(max(SHARD_VALUES // max(widest, 1), FEWEST_POSITIONS), MOST_POSITIONS)
+    shards = []
+    for first, last in sequence_chunks(problem.offsets, size):
+        offsets = problem.offsets[first : last + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], problem.weights[first:last]))
+    return shards

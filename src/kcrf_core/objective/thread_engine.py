@@ -1,0 +1,440 @@
+"""The engine that works in this process: shards on threads, one BLAS thread inside each.
+
+Results of shards are taken up in their order, so that sums have the same bytes on any number of threads.
+
+Its blocks of the Hessian (30) take each term by itself and its cliques as independent of each other. A term with a map
+has the block Phi^T [(diag p - p p^T)(Phi v)], labels coupled, p the marginals of its cliques: an operator, two products
+with the map and no forward-backward. Transitions have a small matrix, the summed covariances of pairs. Where that would
+be large, and for triples, the diagonal sum_t p_t stands in: it is never below the block, as diag p - p p^T <= diag p.
+The matrix takes 2 N Y^4 operations; where a guess is enough its own diagonal, sum_t p_t (1 - p_t), will do. A clique
+whose label is all but certain, p_t up to `settled` from 0 or 1, adds next to nothing to any of them and is left out,
+where enough are for that to pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from scipy.linalg import inv
+
+from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
+from ..maps import FeatureMap, has_nested_columns
+from ..scoring import SMALLEST_PROBABILITY
+from ..system import Vectors, Workers, ranges
+from .engine import TermShape
+from .shards import ScoredShard, Shard, make_shards
+
+ROWS_AT_ONCE = 2048
+WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """A term of P: the type of its cliques, their prior variance, and a map where they look at the input."""
+
+    clique: Clique
+    sigma2: float
+    map: FeatureMap | None = None
+    kept: np.ndarray | None = None  # [K] int64 places in W, row by row, that have parameters; None: all of them
+
+    def shape(self, Y: int) -> TermShape:
+        if not self.clique.mapped:
+            return TermShape(self.clique, self.clique.size(Y))
+        rows, columns = self.map.size, self.clique.columns(Y)
+        size = rows * columns if self.kept is None else len(self.kept)
+        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept)
+
+
+class ThreadEngine:
+    """Shards of one problem on threads of this process; vectors are NumPy arrays."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        cliques: Sequence[Cliques],
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
+    ):
+        self.problem, self.cliques, self.workers = problem, tuple(cliques), workers
+        self.dtype, self.forbidden = np.dtype(dtype), forbidden
+        self.terms = tuple(term.shape(problem.label_count) for term in self.cliques)
+        ends = np.cumsum([term.size for term in self.terms], dtype=np.int64)
+        blocks = [slice(int(end) - term.size, int(end)) for term, end in zip(self.terms, ends, strict=True)]
+        self.vectors = Vectors(blocks, workers)
+        self._mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
+        # Terms of one type add their scores up before they meet the potentials.
+        self._types = list(dict.fromkeys(self.terms[j].clique for j in self._mapped))
+        self._per_position = any(clique.per_position for clique in self._types)
+        self._second_order = any(term.clique.second_order for term in self.terms)
+        self.shards = make_shards(problem, max((self.cliques[j].map.dense_size for j in self._mapped), default=0))
+        # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
+        self._observed = Sums.observed(problem, self._per_position, self._second_order)
+
+    # ------------------------------------------------------------------------- parameters as arrays
+
+    def edges(self, theta: np.ndarray) -> Edges:
+        """T, s, e and U, those that are there, without what is forbidden."""
+        Y = self.problem.label_count
+        edges = Edges.zeros(Y)
+        for j, term in enumerate(self.terms):
+            if not term.clique.mapped:
+                edges = term.clique.edges(self.vectors.take(theta, j), edges, Y)
+        return edges
+
+    def potentials(self, theta: np.ndarray) -> Edges:
+        """The same with forbidden transitions at minus infinity."""
+        edges = self.edges(theta)
+        return edges if self.forbidden is None else edges.plus(self.forbidden)
+
+    # ------------------------------------------------------------------------- P and its derivatives
+
+    def evaluate(self, theta: np.ndarray, dtype: np.dtype | type | None = None) -> tuple[float, np.ndarray]:
+        """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
+        dtype = self._dtype(dtype)
+        adjoint = _Adjoint(self, dtype)
+        log_likelihood = 0.0
+        for likelihood, part in self._over_shards(theta, partial(_likelihood, adjoint), dtype):
+            log_likelihood += likelihood
+            adjoint.add(part)
+        adjoint.sums.subtract(self._observed)
+        return log_likelihood, adjoint.collect()
+
+    def product(self, theta: np.ndarray, vector: np.ndarray, dtype: np.dtype | type | None = None) -> np.ndarray:
+        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
+        dtype = self._dtype(dtype)
+        adjoint = _Adjoint(self, dtype)
+        direction = partial(self._scores_of, self._prepared(vector, dtype), self.edges(vector), dtype)
+        for part in self._over_shards(theta, partial(_tangent, adjoint, direction), dtype):
+            adjoint.add(part)
+        return adjoint.collect()
+
+    def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
+        """Blocks of the Hessian at theta (30)."""
+        return ThreadBlocks(self, theta, guess, settled)
+
+    def column_squares(self, term: int) -> np.ndarray:
+        """Weighted sum of squares of each column of a term's map, [D]."""
+        counts = self.problem.position_weights()
+        return self.cliques[term].map.column_squares(None if (counts == 1).all() else counts)
+
+    def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
+        """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+        N = self.problem.positions
+        rows = np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
+        weights = self.problem.position_weights()
+        feature_map, total = self.cliques[term].map.leading(m), np.zeros((m, m))
+        for part in ranges(len(rows), ROWS_AT_ONCE):
+            phi = feature_map.subset(rows[part]).features(self.workers)
+            total += (phi * weights[rows[part], None].astype(phi.dtype)).T @ phi
+        return total * (weights.sum() / weights[rows].sum())
+
+    def leading_columns(self, term: int, m: int) -> np.ndarray:
+        """The first m columns of a nested map, [N, m]."""
+        return self.cliques[term].map.leading(m).features(self.workers)
+
+    def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
+        """The same problem on the first m columns of some terms' nested maps."""
+        cliques = [
+            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term for j, term in enumerate(self.cliques)
+        ]
+        return ThreadEngine(self.problem, cliques, self.workers, self.dtype, self.forbidden)
+
+    # ------------------------------------------------------------------------- what else a fit is judged by
+
+    def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
+        """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
+        return np.concatenate(list(self._over_shards(theta, partial(_errors, clique))))
+
+    def label_log_probabilities(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best labels [N] by Viterbi and the probabilities [N] of gold labels."""
+        best, probability = zip(*self._over_shards(theta, _best_and_gold), strict=True)
+        return np.concatenate(best), np.concatenate(probability)
+
+    def mean_label_log_probability(self, theta: np.ndarray) -> float:
+        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
+        return sum(self._over_shards(theta, _gold_logs)) / self.problem.weight
+
+    def accuracy(self, theta: np.ndarray) -> float:
+        """PartialSum of the positions whose most probable labelling is right, weighted by sequence."""
+        return sum(self._over_shards(theta, _right)) / self.problem.weight
+
+    def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
+        """log p(y | x) of each sequence, [S]."""
+        return np.concatenate(list(self._over_shards(theta, _sequence_logs)))
+
+    def drawn_labels(self, theta: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Labels drawn from a first-order model by uniform numbers [draws, N], [draws, N]."""
+        return np.concatenate(list(self._over_shards(theta, partial(_drawn, chance))), axis=1)
+
+    def scored_shards(self, theta: np.ndarray) -> Iterator[ScoredShard]:
+        """The shards with their potentials, one after another."""
+        return self._over_shards(theta, lambda shard: shard)
+
+    # ------------------------------------------------------------------------- shards on threads
+
+    def _dtype(self, dtype: np.dtype | type | None) -> np.dtype:
+        return self.dtype if dtype is None else np.dtype(dtype)
+
+    def _over_shards(
+        self, theta: np.ndarray, work: Callable[[ScoredShard], Result], dtype: np.dtype | None = None
+    ) -> Iterator[Result]:
+        """`work` on every shard with its potentials, on threads; results in the order of shards."""
+        dtype = self._dtype(dtype)
+        potentials = partial(self._scores_of, self._prepared(theta, dtype), self.potentials(theta), dtype)
+        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard))), self.shards)
+
+    def _prepared(self, theta: np.ndarray, dtype: np.dtype) -> dict[int, object]:
+        """Weights of each term with a map in the form that its map wants."""
+        maps = {j: self.cliques[j].map for j in self._mapped}
+        narrow = self.vectors.cast(theta, dtype) if any(m.narrows_weights for m in maps.values()) else theta
+        return {
+            j: feature_map.prepare(
+                self.terms[j].weights(self.vectors.take(narrow if feature_map.narrows_weights else theta, j)), dtype
+            )
+            for j, feature_map in maps.items()
+        }
+
+    def _scores_of(
+        self, prepared: dict[int, object], shared: Edges, dtype: np.dtype, shard: Shard
+    ) -> tuple[np.ndarray, Edges]:
+        """Node scores [n, Y] of a shard, and edges: shared ones, or one for each row where terms ask for that."""
+        n, Y = shard.rows.stop - shard.rows.start, self.problem.label_count
+        scores = {clique: np.zeros((n, clique.columns(Y)), dtype=dtype) for clique in self._types}
+        for j, ready in prepared.items():
+            self.cliques[j].map.add_scores(ready, shard.rows, scores[self.terms[j].clique])
+        out = Potentials(None, shared)
+        for clique, values in scores.items():
+            clique.add(values, out, Y)
+        return np.zeros((n, Y), dtype=dtype) if out.scores is None else out.scores, out.edges
+
+
+class _Adjoint:
+    """Adjoints of all terms, summed over shards: from errors at positions to a vector like theta."""
+
+    def __init__(self, engine: ThreadEngine, dtype: np.dtype):
+        self._engine = engine
+        N, Y = engine.problem.positions, engine.problem.label_count
+        self._residuals = {j: engine.vectors.buffers.empty((N, engine.terms[j].columns), dtype) for j in engine._mapped}
+        self._summed: dict[int, np.ndarray] = {}
+        self.sums = Sums.zeros(Y, engine._second_order)
+
+    def of_shard(self, shard: ScoredShard, found: chain.Marginals | chain.Change) -> tuple[dict, Sums]:
+        """What a shard's errors give: parts of maps, and sums over its positions."""
+        engine, rows = self._engine, shard.rows
+        shard.weigh(found)
+        parts = {}
+        for j in engine._mapped:
+            self._residuals[j][rows] = engine.terms[j].clique.gather(found, engine.problem.label_count)
+            parts[j] = engine.cliques[j].map.adjoint_rows(self._residuals[j][rows], rows)
+        return parts, shard.sums(found)
+
+    def add(self, shard: tuple[dict, Sums]) -> None:
+        """Shards are added in their order."""
+        parts, sums = shard
+        self.sums.add(sums)
+        for j, part in parts.items():
+            if part is not None:
+                self._summed[j] = self._summed[j] + part if j in self._summed else part.astype(np.float64)
+
+    def collect(self) -> np.ndarray:
+        engine = self._engine
+        out = engine.vectors.empty()
+        for j, (term, cliques) in enumerate(zip(engine.terms, engine.cliques, strict=True)):
+            if not term.clique.mapped:
+                engine.vectors.put(out, j, term.clique.collect(self.sums))
+                continue
+            if term.kept is None:
+                place = term.weights(engine.vectors.take(out, j))
+            else:
+                place = engine.vectors.buffers.empty((term.rows, term.columns))
+            found = cliques.map.adjoint(self._summed.get(j), self._residuals[j], engine.workers, place)
+            if term.kept is not None:
+                engine.vectors.put(out, j, term.block(found))
+            elif found is not place:
+                place[...] = found
+        return out
+
+
+class ThreadBlocks:
+    """Blocks of the Hessian of the negative log-likelihood at one point."""
+
+    def __init__(self, engine: ThreadEngine, theta: np.ndarray, guess: bool, settled: float):
+        self._engine, self._settled = engine, settled
+        problem, Y = engine.problem, engine.problem.label_count
+        self._weights = problem.position_weights()
+        forms = {j: term.clique.block_form(Y, guess) for j, term in enumerate(engine.terms) if not term.clique.mapped}
+        found = list(engine._over_shards(theta, partial(_block_parts, engine, forms, settled)))
+        marginals, parts = zip(*found, strict=True)
+        self._marginals = {
+            clique: np.concatenate([each[clique] for each in marginals]).astype(engine.dtype, copy=False)
+            for clique in marginals[0]
+        }  # of cliques, [N, states]
+        # Operations beyond those of half a pass.
+        matrices = [j for j, form in forms.items() if form == MATRIX]
+        self.operations = sum(
+            2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for p in parts for j in matrices
+        )
+        self._open = {j: self._open_part(j) for j in engine._mapped}
+        self._small = {}
+        for j, form in forms.items():
+            total = sum(part[j].total for part in parts)
+            self._small[j] = engine.terms[j].clique.finish_block(total, problem, self._marginals[NODE], form)
+
+    @property
+    def unsettled(self) -> float:
+        """Mean variance of labels, as a part of the largest possible."""
+        p = self._marginals[NODE]
+        uniform = 1 - 1 / self._engine.problem.label_count
+        return float((p * (1 - p)).sum()) / max(len(p) * uniform, 1e-300)
+
+    def small(self, term: int) -> np.ndarray:
+        """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
+        return self._small[term]
+
+    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
+        """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
+        own, feature_map = self._engine.terms[term].clique, self._engine.cliques[term].map
+        if self._settled == 0:
+            return feature_map, None
+        rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
+        if len(rows) > (1 - WORTH_LEAVING_OUT) * len(self._weights):
+            return feature_map, None
+        return feature_map.subset(rows), rows
+
+    def share(self, term: int) -> float:
+        """The part of the positions that a product with a term's block goes through."""
+        rows = self._open[term][1]
+        return 1.0 if rows is None else len(rows) / max(len(self._weights), 1)
+
+    def product(self, term: int, block: np.ndarray) -> np.ndarray:
+        """The block of a term with a map times a block of a vector."""
+        engine, shape = self._engine, self._engine.terms[term]
+        Y, dtype = engine.problem.label_count, engine.dtype
+        feature_map, chosen = self._open[term]
+        chosen = slice(None) if chosen is None else chosen
+        ready = feature_map.prepare(shape.weights(block), dtype)
+        weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
+        residuals = np.empty((len(weights), shape.columns), dtype=dtype)
+
+        def work(rows: slice) -> np.ndarray | None:
+            columns = np.zeros((rows.stop - rows.start, shape.columns), dtype=dtype)
+            feature_map.add_scores(ready, rows, columns)
+            residuals[rows] = shape.clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
+            return feature_map.adjoint_rows(residuals[rows], rows)
+
+        parts = [part for part in engine.workers.map(work, ranges(len(weights), ROWS_AT_ONCE)) if part is not None]
+        summed = sum(part.astype(np.float64) for part in parts) if parts else None
+        return shape.block(feature_map.adjoint(summed, residuals, engine.workers))
+
+    def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
+        """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
+
+            A_y = sum_t q_ty phi_t phi_t^T + I / sigma^2,    q_ty = p_ty (1 - p_ty) / 2
+
+        Half, for labels share what curvature there is; with two labels one column holds all of it, 2 p (1 - p).
+        """
+        p = self._marginals[NODE]
+        variance = p * (1 - p)
+        curvature = variance / 2 if self._engine.terms[term].columns > 1 else variance.sum(axis=1, keepdims=True)
+        curvature *= self._weights[:, None]
+        m = columns.shape[1]
+
+        def work(label: int) -> tuple[np.ndarray, int]:
+            rows = np.flatnonzero(curvature[:, label] > settled)
+            phi = columns[rows].astype(np.float64)
+            block = (phi * curvature[rows, label][:, None]).T @ phi
+            block[np.diag_indices(m)] += 1 / sigma2
+            return inv(block, overwrite_a=True, check_finite=False), len(rows)
+
+        found = list(self._engine.workers.map(work, range(curvature.shape[1])))
+        operations = sum(rows * m * m + m**3 for _, rows in found)
+        return np.stack([inverse for inverse, _ in found]), operations
+
+
+# What is done with one shard and its potentials.
+
+
+def _likelihood(adjoint: _Adjoint, shard: ScoredShard) -> tuple[float, tuple[dict, Sums]]:
+    likely = shard.marginals()
+    observed = shard.subtract_observed(likely)
+    return float(shard.weights @ (observed - likely.log_z)), adjoint.of_shard(shard, likely)
+
+
+def _tangent(
+    adjoint: _Adjoint, direction: Callable[[Shard], tuple[np.ndarray, Edges]], shard: ScoredShard
+) -> tuple[dict, Sums]:
+    d_scores, d_edges = direction(shard)
+    change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
+    held = shard.held()
+    if held is not None:
+        held.subtract(change, held.tangent(d_scores, d_edges))
+    return adjoint.of_shard(shard, change)
+
+
+def _errors(clique: Clique, shard: ScoredShard) -> np.ndarray:
+    shard = shard.with_edges_repeated() if clique.per_position else shard
+    found = shard.marginals()
+    shard.subtract_observed(found)
+    return clique.gather(found, found.node.shape[1]) * shard.position_weights()[:, None]
+
+
+def _best_and_gold(shard: ScoredShard) -> tuple[np.ndarray, np.ndarray]:
+    best = chain.viterbi(shard.scores, shard.edges, shard.offsets)[0]
+    node = shard.marginals().node
+    return best, node[np.arange(len(node)), shard.labels]
+
+
+def _gold_logs(shard: ScoredShard) -> float:
+    node = shard.marginals().node
+    known = np.flatnonzero(shard.labels >= 0)
+    gold = node[known, shard.labels[known]].astype(np.float64)
+    return float(shard.position_weights()[known] @ np.log(np.maximum(gold, SMALLEST_PROBABILITY)))
+
+
+def _right(shard: ScoredShard) -> float:
+    best = chain.viterbi(shard.scores, shard.edges, shard.offsets)[0]
+    return float(shard.position_weights() @ (best == shard.labels))
+
+
+def _sequence_logs(shard: ScoredShard) -> np.ndarray:
+    likely = shard.marginals()
+    return shard.subtract_observed(likely) - likely.log_z
+
+
+def _drawn(chance: np.ndarray, shard: ScoredShard) -> np.ndarray:
+    found = shard.with_edges_repeated().marginals()
+    draws, lengths = len(chance), np.diff(shard.offsets)
+    labels = np.zeros((draws, len(shard.labels)), dtype=np.int32)
+    for t in range(int(lengths.max(initial=0))):
+        rows = shard.offsets[:-1][lengths > t] + t
+        # [draws, rows, Y] probabilities of labels given the one before, up to a factor
+        likely = (
+            found.edge[rows, labels[:, rows - 1]]
+            if t
+            else np.broadcast_to(found.node[rows], (draws, len(rows), found.node.shape[1]))
+        )
+        steps = np.cumsum(likely, axis=2, dtype=np.float64)
+        aim = chance[:, shard.rows][:, rows, None] * steps[:, :, -1:]
+        labels[:, rows] = (steps <= aim).sum(axis=2)
+    return labels
+
+
+def _block_parts(
+    engine: ThreadEngine, forms: dict[int, str], settled: float, shard: ScoredShard
+) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
+    """Marginals of cliques, and parts of the small blocks."""
+    every_pair = any(engine.terms[j].clique.needs_every_pair(form) for j, form in forms.items())
+    # Edges handed over per position give the marginals of every pair.
+    found = (shard.with_edges_repeated() if every_pair or engine._per_position else shard).marginals()
+    weights = shard.position_weights()
+    parts = {
+        j: engine.terms[j].clique.block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
+    }
+    return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts

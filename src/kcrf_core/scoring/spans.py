@@ -1,0 +1,114 @@
+"""Spans of labels given as numbers, and what a scheme allows between labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DataError
+from . import SCHEMES
+from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Which labels may follow each other, begin and end a sequence."""
+
+    pairs: np.ndarray  # [Y, Y] bool
+    first: np.ndarray  # [Y] bool
+    last: np.ndarray  # [Y] bool
+
+
+def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
+    """Find the pairs of labels that a well-formed sequence of the scheme can have."""
+    rules = SCHEMES[scheme]
+    parts = [split_label(label) for label in labels]
+    for label, part in zip(labels, parts, strict=True):
+        if part is None or part[0] not in rules.letters:
+            raise DataError(f"label '{label}' does not belong to the scheme {scheme} ({', '.join(rules.letters)})")
+    outside = ("O", "")
+    pairs = np.array([[rules.follows(before, after) for after in parts] for before in parts], dtype=bool)
+    first = np.array([rules.follows(outside, after) for after in parts], dtype=bool)
+    last = np.ones(len(parts), dtype=bool)
+    if rules.closed:
+        last = np.array([rules.follows(before, outside) for before in parts], dtype=bool)
+    return Transitions(pairs, first, last)
+
+
+def tell_iob_apart(scheme: str | None, alphabet: Sequence[str], codes: np.ndarray, offsets: np.ndarray) -> str | None:
+    """A detected scheme; among those of the same letters, the one that explains a labelling [N] best."""
+    if scheme is None:
+        return None
+    rivals = [name for name, other in SCHEMES.items() if other.letters == SCHEMES[scheme].letters and name != scheme]
+    if not rivals:
+        return scheme
+    finder = SpanFinder(alphabet)
+    explained = {name: len(finder.find(codes, offsets, name)[0]) for name in (scheme, *rivals)}
+    return max(explained, key=explained.__getitem__)  # the first of those that are equal
+
+
+def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """The spans of one sequence, in order: (start, end, type), the end exclusive."""
+    alphabet = list(dict.fromkeys(labels))
+    code = {label: y for y, label in enumerate(alphabet)}
+    codes = np.fromiter((code[label] for label in labels), dtype=np.int64, count=len(labels))
+    finder = SpanFinder(alphabet)
+    starts, ends, kinds = finder.find(codes, np.array([0, len(labels)]))
+    return [
+        (start, end, finder.types[kind])
+        for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True)
+    ]
+
+
+class SpanFinder:
+    """Finds spans in many sequences at once, over labels given as numbers.
+
+    `alphabet[y]` is the label with number y; `types` are the types of its labels, sorted.
+    """
+
+    def __init__(self, alphabet: Sequence[str]):
+        parts = []
+        for label in alphabet:
+            part = split_label(label)
+            if part is None:
+                raise DataError(f"label {label!r} is not of the form B-TYPE, I-TYPE, O (or E, S, L, U)")
+            parts.append(part)
+        # The type of O, bare or not, names no span.
+        self.types = sorted({kind for letter, kind in parts if letter != "O"})
+        number = {kind: k for k, kind in enumerate(self.types)}
+        # [Y] each, by label
+        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64)
+        self._opening = np.array([letter in OPENING for letter, _ in parts], dtype=bool)
+        self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
+        self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
+
+    def find(
+        self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
+
+        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]. With `strict`, the name
+        of a scheme, only spans that it would write like this.
+        """
+        N = len(codes)
+        kind = self._kind[codes]  # [N], -1 outside
+        boundary = np.zeros(N + 1, dtype=bool)  # [N+1], boundary[t] lies before position t
+        boundary[offsets] = True
+        # O is a type of its own here (-1), so that the cut beside it needs no case.
+        boundary[1:N] |= kind[1:] != kind[:-1]
+        boundary[1:N] |= self._opening[codes[1:]] | self._closing[codes[:-1]]
+        inside = kind >= 0
+        starts = np.flatnonzero(inside & boundary[:-1])
+        ends = np.flatnonzero(inside & boundary[1:]) + 1
+        if strict is not None:
+            follows = np.zeros(N, dtype=bool)  # [N]; the position before has the same type
+            follows[1:] = kind[1:] == kind[:-1]
+            follows[offsets[:-1]] = False
+            first, last = codes[starts], codes[ends - 1]
+            single = ends - starts == 1
+            written = Ends(self._opening[first], self._closing[last], self._whole[first], single, follows[starts])
+            good = SCHEMES[strict].well_formed(written)
+            starts, ends = starts[good], ends[good]
+        return starts, ends, kind[starts]

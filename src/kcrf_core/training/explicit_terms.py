@@ -1,0 +1,287 @@
+"""Terms with explicit maps: the linear kernel's own features, those with a constant, and conjunctions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse
+
+from ..chains import Problem
+from ..config import TermConfig
+from ..encoding import Translation
+from ..errors import ConfigError
+from ..kernels import Inputs, fit_kernel, inverse_roots
+from ..maps import (
+    Affine,
+    ColumnOrder,
+    Conjunctions,
+    ExplicitMap,
+    FeatureMap,
+    MergedColumns,
+    MergedMap,
+    SparseWeights,
+    Weights,
+    as_dense,
+    conjunction_count,
+    find_conjunctions,
+    matrix_of,
+    merged_columns,
+    scaled_rows,
+    shared_conjunctions,
+    sparse_block,
+    why_not,
+)
+from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
+from ..system import Workers
+from .label_match import LabelMatch
+from .observed_features import places_seen
+from .observer import Observer
+from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory
+
+# An automatic map enumerates no more than this: above it, pivots take less memory.
+MOST_CONJUNCTIONS = 300_000_000
+# Numbers, keys and hashes while columns are merged, if every conjunction were seen once.
+BYTES_PER_CONJUNCTION = 60
+# An entry of a sparse map is held by rows and by columns, each with its index and its value.
+BYTES_PER_ENTRY = 20
+# Weights that are laid out for a pass, in single and in double precision, where only some are solved for.
+BYTES_PER_WEIGHT = 12
+
+
+def explicit_plan(term: TermConfig, features: tuple[str, ...], inputs: Inputs) -> TermPlan:
+    """The explicit map of a term; an error where its kernel has none on these inputs."""
+    if term.kernel.type == "linear":
+        return LinearPlan(term, features, inputs)
+    reason = why_not(inputs, term.kernel.degree)
+    if reason is None:
+        return ConjunctionPlan(term, features, inputs, conjunction_count(inputs, term.kernel.degree))
+    if term.kernel.degree == 1 and not term.kernel.cosine:
+        return AffinePlan(term, features, inputs)
+    raise ConfigError(f"term '{term.name}': map 'explicit' cannot hold this kernel: {reason}; 'reduced' can")
+
+
+@dataclass(frozen=True)
+class FittedFeatures(MappedTerm):
+    """A term with a weight for every feature, or for those pairs of features and labels that were observed."""
+
+    has_features: ClassVar[bool] = True
+
+    def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
+        kept, places = places_seen(self.map, self.config.clique, problem)
+        observer.note(f"term {self.name}: {len(kept):,} weights of {places:,}, those of pairs seen")
+        return replace(self, kept=kept)
+
+    def _stored(self, weights: np.ndarray) -> Weights:
+        return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
+
+    @abstractmethod
+    def to_model(self, weights: np.ndarray, precision: str) -> FeatureTerm: ...
+
+
+# ----------------------------------------------------------------------------- linear
+
+
+@dataclass(frozen=True)
+class FittedLinear(FittedFeatures):
+    """The linear kernel's own features."""
+
+    takes_over: ClassVar[frozenset[str]] = frozenset({ExplicitTerm.kind, AffineTerm.kind})
+
+    @property
+    def feature_count(self) -> int:
+        return self.map.size
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return _linear_map(self.config, inputs, dtype)
+
+    def to_model(self, weights: np.ndarray, precision: str) -> ExplicitTerm:
+        return ExplicitTerm(*self.about, self._stored(self._of_features(weights)), self.config.kernel.cosine)
+
+    def map_weights(self, term: Term) -> np.ndarray:
+        return self._of_columns(as_dense(matrix_of(term.weights)))
+
+    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of features out of weights of the map's columns."""
+        return weights
+
+    def _of_columns(self, weights: np.ndarray) -> np.ndarray:
+        """Inverse of `_of_features`."""
+        return weights
+
+    def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        columns, units = between.explicit_columns()
+        known = columns >= 0
+        weights = np.zeros((len(columns), old.weights.shape[1]))
+        weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
+        weights = labels.weights(weights, old.clique, self.kept is None)
+        return self._of_columns(weights), f"with {int(known.sum()):,} of {self.feature_count:,} features"
+
+
+@dataclass(frozen=True)
+class FittedMerged(FittedLinear):
+    """The same where features seen only together share a column."""
+
+    merged: MergedColumns = field(kw_only=True)
+
+    @property
+    def feature_count(self) -> int:
+        return self.map.size - self.merged.size + len(self.merged.column)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return MergedMap(self.merged, inputs, dtype)
+
+    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+        return self.merged.spread(weights)
+
+    def _of_columns(self, weights: np.ndarray) -> np.ndarray:
+        return self.merged.gathered(weights)
+
+
+def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMap:
+    return (ExplicitMap.of_directions if term.kernel.cosine else ExplicitMap.of)(inputs, dtype)
+
+
+@dataclass(frozen=True)
+class LinearPlan(TermPlan):
+    """The linear kernel's own features; columns that are equal are merged where that is worth it."""
+
+    def fit(self, context: FitContext) -> FittedLinear:
+        term, dtype = self.term, context.dtype
+        mergeable = self.inputs.bag is None and not term.kernel.cosine
+        merged = merged_columns(sparse_block(self.inputs)) if mergeable else None
+        if merged is None:
+            own = self.shared(lambda rows, _: _linear_map(term, rows, dtype), context)
+            fitted, columns = FittedLinear(term, self.features, own), ""
+        else:
+            own = self.shared(lambda rows, _: MergedMap(merged, rows, dtype), context)
+            fitted = FittedMerged(term, self.features, own, merged=merged)
+            columns = f" in {own.size:,} columns"
+        context.observer.note(
+            f"term {term.name}: {term.kernel.title} kernel, explicit map, {fitted.feature_count:,} features{columns}"
+        )
+        return fitted
+
+    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
+        return self._of_columns(width, itemsize, labels)
+
+    def _of_columns(self, width: int, itemsize: int, labels: np.ndarray | None, constant: int = 0) -> TermFootprint:
+        """Memory of the columns of inputs, and of so many more that are dense."""
+        inputs, order = self.inputs, ColumnOrder.of(self.inputs)
+        entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
+        fixed = entries * BYTES_PER_ENTRY + len(inputs) * (order.real + constant) * itemsize
+        size = order.size + constant
+        what, parameters = f"explicit map of {size:,} features", size * width
+        if labels is not None:
+            fixed += BYTES_PER_WEIGHT * parameters
+            seen = _pairs(inputs, labels if width > 1 else np.minimum(labels, 0), width)
+            parameters = min(seen, parameters)
+            what += f" with {parameters:,} weights"
+        return TermFootprint(self.term.name, what, 0, fixed, parameters)
+
+
+def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
+    """How many pairs of a feature and a column of weights are observed, attributes and real columns at most."""
+    pairs = inputs.real.shape[1] * width + (0 if inputs.bag is None else inputs.bag.nnz)
+    for codes in inputs.codes.T.astype(np.int64):
+        pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
+    return pairs
+
+
+# ----------------------------------------------------------------------------- affine
+
+
+@dataclass(frozen=True)
+class FittedAffine(FittedFeatures):
+    """Features and a constant, for the polynomial kernel of degree 1 on inputs that are not binary."""
+
+    affine: Affine = field(kw_only=True)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return self.affine.map_of(inputs, dtype)
+
+    def to_model(self, weights: np.ndarray, precision: str) -> AffineTerm:
+        inner, bias = self.affine.weights(weights)
+        return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
+
+    def map_weights(self, term: Term) -> np.ndarray:
+        return self.affine.map_weights(as_dense(matrix_of(term.weights)), term.bias)
+
+
+@dataclass(frozen=True)
+class AffinePlan(LinearPlan):
+    """The same features and a constant column."""
+
+    def fit(self, context: FitContext) -> FittedAffine:
+        kernel = fit_kernel(replace(self.term.kernel, cosine=False), self.inputs, context.seed)
+        affine, dtype = Affine.of(kernel), context.dtype
+        own = self.shared(lambda rows, _: affine.map_of(rows, dtype), context)
+        context.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {own.size:,} features")
+        return FittedAffine(self.term, self.features, own, affine=affine)
+
+    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
+        return self._of_columns(width, itemsize, labels, constant=1)
+
+
+# ----------------------------------------------------------------------------- conjunctions
+
+
+@dataclass(frozen=True)
+class FittedConjunctions(FittedFeatures):
+    """Conjunctions of binary features, for a polynomial kernel."""
+
+    takes_over: ClassVar[frozenset[str]] = frozenset({ConjunctionTerm.kind})
+
+    conjunctions: Conjunctions = field(kw_only=True)
+
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
+
+    def to_model(self, weights: np.ndarray, precision: str) -> ConjunctionTerm:
+        stored = self._stored(weights / self.conjunctions.norms[:, None])
+        return ConjunctionTerm(*self.about, self.conjunctions, stored, self.config.kernel.cosine)
+
+    def map_weights(self, term: Term) -> np.ndarray:
+        return as_dense(matrix_of(term.weights)) * self.conjunctions.norms[:, None]
+
+    def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        found = self.conjunctions
+        shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
+        weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.clique, self.kept is None)
+        return weights, f"with {taken:,} of {len(found.keys):,} conjunctions"
+
+
+def _conjunction_map(
+    term: TermConfig, found: Conjunctions, phi: scipy.sparse.csr_array, inputs: Inputs, dtype: np.dtype
+) -> ExplicitMap:
+    """Phi [N, D] of conjunctions, with rows of length one where the kernel is a cosine."""
+    if term.kernel.cosine:
+        phi = scaled_rows(phi, inverse_roots(found.kernel.diagonal(inputs)))
+    return ExplicitMap(phi, np.zeros((len(inputs), 0)), dtype)
+
+
+@dataclass(frozen=True)
+class ConjunctionPlan(TermPlan):
+    """All conjunctions of the features that training inputs have."""
+
+    entries: int  # conjunctions, each counted once for every position
+
+    def fit(self, context: FitContext) -> FittedConjunctions:
+        term, observer = self.term, context.observer
+        kernel = fit_kernel(replace(term.kernel, cosine=False), self.inputs, context.seed)
+        table = f"a table of {self.entries:,} conjunctions"
+        check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, context.workers)
+        observer.note(
+            f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
+            f"going through {self.entries:,} conjunctions"
+        )
+        found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off)
+        observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
+        own = _conjunction_map(term, found, phi, self.inputs, context.dtype)
+        return FittedConjunctions(term, self.features, own, conjunctions=found)
+
+    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
+        what = f"at most {self.entries:,} conjunctions"
+        return TermFootprint(self.term.name, what, 0, BYTES_PER_CONJUNCTION * self.entries, None)

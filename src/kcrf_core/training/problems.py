@@ -1,0 +1,86 @@
+"""From a dataset to the problem that training solves, or to the reason why it cannot be solved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..chains import Edges, Problem, first_impossible, positions_within
+from ..config import GRADIENT, Config, TrainingConfig
+from ..encoding import UNKNOWN, Dataset, Encoding
+from ..errors import ConfigError, DataError
+from ..scoring import Transitions, allowed_transitions
+
+
+def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
+    """The labels of a dataset with the weights of its sequences; an error where they tell nothing."""
+    if dataset.labels is None:
+        raise DataError("the data has no labels to train on")
+    if (dataset.labels == UNKNOWN).any():
+        line = int(dataset.lines[np.flatnonzero(dataset.labels == UNKNOWN)[0]])
+        raise DataError(f"the label in line {line} is unknown to the encoding")
+    weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
+    if not weights.any():
+        raise DataError("all sequences have the weight 0, so there is nothing to learn from")
+    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
+
+
+def check_partial(config: Config, select_terms: bool, certify: str) -> None:
+    """An error where some labels are not observed and something is asked for that rests on P being convex."""
+    if select_terms:
+        raise ConfigError("terms cannot be chosen (--select-terms) where labels are not observed")
+    if certify == "exact":
+        raise ConfigError("--certify exact needs all labels: where some are not observed nothing is certified")
+    if any(term.map.select == GRADIENT for term in config.mapped_terms):
+        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots (--select)")
+
+
+def forbidden_transitions(
+    encoding: Encoding, dataset: Dataset, problem: Problem, training: TrainingConfig
+) -> Edges | None:
+    """Transitions that the label scheme or the training data rule out, as minus infinity; None where none are.
+
+    It is an error if the training data itself has such transitions.
+    """
+    allowed = _allowed_transitions(encoding, problem, training)
+    if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
+        return None
+    t = _first_broken(problem, allowed)
+    if t is not None:
+        raise DataError(
+            f"the label '{encoding.labels[problem.labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
+            f"by the scheme {training.scheme} (--scheme)"
+        )
+    forbidden = Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
+    t = first_impossible(problem.labels, problem.offsets, forbidden)
+    if t is not None:
+        raise DataError(
+            f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "
+            "others are that are not observed (--scheme, --observed-transitions)"
+        )
+    return forbidden
+
+
+def _allowed_transitions(encoding: Encoding, problem: Problem, training: TrainingConfig) -> Transitions:
+    Y = problem.label_count
+    allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
+    if training.scheme is not None:
+        allowed = allowed_transitions(encoding.labels, training.scheme)
+    if training.observed_transitions:
+        unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
+        seen = unweighted.clique_counts(1) > 0
+        allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
+    return allowed
+
+
+def _first_broken(problem: Problem, allowed: Transitions) -> int | None:
+    """The first position whose label, beside an observed neighbour or at an end of its sequence, is not allowed."""
+    labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
+    known = problem.labels >= 0
+    last = np.append(within[1:] == 0, True)
+    pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
+    broken = np.where(within == 0, ~allowed.first[labels], pairs)
+    broken |= last & ~allowed.last[labels]
+    broken &= known
+    return int(np.flatnonzero(broken)[0]) if broken.any() else None

@@ -1,0 +1,102 @@
+"""What is fitted, and how: terms on labelled sequences, of which P follows once prior variances are given.
+
+Training looks at many different P: of all sequences or of some, of all terms or of some, on all columns of their maps
+or on a few. All of them are built by `TrainingTask.posterior`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..chains import Edges, Problem
+from ..corpora import sequence_rows
+from ..encoding import Encoding
+from ..model import Model
+from ..objective import Cliques, Posterior
+from ..solvers import Run, SolverResult
+from ..system import Workers
+from .fitted_terms import FittedTerm
+from .observed_features import kept_in
+from .observer import Observer
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """Labelled sequences, and terms whose maps have a row for each of their positions."""
+
+    problem: Problem
+    terms: tuple[FittedTerm, ...]
+    workers: Workers
+    dtype: np.dtype
+    forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
+
+    def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
+        """P of those terms that have a prior variance here."""
+        terms = [Cliques(term.config.clique, sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)]
+        return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
+
+    def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
+        """The terms of these names, in the order of the task."""
+        return tuple(term for term in self.terms if term.name in names)
+
+    def term(self, name: str) -> FittedTerm:
+        return next(term for term in self.terms if term.name == name)
+
+    def subset(self, sequences: np.ndarray) -> TrainingTask:
+        """The sequences of these numbers."""
+        rows = sequence_rows(self.problem.offsets, sequences)
+        terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
+        return replace(self, problem=self.problem.subset(sequences), terms=tuple(terms))
+
+    def weighted(self, weights: np.ndarray) -> TrainingTask:
+        """The same sequences with other weights [S]."""
+        return replace(self, problem=replace(self.problem, weights=weights))
+
+    def used_columns(self) -> list[np.ndarray | None]:
+        """The columns of each map that are not zero throughout, in ascending order; None for a term without a map."""
+        return [None if term.map is None else term.map.used_columns() for term in self.terms]
+
+    def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
+        """Each map with these columns alone."""
+        terms = []
+        for term, own in zip(self.terms, columns, strict=True):
+            if own is not None:
+                kept = kept_in(term, own, self.problem.label_count)
+                term = replace(term, map=term.map.narrow(own), kept=kept)
+            terms.append(term)
+        return replace(self, terms=tuple(terms))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The end of a fit: its task, P of it, and the parameters that were found."""
+
+    task: TrainingTask
+    posterior: Posterior
+    result: SolverResult
+
+    def model(self, encoding: Encoding, precision: str) -> Model:
+        """The model that these parameters make."""
+        posterior, theta, terms = self.posterior, self.result.theta, self.task.terms
+        mapped = tuple(terms[j].to_model(posterior.weights_of(theta, j), precision) for j in posterior.mapped)
+        return Model(encoding, mapped, posterior.potentials_of(theta))
+
+
+Solver = Callable[[Posterior, np.ndarray, Run], SolverResult]
+
+
+@dataclass(frozen=True)
+class Minimiser:
+    """How P is minimised: by which solver, who hears of it, and who may end it early."""
+
+    solve: Solver
+    observer: Observer
+    interrupted: Callable[[], bool]
+
+    def minimise(self, posterior: Posterior, theta: np.ndarray, tolerance: float, max_passes: int) -> np.ndarray:
+        """Parameters within the tolerance of the optimum, or as near as so many passes come."""
+        run = Run(tolerance, max_passes, self.observer.tell, self.interrupted)
+        return self.solve(posterior, theta, run).theta

@@ -1,0 +1,211 @@
+"""What a term is while it is trained: a plan of its map, then the map on training data, before any weight is estimated.
+
+A plan says which kind of map a term gets, how many columns and why, and how much memory that takes; it is made once,
+by `plan_term`, and training carries it out. A fitted term has the map and makes a term of the model out of weights.
+There is one class of each for every kind of map: `explicit_terms` and `pivot_terms` have them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..chains import Problem
+from ..config import PRECISIONS, Config, TermConfig
+from ..encoding import Dataset, Encoding, Translation
+from ..errors import ConfigError
+from ..kernels import Inputs
+from ..maps import FeatureMap, GrowingBasis, RepeatedMap
+from ..model import Term, TermBasis
+from ..system import Workers, size_text
+from .label_match import LabelMatch
+from .observer import Observer
+
+DTYPES = dict(zip(PRECISIONS, map(np.dtype, (np.float32, np.float64)), strict=True))
+
+# Part of the positions whose input must have stood elsewhere before, for sharing to pay.
+WORTH_SHARING = 0.4
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What terms are fitted to, and with."""
+
+    encoding: Encoding
+    dataset: Dataset
+    config: Config
+    workers: Workers
+    observer: Observer
+
+    @property
+    def dtype(self) -> np.dtype:
+        return DTYPES[self.config.training.precision]
+
+    @property
+    def seed(self) -> int:
+        return self.config.training.seed
+
+
+@dataclass(frozen=True)
+class TermFootprint:
+    """Memory of one term's map."""
+
+    name: str
+    what: str  # in words
+    table: int  # bytes that are held where they fit, else computed again
+    fixed: int  # bytes that have to be there
+    parameters: int | None  # D times the columns of weights; of conjunctions it is not known yet
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "map": self.what, "table": self.table, "fixed": self.fixed}
+
+
+@dataclass(frozen=True)
+class TermPlan(ABC):
+    """How a term that looks at the input is to be fitted."""
+
+    has_pivots: ClassVar[bool] = False
+
+    term: TermConfig
+    features: tuple[str, ...]
+    inputs: Inputs  # of all training positions, without what training never saw
+
+    @abstractmethod
+    def fit(self, context: FitContext) -> FittedTerm:
+        """Carry it out."""
+
+    @abstractmethod
+    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
+        """Memory for `width` columns of weights; with labels [N] where only weights of pairs with them are fitted."""
+
+    def shared(self, make: Callable[[Inputs, np.ndarray | slice], FeatureMap], context: FitContext) -> FeatureMap:
+        """A map of the inputs; `make` makes one of some rows, given with their numbers."""
+        return shared_map(self.term, self.inputs, make, context.workers, context.observer)
+
+
+class FittedTerm(ABC):
+    """A term with its map on the training data, and what the model keeps of it."""
+
+    config: TermConfig
+    features: tuple[str, ...]
+    map: FeatureMap | None  # None: the term looks at labels alone
+    kept: np.ndarray | None  # [K] places in W that have weights, see `observed_features`; None: all
+    basis: TermBasis | None  # None: no pivots
+    growing: GrowingBasis | None  # pivots that training adds to; None: it adds none
+    has_features: ClassVar[bool] = False  # each with weights of its own
+    takes_over: ClassVar[frozenset[str]] = frozenset()  # kinds of terms of an earlier model, see `warm_start`
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @abstractmethod
+    def score_scale(self) -> float:
+        """Mean of k(x, x): sigma2 times this is the prior variance of a score."""
+
+    def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
+        """The same term with weights of those pairs of features and labels alone that the problem has."""
+        return self
+
+    def begun_growth(self, context: FitContext) -> FittedTerm:
+        """The same term; with its first pivots where its basis is to grow."""
+        return self
+
+    def outside_gain(
+        self,
+        errors: Callable[[], np.ndarray],  # m [N, columns] of a fit
+        inputs: Callable[[], Inputs],  # of training positions
+        sigma2: float,
+        certify: str,
+        workers: Workers,
+    ) -> float:
+        """What leaving the span of the map could still gain."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class FittedLabels(FittedTerm):
+    """A term that looks at labels alone."""
+
+    config: TermConfig
+
+    features: ClassVar[tuple[str, ...]] = ()
+    map: ClassVar[None] = None
+    kept: ClassVar[None] = None
+    basis: ClassVar[None] = None
+    growing: ClassVar[None] = None
+
+    def score_scale(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class MappedTerm(FittedTerm):
+    """A term that looks at the input through a map."""
+
+    config: TermConfig
+    features: tuple[str, ...]
+    map: FeatureMap
+    kept: np.ndarray | None = None
+
+    basis: ClassVar[TermBasis | None] = None
+    growing: ClassVar[GrowingBasis | None] = None
+
+    def score_scale(self) -> float:
+        return self.map.mean_diagonal()
+
+    @property
+    def about(self) -> tuple[str, str, tuple[str, ...]]:
+        """What all terms of a model begin with."""
+        return self.config.name, self.config.type, self.features
+
+    @abstractmethod
+    def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
+        """The same map on other data."""
+
+    @abstractmethod
+    def to_model(self, weights: np.ndarray, precision: str) -> Term:
+        """The term of a model, with weights [D, columns] of the map found in the given precision."""
+
+    @abstractmethod
+    def map_weights(self, term: Term) -> np.ndarray:
+        """Inverse of `to_model`: weights [D, columns] of the map that give the scores of a term made of it."""
+
+    def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
+        """Weights [D, columns] of the map that say what a term of an earlier model says, and in words how much it is.
+
+        The earlier term is of a kind in `takes_over`; `between` leads from the inputs of this term to its own.
+        """
+        raise TypeError(f"a term of the kind '{old.kind}' cannot be taken over here")
+
+
+def shared_map(
+    term: TermConfig,
+    inputs: Inputs,
+    make: Callable[[Inputs, np.ndarray | slice], FeatureMap],
+    workers: Workers,
+    observer: Observer,
+) -> FeatureMap:
+    """A map of inputs, made of distinct ones where enough of them recur; `make` takes rows and their numbers."""
+    rows, group = inputs.distinct()
+    if not worth_sharing(len(rows), len(inputs)):
+        return make(inputs, slice(None))
+    observer.note(f"term {term.name}: {len(rows):,} distinct inputs at {len(inputs):,} positions, each computed once")
+    return RepeatedMap(make(inputs.take(rows), rows), group, workers)
+
+
+def worth_sharing(distinct: int, positions: int) -> bool:
+    return distinct <= (1 - WORTH_SHARING) * positions
+
+
+def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> None:
+    """Refuse what has to be in memory at once and cannot, before the work that leads to it."""
+    if needed > workers.memory.total:
+        raise ConfigError(
+            f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
+            f"{size_text(workers.memory.total)} (--memory); 'map: reduced' with fewer pivots needs less"
+        )

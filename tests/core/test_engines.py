@@ -1,0 +1,105 @@
+"""Solvers know an engine by its seam alone: they run on one whose vectors are no arrays, and find what they should."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from kcrf_core.chains import EDGE, NODE, Problem
+from kcrf_core.maps import ExplicitMap
+from kcrf_core.objective import Cliques, Engine, EngineBlocks, Posterior, ThreadEngine
+from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, nested
+from kcrf_core.solvers.first_guess import Turned, scaling
+from kcrf_core.system import Vectors
+from kcrf_core.system.vectors import Pairs
+from toy_engine import ToyBlocks, ToyEngine, ToyPairs, ToyVector, ToyVectors, numbers
+
+SIGMA2 = [2.0, 0.7, 3.0]
+
+
+def both(rng, workers, widths=(4, 3)):
+    """The same P on the toy engine and on threads."""
+    Y, offsets = 3, np.array([0, 4, 5, 7, 10])
+    N = int(offsets[-1])
+    problem = Problem(rng.integers(0, Y, N).astype(np.int32), offsets, rng.random(4) + 0.5, Y)
+    features = [rng.normal(size=(N, width)) for width in widths]
+    empty = scipy.sparse.csr_array((N, 0))
+    terms = [
+        Cliques(NODE, sigma2, ExplicitMap(empty, Phi, np.float64))
+        for sigma2, Phi in zip(SIGMA2, features, strict=False)
+    ]
+    threads = Posterior.on_threads(problem, [*terms, Cliques(EDGE, SIGMA2[-1])], workers)
+    return Posterior(ToyEngine(problem, features), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
+
+
+def test_nothing_but_its_vectors_looks_inside_a_toy_vector():
+    vector = ToyVector([1.0, 2.0])
+    for attempt in (
+        lambda: np.zeros(2) + vector,
+        lambda: vector * 2,
+        lambda: vector[0],
+        lambda: np.asarray(vector),
+        lambda: float(np.sqrt(vector)),
+        lambda: len(vector),
+    ):
+        with pytest.raises(TypeError):
+            attempt()
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_every_solver_runs_on_a_toy_engine(rng, workers, name):
+    toy, threads = both(rng, workers)
+    found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
+    expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
+    assert isinstance(found.theta, ToyVector) and found.reason == CERTIFIED
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
+    np.testing.assert_allclose(numbers(found.theta), expected.theta, atol=2e-3)
+    assert found.lower <= expected.value
+
+
+@pytest.mark.parametrize("name", ["auto", "lbfgs"])
+def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypatch, name):
+    """It begins on a part of the columns, and its first guess turns to their eigenvectors."""
+    monkeypatch.setattr(nested, "FEWEST_COLUMNS", 1)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", 2)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
+    toy, threads = both(rng, workers, widths=(10,))
+    assert isinstance(scaling(toy, Run(1e-3, 10)), Turned) and nested.narrowed(toy).size < toy.size
+    found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
+    expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
+
+
+def test_both_engines_agree(rng, workers):
+    toy, threads = both(rng, workers)
+    theta, vector = rng.normal(size=(2, threads.size))
+    own = toy.vectors.from_array(theta), toy.vectors.from_array(vector)
+    here, there = toy.evaluate(own[0]), threads.evaluate(theta)
+    np.testing.assert_allclose([here.value, here.lower], [there.value, there.lower], rtol=1e-10)
+    np.testing.assert_allclose(numbers(here.gradient), there.gradient, rtol=1e-8, atol=1e-10)
+    product = threads.hessian_product(theta, vector)
+    np.testing.assert_allclose(numbers(toy.hessian_product(*own)), product, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(toy.curvature_guess(), threads.curvature_guess(), rtol=1e-12)
+    for guess in (False, True):
+        ours, theirs = toy.hessian_blocks(own[0], guess), threads.hessian_blocks(theta, guess)
+        np.testing.assert_allclose(ours.unsettled, theirs.unsettled, rtol=1e-9)
+        np.testing.assert_allclose(ours.small(2), theirs.small(2), rtol=1e-8, atol=1e-10)
+        for j in (0, 1):
+            found = numbers(ours.product(j, toy.vectors.take(own[1], j)))
+            np.testing.assert_allclose(found, theirs.product(j, vector[threads.blocks[j]]), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "protocol, engine", [(Engine, ThreadEngine), (Vectors, ToyVectors), (Pairs, ToyPairs), (EngineBlocks, ToyBlocks)]
+)
+def test_engines_have_what_the_seam_asks_for(protocol, engine):
+    """Of the toy, what solvers use; of threads, everything."""
+    asked = {name: value for name, value in vars(protocol).items() if inspect.isfunction(value) and name[0] != "_"}
+    asked = {name: value for name, value in asked.items() if protocol is not Vectors or name not in ("empty", "cast")}
+    assert asked
+    for name, value in asked.items():
+        there = inspect.signature(getattr(engine, name))
+        assert list(there.parameters) == list(inspect.signature(value).parameters), name

@@ -1,0 +1,464 @@
+"""What a user can add without touching the program: a kernel, a solver and a file format, each in a module of its own.
+
+Each is written to a file and imported as a plug-in would be, trained and tagged with by the command line and by the
+library, and taken away again; then its models are refused with one clear line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kcrf_cli.main import main
+from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus, train
+from kcrf_core.corpora import FORMATS
+from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.kernels import KERNELS, fit_kernel, gram, kernel_from_dict, kernel_settings, kernel_to_dict
+from kcrf_core.scoring import SCHEMES
+from kcrf_core.solvers import CERTIFIED, SOLVERS
+from kcrf_core.system import Registry, Workers
+from problems import random_inputs
+
+KERNEL = '''
+"""The kernel of Cauchy: (1 + gamma |x - x'|^2)^-power."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kcrf_core.kernels import GAMMA, KERNELS, InnerProductKernel, median_distance, setting
+from kcrf_core.system import Number
+
+
+@dataclass(frozen=True)
+class CauchyKernel(InnerProductKernel):
+    gamma: float = setting(GAMMA)
+    power: float = setting(Number(0, 10, above=True), 1.0, "Power of cauchy. Default: 1.", "P")
+
+    type = "cauchy"
+    normalised = True
+    of_distances = True
+
+    @classmethod
+    def fit(cls, config, inputs, fitting):
+        return cls(config.gamma or 1.0 / median_distance(inputs, fitting.seed), config.power)
+
+    def apply(self, block, row_norms, pivot_norms):
+        block *= -2
+        block += row_norms.astype(block.dtype)[:, None]
+        block += pivot_norms.astype(block.dtype)
+        np.maximum(block, 0, out=block)
+        block *= self.gamma
+        block += 1
+        np.power(block, -self.power, out=block)
+
+    def diagonal(self, inputs):
+        return np.ones(len(inputs))
+
+
+KERNELS.register("cauchy", CauchyKernel)
+'''
+
+SOLVER = '''
+"""Steepest descent: the gradient, and the line search of the run."""
+
+from kcrf_core.solvers import SOLVERS
+
+
+def descend(posterior, theta, now, run):
+    if now is None:
+        now = run.evaluate(posterior, theta)
+    step = None
+    while True:
+        slope = -float(now.gradient @ now.gradient)
+        first = 1.0 / max(-slope, 1e-300) ** 0.5 if step is None else step
+        before = theta
+        found = run.search(
+            lambda point: run.evaluate(posterior, point), theta, now, -now.gradient, slope, posterior.slices, first
+        )
+        if found is None:
+            run.raise_precision(posterior)
+        theta, now = found
+        step = float(((theta - before) @ (theta - before)) ** 0.5) / (-slope) ** 0.5
+
+
+SOLVERS.register("steepest", descend)
+'''
+
+FORMAT = '''
+"""Text with tags: a sentence in each line, as `the/D cat/N`; words alone where there are no tags."""
+
+import numpy as np
+
+from kcrf_core.corpora import FORMATS, Corpus, Format, ParsedBlock, encode_lines
+from kcrf_core.errors import DataError
+
+
+def parse_blocks(blocks, name):
+    for block in blocks:
+        words, tags, lines, offsets = [], [], [], [0]
+        for number, line in enumerate(block.content(), start=block.first_line):
+            for token in line.split():
+                word, slash, tag = token.rpartition("/")
+                words.append(word if slash else token)
+                tags.append(tag if slash else None)
+                lines.append(number)
+            if len(words) > offsets[-1]:
+                offsets.append(len(words))
+        columns = (words,) if set(tags) == {None} else (words, tags)
+        if len(columns) == 2 and None in tags:
+            raise DataError("a word without a tag among others with tags", name, lines[tags.index(None)])
+        yield ParsedBlock(block, Corpus(name, columns, np.array(offsets), np.array(lines)), " ")
+
+
+def put_labels(parsed, labels, numbers):
+    lines, words = list(parsed.block.lines), iter(zip(parsed.corpus.columns[0], numbers))
+    for at, line in enumerate(lines):
+        tokens = line.split()
+        if tokens:
+            lines[at] = " ".join(f"{word}/{labels[number]}" for _, (word, number) in zip(tokens, words))
+    return encode_lines(lines, parsed.block.ends_with_newline)
+
+
+FORMATS.register(
+    "slashed",
+    Format("slashed", "text with slashes", parse_blocks, (".slashed",), sequence_per_line=True, put_labels=put_labels),
+)
+'''
+
+
+class Plugin:
+    """A module that registers something, and the way to undo it."""
+
+    def __init__(self, folder, module, text, registry, name):
+        (folder / f"{module}.py").write_text(text)
+        self.folder, self.module, self.registry, self.name = folder, module, registry, name
+
+    def load(self):
+        sys.path.insert(0, str(self.folder))
+        try:
+            importlib.import_module(self.module)
+        finally:
+            sys.path.remove(str(self.folder))
+
+    def unload(self):
+        sys.modules.pop(self.module, None)
+        if self.name in self.registry:
+            self.registry.unregister(self.name)
+
+
+@pytest.fixture
+def plugin(request, tmp_path_factory):
+    """The plug-in that the module of a test asks for, loaded, and taken away at the end."""
+    made = Plugin(tmp_path_factory.mktemp("plugins"), *request.param)
+    made.load()
+    yield made
+    made.unload()
+
+
+def using(module, text, registry, name):
+    return pytest.mark.parametrize("plugin", [(module, text, registry, name)], indirect=True, ids=[name])
+
+
+kernel_plugin = using("plugged_kernel", KERNEL, KERNELS, "cauchy")
+solver_plugin = using("plugged_solver", SOLVER, SOLVERS, "steepest")
+format_plugin = using("plugged_format", FORMAT, FORMATS, "slashed")
+
+
+@pytest.fixture
+def accent(sample_data, tmp_path):
+    """A small file of columns."""
+    path = tmp_path / "accent.conll"
+    path.write_text("\n\n".join((sample_data / "pitch_accent.conll").read_text().split("\n\n")[:60]) + "\n")
+    return path
+
+
+def kcrf(*arguments, stdin=b"", code=0):
+    """A command, in this process, where the plug-in is; its output."""
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+def elsewhere(plugin, *arguments):
+    """The same in another process, which could find the plug-in but has not imported it."""
+    paths = [str(plugin.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.run(
+        [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+def check_refused(plugin, model, data, line):
+    """Without the plug-in: exit 4 and one line, in this process and in another one; and nothing is imported for it."""
+    plugin.unload()
+    done = kcrf("tag", "-m", model, data, code=4)
+    assert done.stderr == f"kcrf: {model}: {line}\n"
+    done = elsewhere(plugin, "tag", "-m", model, data)
+    assert (done.returncode, done.stderr) == (4, f"kcrf: {model}: {line}\n")
+    with pytest.raises(FileFormatError, match="is not registered here"):
+        Model.load(model)
+    assert plugin.module not in sys.modules
+
+
+# ----------------------------------------------------------------------------- a kernel
+
+
+CAUCHY = {"type": "cauchy", "gamma": 0.5, "power": 2.0}
+
+
+@kernel_plugin
+def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
+    model = tmp_path / "model.npz"
+    kcrf("train", accent, "--kernel", "cauchy", "--power", "0.5", "--size", "60", "--sigma2", "1", "-q", "-o", model)
+    tagged = kcrf("tag", "-m", model, accent).stdout.splitlines()
+    rows = [line.split("\t") for line in tagged if line]
+    gold = [row[-2] for row in rows]
+    assert sum(row[-1] == row[-2] for row in rows) > 1.1 * max(map(gold.count, gold))
+    shown = json.loads(kcrf("inspect", model, "--json").stdout)
+    assert shown["terms"][0]["kernel"]["type"] == "cauchy" and shown["terms"][0]["kernel"]["power"] == 0.5
+
+    basis = tmp_path / "basis.npz"
+    kcrf("select-basis", accent, "--kernel", "cauchy", "--power", "0.5", "--size", "60", "-q", "-o", basis)
+    again = tmp_path / "again.npz"
+    kcrf("train", accent, "--basis", basis, "--sigma2", "1", "-q", "-o", again)
+    assert kcrf("tag", "-m", again, accent).stdout.splitlines() == tagged
+    grid = ("--grid", "power=0.5,1", "--kernel", "cauchy", "--size", "20", "--sigma2", "1", "--folds", "2")
+    found = json.loads(kcrf("crossval", accent, *grid, "-q", "-o", "-").stdout)
+    assert [setting["setting"] for setting in found["settings"]] == [{"power": 0.5}, {"power": 1}]
+
+    check_refused(
+        plugin, model, accent, "the kernel 'cauchy' is not registered here (import the module that registers it first)"
+    )
+
+
+@kernel_plugin
+def test_settings_of_a_kernel_are_options_and_keys(plugin, accent, tmp_path):
+    text = kcrf("train", "--help").stdout
+    assert "image|cauchy]" in text and "Power of cauchy. Default: 1." in text and "[0<x<=10]" in text
+    assert "--power" in kcrf("train", accent, "--kernel", "cauchy", "--power", "11", "--dry-run", code=2).stderr
+    line = kcrf("train", accent, "--kernel", "rbf", "--power", "2", "--dry-run", code=2).stderr
+    assert "'power' does not belong to the kernel 'rbf'" in line
+
+    dumped = kcrf("train", accent, "--kernel", "cauchy", "--power", "3", "--dump-config").stdout
+    assert yaml.safe_load(dumped)["terms"][0]["kernel"] == {"type": "cauchy", "power": 3.0}
+    (tmp_path / "config.yaml").write_text(dumped)
+    assert kcrf("train", accent, "-c", tmp_path / "config.yaml", "--dump-config").stdout == dumped
+
+    for wrong, said in (
+        ({"type": "cauchi"}, "did you mean 'cauchy'?"),
+        ({"type": "cauchy", "power": 0}, "'power' must be greater than 0, not 0"),
+        ({"type": "cauchy", "powr": 1}, "unknown key 'powr' (did you mean 'power'?)"),
+        ({"type": "cauchy", "degree": 2}, "'degree' does not belong to the kernel 'cauchy'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            parse_config({"terms": [{"kernel": wrong}]})
+        assert said in str(error.value)
+    plugin.unload()
+    assert "power" not in kernel_settings() and "--power" not in kcrf("train", "--help").stdout
+
+
+@kernel_plugin
+def test_a_kernel_in_the_library(plugin, rng, accent, tmp_path):
+    config = parse_config({"terms": [{"kernel": CAUCHY, "map": {"size": 40}}, {"type": "edge"}]})
+    assert parse_config(config.to_dict()) == config and config.terms[0].kernel.power == 2.0
+    encoding, dataset = fit_encoding(config, read_corpus(accent))
+    with Workers(1) as workers:
+        model, _ = train(encoding, dataset, config, workers=workers)
+        before = model.tag(dataset, workers)
+        model.save(tmp_path / "model.npz")
+        np.testing.assert_array_equal(Model.load(tmp_path / "model.npz").tag(dataset, workers), before)
+
+    inputs = random_inputs(rng, 30, 0, 3)
+    kernel = fit_kernel(config.terms[0].kernel, inputs, 0)
+    assert kernel_from_dict(json.loads(json.dumps(kernel_to_dict(kernel))), inputs) == kernel
+    distances = ((inputs.real[:, None] - inputs.real[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(gram(kernel, inputs, inputs), (1 + 0.5 * distances) ** -2, rtol=1e-9)
+    for values in ({**CAUCHY, "power": 11.0}, {**CAUCHY, "power": "2"}, {"type": "cauchy", "power": 1.0}):
+        with pytest.raises(ValueError):
+            kernel_from_dict(values, inputs)
+
+    X = [inputs.real[:15], inputs.real[15:]]
+    y = [["a", "b", "c"] * 5] * 2
+    estimator = KernelCRF(kernel="cauchy", sigma2=1.0, size=20).fit(X, y)
+    assert estimator.predict(X)[0] and estimator.model_.terms[0].kernel.type == "cauchy"
+    plugin.unload()
+    with pytest.raises(ConfigError, match="there are linear, poly and rbf"):
+        KernelCRF(kernel="cauchy").fit(X, y)
+
+
+@kernel_plugin
+def test_a_kernel_as_a_part_of_others(plugin, accent, tmp_path):
+    part = {"type": "cauchy", "power": 0.5, "features": ["c2", "c3"]}
+    kernel = {"type": "sum", "cosine": True, "parts": [part, {"type": "poly", "features": ["c0"]}]}
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump({"terms": [{"kernel": kernel, "map": {"size": 50}}, {"type": "edge"}]})
+    )
+    model = tmp_path / "model.npz"
+    kcrf("train", accent, "-c", tmp_path / "config.yaml", "--sigma2", "1", "-q", "-o", model)
+    kcrf("tag", "-m", model, accent)
+    check_refused(
+        plugin, model, accent, "the kernel 'cauchy' is not registered here (import the module that registers it first)"
+    )
+
+
+# ----------------------------------------------------------------------------- a solver
+
+
+@solver_plugin
+def test_a_solver(plugin, accent, tmp_path):
+    assert "subspace|steepest]" in kcrf("train", "--help").stdout
+    model, options = tmp_path / "model.npz", ("--sigma2", "0.3", "--tolerance", "0.02", "-q")
+    done = kcrf("train", accent, "--solver", "steepest", *options, "--json", "-o", model)
+    found = json.loads(done.stdout)
+    assert found["stop"] == CERTIFIED and found["certified_gap"] <= 0.02
+    usual = json.loads(kcrf("train", accent, *options, "--json", "-o", tmp_path / "usual.npz").stdout)
+    assert abs(found["objective"] - usual["objective"]) <= 0.04 * usual["objective"]
+
+    config = parse_config({"training": {"solver": "steepest", "sigma2": 0.3, "tolerance": 0.02}})
+    encoding, dataset = fit_encoding(config, read_corpus(accent))
+    with Workers(1) as workers:
+        _, report = train(encoding, dataset, config, workers=workers)
+    np.testing.assert_allclose(report.result.value, found["objective"], rtol=1e-6)
+    with pytest.raises(ConfigError, match="did you mean 'steepest'"):
+        parse_config({"training": {"solver": "stepest"}})
+
+    # Weights are weights: what found them is not needed to label with them.
+    tagged = kcrf("tag", "-m", model, accent).stdout
+    plugin.unload()
+    assert kcrf("tag", "-m", model, accent).stdout == tagged
+    done = elsewhere(plugin, "tag", "-m", model, accent)
+    assert (done.returncode, done.stdout) == (0, tagged)
+    assert "'steepest' is not one of" in kcrf("train", accent, "--solver", "steepest", "-o", model, code=2).stderr
+
+
+# ----------------------------------------------------------------------------- a format
+
+
+@pytest.fixture
+def slashed(sample_data, tmp_path):
+    """Sentences with tags, the same words without them, and the same in columns."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().split("\n\n")[:80]
+    rows = [[line.split("\t") for line in sequence.split("\n") if line] for sequence in sequences]
+    paths = [tmp_path / name for name in ("tagged.slashed", "plain.slashed", "columns.conll")]
+    paths[0].write_text("".join(" ".join(f"{row[0]}/{row[-1]}" for row in part) + "\n" for part in rows))
+    paths[1].write_text("".join(" ".join(row[0] for row in part) + "\n" for part in rows))
+    paths[2].write_text("\n".join("".join(f"{row[0]}\t{row[-1]}\n" for row in part) for part in rows))
+    return paths
+
+
+@format_plugin
+def test_a_format_by_the_command_line(plugin, slashed, tmp_path):
+    tagged, plain, columns = slashed
+    model, other = tmp_path / "model.npz", tmp_path / "other.npz"
+    kcrf("train", tagged, "--sigma2", "1", "-q", "-o", model)
+    kcrf("train", columns, "--sigma2", "1", "-q", "-o", other)
+    out = kcrf("tag", "-m", model, plain).stdout
+    predicted = [token.rpartition("/")[2] for token in out.split()]
+    assert predicted == [line.split("\t")[-1] for line in kcrf("tag", "-m", other, columns).stdout.split("\n") if line]
+    assert [line.split() for line in plain.read_text().split("\n")] == [
+        [token.rpartition("/")[0] for token in line.split()] for line in out.split("\n")
+    ]
+    assert kcrf("tag", "-m", model, tagged).stdout == out  # tags that are there give way
+    assert kcrf("tag", "-m", model, stdin=plain.read_bytes()).stdout == out
+    assert kcrf("tag", "-m", model, plain, "--decode", "posterior").stdout.count("/") == len(predicted)
+    objects = kcrf("tag", "-m", model, plain, "--json-lines").stdout.splitlines()
+    assert [label for line in objects for label in json.loads(line)["labels"]] == predicted
+    line = kcrf("tag", "-m", model, plain, "--marginals", "best", code=2).stderr
+    assert "text with slashes has no column for what --marginals tells" in line
+
+    (tmp_path / "found.slashed").write_text(out)
+    scores = json.loads(kcrf("evaluate", "--gold", tagged, tmp_path / "found.slashed", "--json").stdout)
+    assert scores["accuracy"] == json.loads(kcrf("evaluate", "-m", model, tagged, "--json").stdout)["accuracy"] > 0.7
+    assert "text with slashes has one column" in kcrf("evaluate", tmp_path / "found.slashed", code=2).stderr
+
+    check_refused(
+        plugin, model, plain, "the format 'slashed' is not registered here (import the module that registers it first)"
+    )
+
+
+@format_plugin
+def test_a_format_by_its_name(plugin, slashed, tmp_path):
+    tagged = slashed[0].rename(tmp_path / "data.txt")
+    assert "crfsuite|slashed]" in kcrf("train", "--help").stdout
+    config = tmp_path / "config.yaml"
+    config.write_text("columns: [word, accent]\nfeatures: [{column: word, transform: lower}]\n")
+    options = ("--format", "slashed", "-c", config, "--sigma2", "1", "-q")
+    kcrf("train", tagged, *options, "-o", tmp_path / "model.npz")
+    assert Model.load(tmp_path / "model.npz").encoding.format == "slashed"
+    out = kcrf("tag", "-m", tmp_path / "model.npz", tagged).stdout
+    kcrf("featurize", tagged, "--format", "slashed", "-c", config, "-q", "-o", tmp_path / "data.npz")
+    kcrf("train", tmp_path / "data.npz", "--sigma2", "1", "-q", "-o", tmp_path / "again.npz")
+    assert kcrf("tag", "-m", tmp_path / "again.npz", tagged).stdout == out
+    mixed = tmp_path / "mixed.slashed"
+    mixed.write_text("the/0 cat/1\na dog/1\n")
+    assert kcrf("train", mixed, "-o", tmp_path / "x.npz", code=3).stderr.startswith(f"kcrf: {mixed}:2: a word without")
+
+
+@format_plugin
+def test_a_format_in_the_library(plugin, slashed, tmp_path):
+    tagged, plain, columns = slashed
+    corpus, same = read_corpus(tagged), read_corpus(columns)
+    assert corpus.format == "slashed" and corpus.sequences == same.sequences
+    assert [list(column) for column in corpus.columns] == [list(column) for column in same.columns]
+    assert corpus.subset([3, 1]).format == "slashed"
+    config = parse_config({"training": {"sigma2": 1.0}})
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model, _ = train(encoding, dataset, config, workers=workers)
+        model.save(tmp_path / "model.npz")
+        again = Model.load(tmp_path / "model.npz")
+        expected = model.tag(dataset, workers)
+        np.testing.assert_array_equal(again.tag(again.encoding.encode(read_corpus(plain)), workers), expected)
+    with pytest.raises(ConfigError, match="unknown format 'slash'"):
+        read_corpus(tagged, "slash")
+
+
+# ----------------------------------------------------------------------------- registries
+
+
+@pytest.mark.parametrize("registry", [FORMATS, KERNELS, SCHEMES, SOLVERS], ids=lambda registry: registry.what)
+def test_registries(registry):
+    names = list(registry)
+    assert len(registry) == len(names) and all(registry[name] is not None for name in names)
+    registry.register("something-else", registry[names[0]])
+    try:
+        assert list(registry) == [*names, "something-else"]
+        with pytest.raises(ConfigError, match="already"):
+            registry.register("something-else", None)
+    finally:
+        registry.unregister("something-else")
+    assert list(registry) == names and registry.get("something-else") is None
+    for name in (names[0], ""):
+        with pytest.raises(ConfigError):
+            registry.register(name, None)
+    with pytest.raises(ConfigError, match="was registered"):
+        registry.unregister(names[0])
+    with pytest.raises(ConfigError, match=f"unknown {registry.what} '{names[0]}s' \\(did you mean '{names[0]}'"):
+        _ = registry[f"{names[0]}s"]
+    assert ["a list"] not in registry
+
+
+def test_kernels_that_disagree_about_a_setting(monkeypatch):
+    class Other(KERNELS["linear"]):
+        @classmethod
+        def settings(cls):
+            return {"degree": KERNELS["rbf"].settings()["gamma"]}
+
+    registry = Registry("kernel")
+    for name in ("linear", "poly"):
+        registry.register(name, KERNELS[name])
+    registry.register("other", Other)
+    monkeypatch.setattr("kcrf_core.kernels.kernel.KERNELS", registry)
+    with pytest.raises(ConfigError, match="the kernel 'other' declares 'degree', which means something else"):
+        kernel_settings()
