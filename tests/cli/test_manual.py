@@ -15,6 +15,7 @@ import pytest
 
 from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
 from kcrf_core import __version__
+from kcrf_core.chains import CLIQUES
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.kernels import kernel_settings, kernel_types
 from kcrf_core.scoring import SCHEMES
@@ -219,7 +220,7 @@ def test_configuration_section_names_every_key_and_choice():
         keys |= {item.name for item in dataclasses.fields(getattr(config, section))}
     keys = (keys | {*kernel_settings()}) - {"parts", "settings"}
     choices = {*config.TRANSFORMS, *kernel_types(), *config.MAPS, *config.selections(), *SOLVERS}
-    choices |= {*config.PRECISIONS, *config.SCALES, *config.TERMS, *SCHEMES}
+    choices |= {*config.PRECISIONS, *config.SCALES, *CLIQUES, *SCHEMES}
     assert keys | choices <= bold, sorted((keys | choices) - bold)
 
 
@@ -227,8 +228,8 @@ def test_configuration_examples_are_accepted():
     texts = verbatim(sections("kcrf")["CONFIGURATION"])
     assert [looks_like_template(text) for text in texts] == [False, True]
     described = parse_config(load_yaml(texts[0], "kcrf.1"))
-    assert described.features and len(described.mapped_terms) > 1 and described.edge_term
-    assert parse_config(load_template(texts[1], "kcrf.1")).edge_term
+    assert described.features and len(described.mapped_terms) > 1 and described.label_terms
+    assert parse_config(load_template(texts[1], "kcrf.1")).label_terms
 
 
 # ----------------------------------------------------------------------------- examples

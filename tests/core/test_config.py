@@ -74,7 +74,7 @@ def test_example_with_several_terms():
     lexical, acoustic = config.mapped_terms
     assert lexical == TermConfig("lexical", "node", ("word*", "pos"), KernelConfig("poly", {"degree": 2}))
     assert acoustic.kernel == KernelConfig("rbf") and acoustic.map == MapConfig("reduced", 1000, "random")
-    assert config.edge_term == TermConfig("edge", "edge", ())
+    assert config.label_terms == (TermConfig("edge", "edge", ()),)
     assert config.training.sigma2 is None and config.training.tolerance == 1e-3
 
 
@@ -324,7 +324,7 @@ def test_options_without_a_file():
     assert term.kernel == KernelConfig("poly", {"degree": 3, "gamma": 0.5, "coef0": 0.0}) and term.map == MapConfig(
         "reduced", 7, "greedy"
     )
-    assert config.edge_term is not None
+    assert [term.type for term in config.label_terms] == ["edge"]
     config = over("", sigma2=2, solver="lbfgs", tolerance=0.1, max_passes=5, seed=3, precision="double", window=[1])
     training = config.training
     assert (training.sigma2, training.solver, training.tolerance) == (2, "lbfgs", 0.1)
@@ -392,7 +392,7 @@ def test_dotted_paths():
     config = over(TWO, **{"terms.acoustic.kernel.type": "poly", "terms.0.kernel": "rbf", "terms.edge.sigma2": 3})
     assert config.mapped_terms[0].kernel == KernelConfig("rbf")
     assert config.mapped_terms[1].kernel == KernelConfig("poly")
-    assert config.edge_term.sigma2 == 3  # by its default name
+    assert config.label_terms[0].sigma2 == 3  # by its default name
     assert over(TWO, **{"training.sigma2": 3}).training.sigma2 == 3
     one = over("terms: [{name: lexical}]", **{"terms.node.sigma2": 3})
     assert one.mapped_terms[0].sigma2 == 3  # `node` is the only one, whatever its name

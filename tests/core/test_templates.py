@@ -191,7 +191,7 @@ def test_templates_of_crfpp():
         width = 1 + max(int(column) for column in re.findall(r"%x\[-?\d+,(\d+)\]", template))
         rng = random.Random(7)
         assert_like_crfpp(template, random_sequences(rng, 10, "abc", width), random_sequences(rng, 4, "abcd", width))
-        assert configuration(template).edge_term is not None
+        assert configuration(template).label_terms
 
 
 def test_bigram_lines_with_macros_look_at_the_pair(workers):
@@ -248,7 +248,7 @@ def test_numbers_are_compared_as_strings():
 
 @pytest.mark.parametrize("ending, edge", [("B", True), ("B01", True), ("B:", True), ("", False), ("#B", False)])
 def test_edge_term_where_there_is_a_bigram_line(ending, edge):
-    assert (configuration(f"U0:%x[0,0]\n{ending}\n").edge_term is not None) == edge
+    assert bool(configuration(f"U0:%x[0,0]\n{ending}\n").label_terms) == edge
 
 
 @pytest.mark.parametrize(
