@@ -11,7 +11,6 @@ import yaml
 from kcrf_core.config import (
     Config,
     FeatureConfig,
-    KernelConfig,
     TermConfig,
     load_yaml,
     option_paths,
@@ -21,7 +20,7 @@ from kcrf_core.config import (
 from kcrf_core.config.config import MapConfig
 from kcrf_core.config.options import set_path
 from kcrf_core.errors import ConfigError
-from kcrf_core.kernels import matching_features
+from kcrf_core.kernels import KernelConfig, matching_features
 
 FULL = """\
 columns: [word, pos, f0, energy, label]
