@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from kcrf_cli.main import main
+
+PROGRAM = Path(__file__).parents[1] / "remembered.py"
 
 
 @dataclass
@@ -54,14 +57,41 @@ def trained(kcrf, tmp_path, sample_data):
     return path
 
 
+@pytest.fixture(scope="session")
+def remembered(tmp_path_factory):
+    """A folder of this test session, which all of its processes share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "remembered"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(remembered):
+    """The address at which commands are asked for, see `remembered.py`; BLAS has no threads that a fork would lose."""
+    with tempfile.TemporaryDirectory(prefix="kcrf-") as folder:  # names of sockets must be short
+        address = os.path.join(folder, "socket")
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            [sys.executable, PROGRAM, remembered, address],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            assert process.stdout.readline() == b"ready\n"
+            yield address
+            process.stdin.close()
+
+
 @pytest.fixture
-def shell(tmp_path, sample_data):
+def shell(tmp_path, sample_data, server):
     """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
-    shutil.copytree(sample_data, tmp_path / "sample_data")
+    (tmp_path / "sample_data").symlink_to(sample_data)
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "kcrf"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kcrf_cli "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{PROGRAM}" "{server}" -- "$@"\n')
     script.chmod(0o755)
     # A `make` within `make test` would talk of being one.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}

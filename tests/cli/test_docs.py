@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from console import code_blocks, settled, shape, steps
+from console import code_blocks, differences, steps
 from kcrf_cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def test_sessions(shell, tmp_path, page):
             continue
         done = shell(f"exec 2>&1; {what}")
         assert done.returncode == 0, (what, done.stdout)
-        assert shape(settled(done.stdout)) == shape(settled(text)), what
+        assert not differences(text, done.stdout), what
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
@@ -88,6 +88,36 @@ def test_commands_and_options_exist(page):
     found = [f"{wrong} in '{call}'" for call in calls for wrong in mistakes(call.partition(" # ")[0])]
     found += [name for name in OPTION.findall(re.sub(r"`[^`]+`", "", text)) if name not in EVERY_OPTION]
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("shown", "said", "alike"),
+    [
+        ("400 sequences", "400  sequences\n", True),
+        ("400 sequences", "401 sequences", False),
+        ("400 sequences", "400 positions", False),
+        ("4,539 positions", "4,538 positions", False),
+        ("accuracy 80.14 % (892 of 1,113 positions)", "accuracy 80.32 % (894 of 1,113 positions)", True),
+        ("accuracy 80.14 % (892 of 1,113 positions)", "accuracy 80.14 % (892 of 1,114 positions)", False),
+        ("0  84.20  82.31  83.24  667  652", "0  84.10  82.46  83.27  667  654", True),
+        ("0  84.20  82.31  83.24  667  652", "0  84.20  82.31  83.24  668  652", False),
+        ("whole sequences right 25.00 % (25 of 100)", "whole sequences right 24.00 % (24 of 100)", True),
+        ("accuracy 80.14 %", "accuracy 77.14 %", False),
+        ("expected calibration error 0.98 %", "expected calibration error 3.42 %", False),
+        ("log-loss 0.4146", "log-loss 0.4069", False),
+        ("log-loss 0.4146", "log-loss 0.4149", True),
+        ("  20 passes, 2.3 s, peak memory 198 MiB", "16 passes, 11.2 s, peak memory 97 MiB", True),
+        ("  20 passes, 2.3 s", "60 passes, 2.3 s", False),
+        ("P 1268.760976, at least 1267.92", "P 1269.684444, at least 1268.58", True),
+        ("degree=3  79.71 ± 1.77  0.00092  *", "degree=3  79.51 ± 1.65  0.00099", True),
+        ("one\ntwo", "one", False),
+        ("  score variance 0.1  held-out log p(label) -0.5\none", "one", True),
+        ("F1", "F2", False),
+        ("-2.9074 all others", "2.9074 all others", False),
+    ],
+)
+def test_figures_are_compared(shown, said, alike):
+    assert (differences(shown, said) == []) == alike
 
 
 def test_mistakes_are_found():

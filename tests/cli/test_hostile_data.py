@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from kcrf_core import Model
+
 FINE, CONFIG, DATA = 0, 2, 3
 
 
@@ -84,7 +86,7 @@ def test_one_sequence_of_100_000_positions(kcrf, tmp_path):
 def test_a_million_sequences(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     path.write_text(rows(1_000_000, lambda i: f"w{i * 7919 % 50_021}\t{label(i)}", every=1))
-    assert kcrf("train", path, "--sigma2", 1, "--max-passes", 5, "-q", "-o", model).code == 0
+    assert kcrf("train", path, "--sigma2", 1, "--max-passes", 2, "-q", "-o", model).code == 0
     assert kcrf("tag", "-m", model, path).out.count(b"\n") == 2_000_000
 
 
@@ -92,10 +94,20 @@ def test_a_thousand_labels(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     path.write_text(rows(1_000, lambda i: f"w{i}\tL{i}"))
     began = time.monotonic()
-    done = kcrf("train", path, "--sigma2", 1, "--max-passes", 3, "-o", model)
+    done = kcrf("train", path, "--sigma2", 1, "--max-passes", 1, "-o", model)
     assert done.code == 0 and "1,000 labels" in done.err
     assert kcrf("tag", "-m", model, path).code == 0
     assert time.monotonic() - began < 120
+
+
+def test_too_many_gold_labels_are_refused_before_the_work(kcrf, tmp_path, monkeypatch):
+    path, model, many = tmp_path / "data.conll", tmp_path / "m.npz", tmp_path / "many.conll"
+    path.write_text(PLAIN)
+    assert kcrf("train", path, "--sigma2", 1, "-q", "-o", model).code == 0
+    many.write_text(rows(5_001, lambda i: "\t".join(["w", "0", f"L{i}"])))
+    monkeypatch.setattr(Model, "potentials", lambda *arguments: pytest.fail("the data is being labelled"))
+    done = kcrf("evaluate", "-m", model, many)
+    assert done.code == DATA and "many.conll: 5001 different labels in 5001 positions, more than 5000" in done.err
 
 
 def test_the_same_column_twice(kcrf, tmp_path):

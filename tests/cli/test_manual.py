@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -248,12 +247,8 @@ def test_examples_are_calls_that_the_program_accepts(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_run(page, tmp_path):
-    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
-    script = "\n".join(
-        ["set -e", f'kcrf() {{ {shlex.quote(sys.executable)} -m kcrf_cli "$@"; }}']
-        + [line for block in verbatim(sections(page)["EXAMPLES"]) for line in block.split("\n")]
-    )
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_examples_run(shell, page):
+    blocks = "\n".join(verbatim(sections(page)["EXAMPLES"]))
+    done = shell(f"set -e +o pipefail\n{blocks}")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "kcrf: " not in done.stderr

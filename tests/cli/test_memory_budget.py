@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-POSITIONS, PIVOTS = 30_000, 800
+POSITIONS, PIVOTS = 15_000, 800
 TABLE = POSITIONS * PIVOTS * 4
 
 
 @pytest.fixture(scope="module")
 def readings(tmp_path_factory):
-    """Ten real columns and three labels in 1,500 sequences."""
+    """Ten real columns and three labels in 750 sequences."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(POSITIONS, 10)).round(3)
     labels = (x[:, 0] * x[:, 1] > 0).astype(int) + (x[:, 2] > 1)

@@ -88,7 +88,7 @@ def test_random_draws_by_the_residual(workers):
         d[i] = 0
         expected[i] = K[i, i] / np.trace(K) * d / d.sum()
     counts = np.zeros((6, 6))
-    draws = 4000
+    draws = 2000
     for seed in range(draws):
         i, j = choose("random", inputs, kernel, 2, workers, seed).rows
         counts[i, j] += 1

@@ -8,6 +8,7 @@ import string
 import numpy as np
 import pytest
 
+from kcrf_core.corpora import MOST_LABELS
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.scoring import SCHEMES, Score, allowed_transitions, detect_scheme, evaluate
 from kcrf_core.scoring.schemes import split_label
@@ -314,15 +315,26 @@ def test_empty_sequences_do_not_count():
     assert result.spans.total == Score("", 2, 2, 2)
 
 
+def test_as_many_labels_as_a_model_may_have():
+    """Training and evaluation have one limit, for gold and for predicted labels."""
+    labels = [f"L{number}" for number in range(MOST_LABELS)]
+    found = evaluate(labels, labels[::-1], [0, len(labels)], None)
+    assert len(found.labels) == MOST_LABELS and found.correct == 0
+    more = [*labels, "one more"]
+    for gold, predicted in ((more, [*labels, "L0"]), ([*labels, "L0"], more)):
+        with pytest.raises(DataError, match="5001 different labels in 5001 positions"):
+            evaluate(gold, predicted, [0, len(more)], None)
+
+
 def test_nothing_to_evaluate():
     with pytest.raises(DataError, match="nothing to evaluate"):
         evaluate([], [], [0])
 
 
 def test_words_taken_for_labels():
-    words = [f"word{t}" for t in range(5000)]
-    with pytest.raises(DataError, match="5000 different labels"):
-        evaluate(words, words, [0, 5000])
+    words = [f"word{t}" for t in range(6000)]
+    with pytest.raises(DataError, match="6000 different labels"):
+        evaluate(words, words, [0, 6000])
 
 
 @pytest.mark.parametrize("offsets", [[], [0, 2], [1, 3], [0, 4], [0, 2, 1, 3]])

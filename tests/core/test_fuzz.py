@@ -17,7 +17,7 @@ from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.system import read_container, write_container
 from kcrf_core.system.containers import MAGIC
 
-CASES = 1500
+CASES = 1000
 
 
 def test_mutations_of_every_kind_of_input(tmp_path):

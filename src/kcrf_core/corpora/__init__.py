@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy(
             "COLUMN_FORMAT",
             "CodedColumn",
             "Corpus",
+            "MOST_LABELS",
             "NumberColumn",
             "complete_sequences",
             "sequence_rows",

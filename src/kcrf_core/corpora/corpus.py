@@ -16,6 +16,10 @@ import numpy as np
 COLUMN_FORMAT = "conll"
 ATTRIBUTE_FORMAT = "crfsuite"
 
+# Pairs of labels are held in dense tables: training has several, which take some gigabytes then, and evaluation one.
+# No task has so many labels, but words have that are read as labels.
+MOST_LABELS = 5_000
+
 
 class CodedColumn(Sequence[str]):
     """A column as its distinct values and, for each position, the number of its value."""

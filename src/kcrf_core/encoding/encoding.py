@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..config import BAGS, Config, FeatureConfig, TermConfig
-from ..corpora import FORMATS, AttributeRows, Corpus, complete_sequences
+from ..corpora import FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
 from ..errors import ConfigError, DataError, FileFormatError
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, pack_strings
@@ -292,9 +292,6 @@ class Encoding:
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
-
-# Potentials of all pairs of labels are held several times over: these take some gigabytes.
-MOST_LABELS = 5_000
 
 
 def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:

@@ -10,7 +10,7 @@ from ..chains import chain
 from ..corpora import FORMATS, Corpus
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset
 from ..errors import DataError
-from ..scoring import Labelling, detect_scheme, from_marginals, readable_column
+from ..scoring import Labelling, check_label_count, detect_scheme, from_marginals, readable_column
 from .model import Model
 
 
@@ -22,6 +22,7 @@ def from_model(model: Model, corpus: Corpus) -> Labelling:
     empty = FORMATS[corpus.format].no_value
     if set(gold) == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
+    check_label_count(gold, corpus.source)  # before all the work of labelling
     dataset = model.encoding.encode(corpus)
     return _labelling(model, dataset, gold, corpus.source, readable_column(corpus.columns[:-1]))
 

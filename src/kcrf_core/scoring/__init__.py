@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "calibration": ["Bin", "Calibration", "SMALLEST_PROBABILITY", "from_marginals"],
-        "evaluation": ["Evaluation", "evaluate"],
+        "evaluation": ["Evaluation", "check_label_count", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
         "schemes": ["Scheme", "detect_scheme"],

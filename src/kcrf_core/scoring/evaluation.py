@@ -11,14 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..corpora import MOST_LABELS
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
 from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
 from .spans import tell_iob_apart
-
-# No task has so many labels, but words read as labels do, and the confusion matrix is dense.
-_MOST_LABELS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +114,10 @@ def evaluate(
         raise DataError("nothing to evaluate")
 
     known = None if known_labels is None else set(known_labels)
+    for labels in (gold, predicted):
+        check_label_count(labels)
     alphabet = sorted(set(gold) | set(predicted))
     Y = len(alphabet)
-    if Y > _MOST_LABELS:
-        raise DataError(
-            f"{Y} different labels in {N} positions, more than {_MOST_LABELS} (are these the label columns?)"
-        )
     code = {label: y for y, label in enumerate(alphabet)}
     gold_codes = _encode(gold, code)
     predicted_codes = _encode(predicted, code)
@@ -167,6 +163,14 @@ def evaluate(
             strict_spans=None if strict_spans is None else strict_spans.by_sequence(),
         ),
     )
+
+
+def check_label_count(labels: Sequence[str], source: str | None = None) -> None:
+    """Refuse more labels than a model may have: they are words that are read as labels, most likely."""
+    count = len(set(labels))
+    if count > MOST_LABELS:
+        found = f"{count} different labels in {len(labels)} positions, more than {MOST_LABELS}"
+        raise DataError(f"{found} (are these the label columns?)", source)
 
 
 def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
