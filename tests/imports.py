@@ -44,6 +44,10 @@ class Source:
         return ast.parse(self.text if self.path.suffix == ".py" else "", str(self.path))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def imports(self) -> list[Import]:
         found = self._python_imports() if self.path.suffix == ".py" else self._cython_imports()
         return [Import(self.module, self._absolute(package), name, line) for package, name, line in found]
@@ -58,7 +62,7 @@ class Source:
         return ".".join([*parts, *filter(None, [package.lstrip(".")])])
 
     def _python_imports(self) -> Iterator[tuple[str, str, int]]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.ImportFrom):
                 package = "." * node.level + (node.module or "")
                 yield from ((package, alias.name, alias.lineno) for alias in node.names)
@@ -82,7 +86,7 @@ class Source:
     @cached_property
     def offered(self) -> dict[str, str]:
         """Names of a package's `lazy(...)` table, with the module of the package that defines each."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and _called(node) == "lazy":
                 table = ast.literal_eval(node.args[1])
                 return {name: module for module, names in table.items() for name in names}

@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _once(show: Callable[[Any, click.Command], str]) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that prints and ends the program."""
+    """Make a callback that prints what `show` returns and ends the program."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:
@@ -26,7 +26,7 @@ def _once(show: Callable[[Any, click.Command], str]) -> Callable[[click.Context,
 
 
 def versions() -> str:
-    """What a report of a bug should say, one line each."""
+    """List what a report of a bug should say, one line each."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -43,7 +43,7 @@ def versions() -> str:
 
 
 def _libraries() -> list[tuple[str, str]]:
-    """Libraries with threads of their own: BLAS, most of all."""
+    """List libraries that have threads of their own, BLAS above all."""
     import numpy  # noqa: F401, brings its BLAS
     from threadpoolctl import threadpool_info
 

@@ -46,7 +46,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
 
 
 class _Group(click.Group):
-    """Runs a command and maps whatever it raises. Anything unexpected is a bug and shows its traceback."""
+    """Runs a command and turns errors into exit codes. An unexpected error is a bug and shows its traceback."""
 
     # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
 
@@ -55,7 +55,7 @@ class _Group(click.Group):
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with contextlib.suppress(ValueError):  # not in the main thread: then signals are someone else's
+        with contextlib.suppress(ValueError):  # signals belong to the main thread, and this is another
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,7 +68,7 @@ class _Group(click.Group):
 
 @contextlib.contextmanager
 def _exit_codes() -> Iterator[None]:
-    """One line and an exit code for whatever can be expected to go wrong."""
+    """Print one line and exit with a code for each kind of error that can be expected."""
     try:
         yield
     except KeyboardInterrupt:
@@ -81,7 +81,7 @@ def _exit_codes() -> Iterator[None]:
     except errors.KcrfError as error:
         _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
-        discard(sys.stdout)  # it may be what failed; what it still holds is of no use to anyone
+        discard(sys.stdout)  # it may be what failed, and what it still holds is useless
         where = f"{error.filename}: " if error.filename else ""
         _leave(f"{where}{error.strerror or error}", 1)
     except MemoryError:

@@ -76,7 +76,7 @@ def level(module: str) -> int:
 def private_definitions(source: Source) -> set[str]:
     """Private names that a file gives to modules, classes and objects."""
     found = {name for name in source.defined if is_private(name)}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and is_private(node.name):
             found.add(node.name)
         elif isinstance(node, ast.Attribute) and is_private(node.attr) and isinstance(node.ctx, ast.Store):
@@ -89,7 +89,7 @@ def private_definitions(source: Source) -> set[str]:
 def private_uses(source: Source) -> Iterator[tuple[str, int]]:
     """Private names that a file asks others for, by `other._name` or by `setattr(other, "_name", ...)`."""
     own = private_definitions(source)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
             yield node.attr, node.lineno
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "delattr"):
@@ -184,7 +184,7 @@ def test_the_core_knows_no_command_line(sources):
         for found in source.imports:
             if package_of(found.package) in FOREIGN_TO_THE_CORE:
                 wrong.append(f"{sources.where(source.module, found.line)}: imports {found.package}")
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "exit", "sys.exit"):
                 wrong.append(f"{sources.where(source.module, node.lineno)}: calls {ast.unparse(node.func)}")
     assert not wrong, "\n".join(wrong)
@@ -232,9 +232,9 @@ def choices(sources: Sources, name: str) -> list[str]:
 
 def literals(source: Source) -> Iterator[tuple[set[str], int]]:
     """Words of each tuple, list, set and dictionary that is written out; tables of lazy names are of modules."""
-    tables = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy"]
+    tables = [node for node in source.nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy"]
     skipped = {each for table in tables for each in ast.walk(table)}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if node not in skipped and isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
             items = node.keys if isinstance(node, ast.Dict) else node.elts
             words = {each.value for each in items if isinstance(each, ast.Constant) and isinstance(each.value, str)}

@@ -1,4 +1,4 @@
-"""Whether the probabilities of labels can be believed.
+"""Calibration: do the probabilities of labels agree with how often the labels are right?
 
 For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
 
@@ -6,9 +6,9 @@ For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
     Brier score          1/N sum_t sum_y (p_t(y) - [y = g_t])^2              from 0 to 2
     calibration error    sum_b n_b/N |accuracy_b - confidence_b|
 
-The last one, the expected calibration error, is over bins of equal width of the confidence p_t(h_t): in a bin of n_b
-positions, `accuracy` is the part of them that is right and `confidence` the mean of p_t(h_t). The bins, with
-these two, are the reliability curve.
+The expected calibration error sorts positions by their confidence p_t(h_t) into bins of equal width. A bin b has n_b
+positions; `accuracy` is the share of them that is right, `confidence` their mean p_t(h_t). The reliability curve shows
+accuracy against confidence, bin by bin.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-# A probability that underflowed, or was rounded to zero, counts as this: one hopeless position must not decide a
-# comparison alone.
+# A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
+# decide a comparison.
 SMALLEST_PROBABILITY = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """What a system believed, as far as it is needed here."""
+    """The probabilities that a system gave to labels, as far as calibration needs them."""
 
     predicted: np.ndarray  # [N] of the predicted label
-    gold: np.ndarray | None  # [N] of the gold label, NaN where the system does not know it; None: not told
-    squares: np.ndarray | None  # [N] sum over all labels of squared probabilities; None: not told
+    gold: np.ndarray | None  # [N] of the gold label, NaN where the system does not know it; None if not given
+    squares: np.ndarray | None  # [N] sum over all labels of squared probabilities; None if not given
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found."""
+    """The result of `calibrate`."""
 
     log_loss: float | None  # None if only the probabilities of predicted labels are there
     brier: float | None
     calibration_error: float
-    impossible: int  # gold labels with a probability of zero; the log-loss takes them for the smallest positive one
+    impossible: int  # gold labels with a probability of zero; for the log-loss it is SMALLEST_PROBABILITY
     left_out: int  # positions whose gold label the system does not know; the log-loss is without them
     bins: tuple[Bin, ...]  # those that are not empty, in order
 
@@ -61,7 +61,7 @@ class Calibration:
 def from_marginals(
     marginals: np.ndarray, labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
 ) -> Probabilities:
-    """Of marginals [N, Y] over `labels`, to which the predicted labels belong."""
+    """Collect the probabilities of N positions from marginals [N, Y] over `labels`, predicted ones among them."""
     rows = np.arange(len(marginals))
     number = {label: y for y, label in enumerate(labels)}
     gold_codes, predicted_codes = (
@@ -73,7 +73,7 @@ def from_marginals(
 
 
 def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -> Calibration:
-    """Of N probabilities and whether the predicted labels are right, [N] bool."""
+    """Compute all figures from N probabilities and from `right` [N], which says where the predicted label is right."""
     confidence = probabilities.predicted
     which = np.minimum((confidence * bins).astype(np.int64), bins - 1)  # a confidence of 1 belongs to the last
     positions = np.bincount(which, minlength=bins)

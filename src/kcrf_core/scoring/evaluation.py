@@ -21,7 +21,7 @@ from .spans import tell_iob_apart
 
 @dataclass(frozen=True, eq=False)
 class SequenceCounts:
-    """Counts of S sequences, those that are not empty."""
+    """Counts for each of the S sequences that are not empty."""
 
     positions: np.ndarray  # [S] int64
     correct: np.ndarray  # [S] int64
@@ -31,7 +31,7 @@ class SequenceCounts:
 
 @dataclass(frozen=True, eq=False)  # no ==: it would be ambiguous for the matrix
 class Evaluation:
-    """What `evaluate` found. Fractions are between 0 and 1.
+    """The result of `evaluate`. Fractions are between 0 and 1.
 
     >>> from kcrf_core import evaluate
     >>> found = evaluate(["B-A", "I-A", "O"], ["B-A", "O", "O"], [0, 3])
@@ -65,7 +65,7 @@ class Evaluation:
         return mean_f1(self.labels)
 
     def to_dict(self) -> dict:
-        """Plain values, for JSON; `schema` grows when a key goes or changes its meaning, not when one is added."""
+        """Return plain values for JSON; `schema` grows when a key goes or changes its meaning, not when one comes."""
         return {
             "schema": 1,
             "positions": self.positions,

@@ -1,4 +1,4 @@
-"""Everything `evaluate` tells of one system, or of two on the same data."""
+"""A judgement: all figures of one system, and of a second one on the same data if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .significance import Difference, Interval, differences, intervals, sequence
 
 @dataclass(frozen=True)
 class JudgementOptions:
-    """What to compute and how."""
+    """Which figures to compute, and how."""
 
     scheme: str | None = "auto"  # as for `evaluate`
     strict: bool = False  # intervals and comparisons by strict spans
@@ -28,7 +28,7 @@ class JudgementOptions:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the same data."""
+    """The second system beside the first, on the same data."""
 
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
@@ -53,6 +53,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judgement:
+    """The result of `judge`."""
+
     options: JudgementOptions
     scores: Evaluation
     calibration: Calibration | None  # None without probabilities
@@ -61,11 +63,11 @@ class Judgement:
 
     @property
     def spans(self) -> SpanScores | None:
-        """Those of the mode asked for."""
+        """Span scores, strict ones if the options say so."""
         return self.scores.strict_spans if self.options.strict else self.scores.spans
 
     def to_dict(self) -> dict:
-        """Plain values, for JSON: those of `Evaluation` first."""
+        """Return plain values for JSON, those of `Evaluation` first."""
         options = self.options
         return {
             **self.scores.to_dict(),
@@ -93,11 +95,11 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if options.strict and scores.scheme is None:
         raise DataError("no spans to count strictly: the labels are of no scheme known (see --scheme)", first.source)
     counts = sequence_counts(scores, options.strict)
-    # Of one sequence there is but one resample, which would look like certainty.
+    # A single sequence has a single resample, whose interval would look like certainty.
     resamples = options.resamples if scores.sequences > 1 else 0
     comparison = None
     if second is not None:
-        # By the same scheme, even if the labels of the second would suggest another.
+        # The same scheme for both, even if the labels of the second suggest another.
         other = _evaluate(second, scores.scheme)
         ours, theirs = first.right, second.right
         comparison = Comparison(
@@ -139,7 +141,7 @@ def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:
 
 
 def check_same_data(first: Labelling, second: Labelling) -> None:
-    """Refuse a second labelling that is not of the first one's sequences and gold labels."""
+    """Refuse a second labelling that has other sequences or other gold labels than the first."""
     if np.array_equal(first.offsets, second.offsets) and list(first.gold) == list(second.gold):
         return
     advice = f"(to be compared, it must have the sequences and gold labels of {first.source})"

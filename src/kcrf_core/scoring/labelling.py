@@ -1,7 +1,7 @@
-"""Gold and predicted labels of the same positions, and reading them out of a tagged file, or of two files.
+"""Gold and predicted labels of the same positions, read from one tagged file or from two files.
 
-A tagged file has the predicted label last. Before it there may be columns `LABEL:p`, either one for each label or one
-with the predicted label, before these columns `novelty=R` and `probability=P` of `tag`, and before all the gold label.
+The columns of a tagged file end with: the gold label; `novelty=R` and `probability=P`, if `tag` wrote them; `LABEL:p`,
+either one column for each label or one for the predicted label, if it wrote these; the predicted label.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..corpora import Corpus
 from ..errors import DataError
 from .calibration import Probabilities, from_marginals
 
-# Printed probabilities are rounded: to this many times the number of labels they must add up to 1.
+# Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
 _ROUNDING = 0.002
 
-# Columns that tell something else of positions.
+# How values of the other columns of `tag` begin.
 _REMARKS = ("novelty=", "probability=")
 
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """N positions, their gold labels and what one system says."""
+    """Gold labels of N positions, and the labels that one system predicts."""
 
     source: str  # the name to show in messages
     gold: Sequence[str]
@@ -35,16 +35,16 @@ class Labelling:
     words: Sequence[str] | None = None  # something to show for each position
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
-    left_out: int = 0  # positions whose gold label is not observed: they are none of the N
+    left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
 
     @cached_property
     def right(self) -> np.ndarray:
-        """[N] bool."""
+        """Where the predicted label is the gold label, [N] bool."""
         return np.fromiter(map(str.__eq__, self.gold, self.predicted), dtype=bool, count=len(self.gold))
 
 
 def from_tagged(corpus: Corpus) -> Labelling:
-    """Gold and predicted labels, and probabilities where they are written down."""
+    """Read gold and predicted labels from a tagged corpus, and probabilities where it has them."""
     columns = list(corpus.columns)
     predicted = columns.pop() if columns else ()
     written: list[tuple[Sequence[str], np.ndarray]] = []
@@ -77,7 +77,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
 
 
 def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
-    """Gold and predicted labels from the label columns of two files with the same positions."""
+    """Take gold and predicted labels from the label columns of two corpora with the same positions."""
     if not np.array_equal(gold.offsets, predicted.offsets):
         shorter = min(gold.sequences, predicted.sequences)
         unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])
@@ -104,8 +104,9 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
 
 
 def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tuple[Sequence[str], np.ndarray] | None:
-    """The labels [1 or N] and the probabilities [N] of a column with `LABEL:p` of one label throughout or of the
-    predicted ones; None if it is no such column.
+    """Split a column of `LABEL:p` into its labels [1 or N] and probabilities [N]; None if it is another column.
+
+    Its label is the same at all positions, or it is the predicted one.
     """
     label, colon, _ = column[0].rpartition(":")
     if not colon:
@@ -128,13 +129,13 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
 def _collect(
     written: list[tuple[Sequence[str], np.ndarray]], gold: Sequence[str], predicted: Sequence[str]
 ) -> Probabilities | None:
-    """What columns of probabilities tell; None if they lack that of a predicted label."""
+    """Combine the columns of probabilities; None if a predicted label has none."""
     single = {labels[0]: values for labels, values in written if len(labels) == 1}
     if single.keys() >= set(predicted):
         marginals = np.stack(list(single.values()), axis=1)  # [N, Y]
         found = from_marginals(marginals, list(single), gold, predicted)
         whole = np.abs(marginals.sum(axis=1) - 1).max() <= _ROUNDING * len(single)
-        # With one label for all there is nothing to tell "the predicted one" from "each one" by.
+        # A single label may be the predicted one or the only one there is: nothing in the file says which.
         return found if whole and len(single) > 1 else Probabilities(found.predicted, None, None)
     for labels, values in written:
         if len(labels) > 1:
@@ -143,7 +144,7 @@ def _collect(
 
 
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:
-    """The first column that is not made of numbers."""
+    """Find the first column that does not consist of numbers."""
     for column in columns:
         if not all(map(_is_number, column[:1000])):
             return column

@@ -1,4 +1,4 @@
-"""Scores of labels that are lists of lists, under the names of `sklearn_crfsuite.metrics`, computed here.
+"""Scores of lists of lists of labels. The functions have the names of those in `sklearn_crfsuite.metrics`.
 
 >>> from kcrf_core import metrics
 >>> gold, found = [["B-A", "I-A", "O"], ["O", "B-B"]], [["B-A", "I-A", "O"], ["O", "B-A"]]
@@ -28,7 +28,7 @@ AVERAGES = ("micro", "macro", "weighted")
 
 
 def evaluate_sequences(y_true: Labels, y_pred: Labels, scheme: str | None = "auto") -> Evaluation:
-    """All that `kcrf evaluate` knows of these labels."""
+    """Compute everything that `kcrf evaluate` computes."""
     lengths = [len(labels) for labels in y_true]
     if lengths != [len(labels) for labels in y_pred]:
         raise ValueError("y_true and y_pred differ in the number of sequences, or in the length of one")
@@ -37,40 +37,42 @@ def evaluate_sequences(y_true: Labels, y_pred: Labels, scheme: str | None = "aut
 
 
 def flat_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
-    """The part of positions with the right label."""
+    """Compute the share of positions with the right label."""
     return evaluate_sequences(y_true, y_pred, None).accuracy
 
 
 def sequence_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
-    """The part of sequences without a wrong label."""
+    """Compute the share of sequences without a wrong label."""
     return evaluate_sequences(y_true, y_pred, None).sequence_accuracy
 
 
 def flat_precision_score(
     y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
 ) -> Any:
-    """Precision of labels, as `flat_f1_score`."""
+    """Compute the precision of labels; the parameters are those of `flat_f1_score`."""
     return _flat("precision", y_true, y_pred, average, labels)
 
 
 def flat_recall_score(
     y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
 ) -> Any:
-    """Recall of labels, as `flat_f1_score`."""
+    """Compute the recall of labels; the parameters are those of `flat_f1_score`."""
     return _flat("recall", y_true, y_pred, average, labels)
 
 
 def flat_f1_score(
     y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
 ) -> Any:
-    """F1 of labels at positions: their mean weighted by gold counts, their plain mean ("macro"), that of the summed
-    counts ("micro"), or each of them (None). `labels` are those that count; by default all.
+    """Compute F1 of labels at positions.
+
+    `average` is "weighted" for the mean weighted by gold counts, "macro" for the plain mean, "micro" for F1 of the
+    summed counts, or None for an array with F1 of each label. `labels` are the labels to include; all by default.
     """
     return _flat("f1", y_true, y_pred, average, labels)
 
 
 def span_f1_score(y_true: Labels, y_pred: Labels, scheme: str = "auto") -> float:
-    """F1 of spans, as conlleval counts them."""
+    """Compute F1 of spans as conlleval counts them."""
     spans = evaluate_sequences(y_true, y_pred, scheme).spans
     if spans is None:
         raise ValueError("these labels are of no scheme of spans (B-X, I-X, O); flat_f1_score takes any")
@@ -80,7 +82,7 @@ def span_f1_score(y_true: Labels, y_pred: Labels, scheme: str = "auto") -> float
 def flat_classification_report(
     y_true: Labels, y_pred: Labels, labels: Sequence[Any] | None = None, digits: int = 3
 ) -> str:
-    """Precision, recall, F1 and gold counts of each label, and their means, as a table."""
+    """Make a table with precision, recall, F1 and gold counts of each label, and their means."""
     scores = _scores(y_true, y_pred, labels)
     rows = [[score.name, score.precision, score.recall, score.f1, score.gold] for score in scores]
     total = sum(score.gold for score in scores)

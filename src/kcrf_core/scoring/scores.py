@@ -23,7 +23,7 @@ from .spans import SpanFinder
 
 @dataclass(frozen=True)
 class Score:
-    """Counts for one label, one span type, or all of them, and the three figures they give."""
+    """Counts for one label, for one span type, or for all of them, and the three figures."""
 
     name: str  # the label or type; empty for a bare type and for totals
     gold: int
@@ -54,7 +54,7 @@ class Score:
 
 
 def score_rows(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, correct: np.ndarray) -> tuple[Score, ...]:
-    """One score for each name, from counts in the order of the names."""
+    """Make one score for each name, from counts in the order of the names."""
     rows = zip(names, gold.tolist(), predicted.tolist(), correct.tolist(), strict=True)
     return tuple(Score(*row) for row in rows)
 
@@ -64,7 +64,7 @@ def ratio(numerator: int, denominator: int) -> float:
 
 
 def mean_f1(scores: Sequence[Score]) -> float:
-    """The plain mean over scores, whatever their counts (macro average)."""
+    """Average F1 over scores, whatever their counts (macro average)."""
     return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
 
 
@@ -88,7 +88,7 @@ class SpanScores:
 
 
 class SpanMatches:
-    """The spans of two labellings [N] and which of the predicted ones are gold ones too.
+    """The spans of two labellings [N], and which predicted spans are correct.
 
     Labels are numbers into `alphabet`; sequence s is positions offsets[s]:offsets[s+1], none of them empty.
     """
@@ -123,7 +123,7 @@ class SpanMatches:
         )
 
     def by_sequence(self) -> np.ndarray:
-        """[S, 3] gold, predicted and correct spans."""
+        """Count gold, predicted and correct spans of each sequence, [S, 3]."""
         S = len(self._offsets) - 1
         sequences = (np.searchsorted(self._offsets, starts, side="right") - 1 for starts in self._starts)
         return np.stack([np.bincount(which, minlength=S) for which in sequences], axis=1)
@@ -132,5 +132,5 @@ class SpanMatches:
 def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
 ) -> SpanScores:
-    """Scores of the spans that two labellings [N] make, whose codes number the labels of `alphabet`."""
+    """Score the spans of two labellings [N], whose codes number the labels of `alphabet`."""
     return SpanMatches(alphabet, gold_codes, predicted_codes, offsets).scores()

@@ -1,12 +1,12 @@
-"""How far figures are to be trusted: intervals by the bootstrap, differences by paired randomisation.
+"""Confidence: intervals of figures by the bootstrap, p-values of differences by paired randomisation.
 
-Both treat sequences as what was drawn independently, and a figure as a function of counts that add up over
-sequences, so that a resample is a product of how often each sequence is in it with the counts.
+Both take sequences as independent draws. A figure is a function of counts that add up over sequences, so the totals of
+a resample are the counts of all sequences times how often each sequence is in it.
 
     bootstrap      S sequences are drawn from S with replacement, again and again; an interval of confidence c holds
                    the middle part c of the figures (percentile method).
-    randomisation  were the two systems alike, exchanging their output on any sequence would change nothing. With
-                   each sequence exchanged or not by the toss of a coin, p = (1 + k)/(1 + n), where k of n draws have
+    randomisation  if the two systems are alike, exchanging their outputs on a sequence changes nothing. A coin is
+                   tossed for each sequence to exchange them or not; p = (1 + k)/(1 + n), where k of n draws have
                    an absolute difference at least as large as that observed.
 """
 
@@ -22,12 +22,14 @@ from .evaluation import Evaluation
 # Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
 
-# Streams of chance that do not depend on each other, whatever else is asked for.
+# Independent streams of random numbers: the results of one do not depend on whether the other is used.
 _BOOTSTRAP, _RANDOMISATION = 0, 1
 
 
 @dataclass(frozen=True)
 class Interval:
+    """A confidence interval."""
+
     low: float
     high: float
 
@@ -60,7 +62,7 @@ class Difference:
 
 
 def figures(totals: np.ndarray) -> dict[str, np.ndarray]:
-    """Figures by name, each [...], from summed counts [..., 4 or 7] as `sequence_counts` has them."""
+    """Compute figures by name, each [...], from summed counts [..., 4 or 7] in the order of `sequence_counts`."""
     positions, correct, sequences, right = (totals[..., k] for k in range(4))
     found = {"accuracy": _ratio(correct, positions), "sequence_accuracy": _ratio(right, sequences)}
     if totals.shape[-1] > 4:
@@ -74,7 +76,10 @@ def figures(totals: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
-    """[S, 4] positions, correct ones, one, and whether all is right; with spans also gold, predicted, correct ones."""
+    """Count for each sequence, [S, 4]: positions, correct ones, 1, and 1 if all are correct.
+
+    With a scheme it is [S, 7]: gold, predicted and correct spans come after these.
+    """
     counts = scores.by_sequence
     rows = [counts.positions, counts.correct, np.ones_like(counts.positions), counts.positions == counts.correct]
     spans = counts.strict_spans if strict else counts.spans
@@ -82,14 +87,14 @@ def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
 
 
 def intervals(counts: np.ndarray, resamples: int, confidence: float, seed: int) -> dict[str, Interval]:
-    """An interval for each figure."""
+    """Compute an interval for each figure."""
     return _intervals(counts, figures, resamples, confidence, seed)
 
 
 def differences(
     first: np.ndarray, second: np.ndarray, draws: int, resamples: int, confidence: float, seed: int
 ) -> tuple[Difference, ...]:
-    """The figures of two systems on the same S sequences, from their counts; without resamples no intervals."""
+    """Compare two systems on the same S sequences by their counts; without resamples there are no intervals."""
     K = first.shape[1]
     totals = first.sum(axis=0), second.sum(axis=0)
     observed = [figures(total) for total in totals]
@@ -98,7 +103,7 @@ def differences(
         ours, theirs = figures(totals[0] + moved), figures(totals[1] - moved)
         for name in extreme:
             seen = abs(observed[0][name] - observed[1][name])
-            # A draw that gives the same difference by another order of additions counts.
+            # A draw counts that gives the same difference but for the rounding of another order of additions.
             extreme[name] += int(np.count_nonzero(np.abs(ours[name] - theirs[name]) >= seen * (1 - 1e-9)))
 
     found: dict[str, Interval] = {}
@@ -132,9 +137,9 @@ def _intervals(
 
 
 def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Totals [n, K] of S rows drawn with replacement from the S rows of `counts` [S, K]; `resamples` in all."""
+    """Yield totals [n, K] of S rows drawn with replacement from `counts` [S, K], `resamples` of them in all."""
     S = len(counts)
-    values = counts.astype(np.float64)  # whole numbers all the same, and BLAS knows them
+    values = counts.astype(np.float64)  # whole numbers, in the type that BLAS takes
     for size in _blocks(resamples, S):
         drawn = generator.integers(S, size=(size, S))
         drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
@@ -143,9 +148,9 @@ def _resampled(counts: np.ndarray, resamples: int, generator: np.random.Generato
 
 
 def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Sums [n, K] of the rows of `change` [S, K], each taken with probability 1/2; `draws` in all.
+    """Yield sums [n, K] over rows of `change` [S, K], each taken with probability 1/2; `draws` of them in all.
 
-    Many sequences change the counts alike: how many of them are taken is one binomial draw.
+    Many rows are equal: the number of those that are taken is one binomial draw.
     """
     rows, number = np.unique(change[change.any(axis=1)], axis=0, return_counts=True)
     values = rows.astype(np.float64)
@@ -154,12 +159,12 @@ def _exchanged(change: np.ndarray, draws: int, generator: np.random.Generator) -
 
 
 def _blocks(total: int, width: int) -> Iterator[int]:
-    """Sizes that add up to `total`, each small enough for `width` columns."""
+    """Yield sizes that add up to `total`, each small enough for `width` columns."""
     most = max(1, _CELLS_AT_ONCE // max(width, 1))
     for first in range(0, total, most):
         yield min(most, total - first)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """0 where the denominator is."""
+    """Divide; 0 where the denominator is 0."""
     return numerator / np.maximum(denominator, 1)
