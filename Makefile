@@ -24,8 +24,13 @@ $(BIN)/python:
 
 # Built again when the Cython sources or the metadata change; Python sources are used in place.
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
+
+# What has been compiled already is not compiled again.
+$(VENV)/test-tools: $(SOURCES) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $(VENV)/installed $@
 
 $(VENV)/linters: pyproject.toml | $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[lint]'
@@ -58,29 +63,29 @@ demo/scores.txt: demo/tagged.conll
 	$(BIN)/kcrf evaluate $< > $@
 
 # A process for each core; many tests wait for commands that they start.
-test: $(VENV)/installed
+test: $(VENV)/test-tools
 	$(BIN)/python -m pytest -n auto
 
-test-debug: $(VENV)/installed
+test-debug: $(VENV)/test-tools
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
 	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest -n auto tests/core
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.
-sanitize: $(VENV)/installed
+sanitize: $(VENV)/test-tools
 	KCRF_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:log_path=build/sanitize/report \
 	    UBSAN_OPTIONS=print_stacktrace=1:log_path=build/sanitize/report PYTHONMALLOC=malloc \
 	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest tests/core
 
-fuzz: $(VENV)/installed
+fuzz: $(VENV)/test-tools
 	$(BIN)/python tests/fuzz.py --seconds 600
 
-soak: $(VENV)/installed
+soak: $(VENV)/test-tools
 	$(BIN)/python tests/soak.py --rounds 200
 
-$(VENV)/coverage: | $(VENV)/installed
+$(VENV)/coverage: | $(VENV)/test-tools
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	touch $@
 

@@ -66,7 +66,8 @@ setuptools.setup(
     cmdclass={"build_ext": build_ext},
     ext_modules=cythonize(
         [
-            *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"))),
+            # The longest first: the last to be compiled should not keep one core waiting for the other.
+            *map(extension, sorted(glob.glob(f"{CORE}/*/*.pyx"), key=os.path.getsize, reverse=True)),
             Extension(SHARED, [SHARED + ".c"], extra_compile_args=UTILITY_ARGS, extra_link_args=LINK_ARGS),
         ],
         build_dir="build/debug-cython" if DEBUG else "build/cython",
