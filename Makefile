@@ -27,13 +27,18 @@ $(VENV)/installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-# What has been compiled already is not compiled again.
-$(VENV)/test-tools: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $(VENV)/installed $@
+# The packages of an extra; kcrf itself stays as it is and is not compiled again.
+define extra
+$(BIN)/python -m pip install --quiet $$($(BIN)/python -c 'from importlib.metadata import requires; \
+    print(*(line.split(";")[0] for line in requires("kcrf") if line.endswith("extra == \"$(1)\"")))')
+endef
 
-$(VENV)/linters: pyproject.toml | $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[lint]'
+$(VENV)/test-tools: $(VENV)/installed
+	$(call extra,test)
+	touch $@
+
+$(VENV)/linters: $(VENV)/installed
+	$(call extra,lint)
 	touch $@
 
 # The main job, step by step; each file is made from the ones before it.
