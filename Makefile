@@ -22,14 +22,15 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# Built again when the Cython sources or the metadata change; Python sources are used in place.
+# Built again when the Cython sources or the metadata change; Python sources are used in place. Few modules of NumPy,
+# SciPy and the like are ever imported, so pip compiles none of them: Python does at the first import.
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
 # The packages of an extra; kcrf itself stays as it is and is not compiled again.
 define extra
-$(BIN)/python -m pip install --quiet $$($(BIN)/python -c 'from importlib.metadata import requires; \
+$(BIN)/python -m pip install --quiet --no-compile $$($(BIN)/python -c 'from importlib.metadata import requires; \
     print(*(line.split(";")[0] for line in requires("kcrf") if line.endswith("extra == \"$(1)\"")))')
 endef
 

@@ -181,7 +181,8 @@ def test_the_right_terms_in_nineteen_of_twenty_tasks():
     right = 0
     for seed in range(20):
         corpus = draw_task(seed, Task(sequences=150, weak=0.4, labels=2 + seed % 3))
-        _, report, chosen = select(corpus, task_config())
+        # A search for sigma2 takes most of the time, and has little to do with the choice: in one task of four.
+        _, report, chosen = select(corpus, task_config(**({"sigma2": 1.0} if seed % 4 else {})))
         right += chosen == USEFUL
         taken = [found for found in report.structure.judgements if found.decision == TAKEN]
         assert all(found.held_out > found.held_out_error > 0 and found.gain > 0 for found in taken)
