@@ -93,7 +93,7 @@ def test_a_million_sequences(kcrf, tmp_path):
 def test_a_thousand_labels(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     # Few of them follow each other: each transition takes as many steps as there are pairs of labels.
-    path.write_text(rows(850, lambda i: f"w{i}\tL{i}", every=1) + rows(150, lambda i: f"w{850 + i}\tL{850 + i}"))
+    path.write_text(rows(960, lambda i: f"w{i}\tL{i}", every=1) + rows(40, lambda i: f"w{960 + i}\tL{960 + i}"))
     began = time.monotonic()
     done = kcrf("train", path, "--sigma2", 1, "--max-passes", 1, "-o", model)
     assert done.code == 0 and "1,000 labels" in done.err

@@ -181,7 +181,7 @@ def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
 
 
 def _label(text: str) -> str:
-    """Shortened if need be; then the whole of it is told on pointing at it."""
+    """A text, shortened if need be; then pointing at it shows all of it."""
     short = shortened(text)
     return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
 

@@ -1,4 +1,4 @@
-"""Compressed text, told by the end of a file's name: .gz, .bz2 and .xz, read as a stream.
+"""Compressed text, recognised by the end of a file's name: .gz, .bz2 and .xz, read as a stream.
 
 What comes out of a file is handed on piece by piece, however much it is, and decompressing takes no more memory than
 `MOST_MEMORY`. Several streams one after the other are one text, as for the programs gzip, bzip2 and xz. A stream that
