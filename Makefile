@@ -16,6 +16,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/*/*.h) setup.py pyproject.toml
 
+# Tests start hundreds of commands: none should compile NumPy's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-debug sanitize fuzz soak coverage wheel lint clean
 .DELETE_ON_ERROR:
 
