@@ -12,6 +12,7 @@ many parameters. With C = 1 for two labels, see `problem`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,7 +81,7 @@ class PartialSum:
     positions: int
 
 
-class Clique:
+class Clique(ABC):
     """One type of cliques. Instances have no state and compare by identity."""
 
     name: str
@@ -91,9 +92,9 @@ class Clique:
     def __repr__(self) -> str:
         return f"<{self.name} cliques>"
 
+    @abstractmethod
     def states(self, Y: int) -> int:
         """Joint states of the labels of one clique."""
-        raise NotImplementedError
 
     def curvature_at_zero(self, squares: np.ndarray | float, Y: int, sigma2: float) -> np.ndarray | float:
         """The Hessian's diagonal at zero for columns with these sums of squares, all labels being as likely."""
@@ -109,37 +110,37 @@ class MappedClique(Clique):
 
     axes: int  # labels that a column of weights is about
 
+    @abstractmethod
     def columns(self, Y: int) -> int:
         """Columns of weights."""
-        raise NotImplementedError
 
+    @abstractmethod
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
         """Weights [D, columns] laid out by labels, [D, Y], or by pairs of them, [D, Y, Y]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
         """Adjoint of `by_labels`, and its inverse where weights of two labels sum to zero."""
-        raise NotImplementedError
 
+    @abstractmethod
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         """Positions [n] whose labels are observed, with the column of weights [n] that these have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
         """Put the summed scores [n, columns] of all terms of this type into the potentials."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gather(self, found: Marginals | Change, Y: int) -> np.ndarray:
         """The adjoint of `add`: what the potentials' marginals are for the columns, [n, columns]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def distribution(self, found: Marginals) -> np.ndarray:
         """Marginals of the clique's states at each position, [n, states]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def covariance_product(self, p: np.ndarray, columns: np.ndarray, Y: int) -> np.ndarray:
         """(diag p_t - p_t p_t^T) u_t for scores u [n, columns] and distributions p [n, states], [n, columns]."""
-        raise NotImplementedError
 
 
 class LabelClique(Clique):
@@ -147,21 +148,17 @@ class LabelClique(Clique):
 
     mapped = False
 
+    @abstractmethod
     def size(self, Y: int) -> int:
         """Number of parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
         """The edges with the potentials of these parameters among them."""
-        raise NotImplementedError
 
-    def block(self, edges: Edges) -> np.ndarray:
-        """Inverse of `edges`: the parameters [size] that give these potentials."""
-        raise NotImplementedError
-
+    @abstractmethod
     def collect(self, sums: Sums) -> np.ndarray:
         """The gradient's block [size] out of sums over positions."""
-        raise NotImplementedError
 
     def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
         """A better guess than `curvature_at_zero` at the first entries of the diagonal, where there is one."""
@@ -177,11 +174,11 @@ class LabelClique(Clique):
         """Whether a block of this form takes the marginals of every pair at every position."""
         return False
 
+    @abstractmethod
     def block_part(
         self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
     ) -> PartialSum:
         """What some sequences add to the block; `weights` [n] are those of positions."""
-        raise NotImplementedError
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
         """The block of all sequences, without the prior: a matrix or its diagonal. `node` [N, Y] are marginals."""
@@ -270,9 +267,6 @@ class Edge(LabelClique):
         pairs = block[: Y * Y].reshape(Y, Y)
         return Edges(pairs, block[Y * Y : Y * Y + Y], block[Y * Y + Y :], edges.triples)
 
-    def block(self, edges: Edges) -> np.ndarray:
-        return np.concatenate([edges.transitions.ravel(), edges.start, edges.end])
-
     def collect(self, sums: Sums) -> np.ndarray:
         return np.concatenate([sums.edge.ravel(), sums.start, sums.end])
 
@@ -325,9 +319,6 @@ class Edge2(LabelClique):
 
     def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
         return edges.with_triples(block.reshape(Y, Y, Y))
-
-    def block(self, edges: Edges) -> np.ndarray:
-        return edges.triples.ravel()
 
     def collect(self, sums: Sums) -> np.ndarray:
         return sums.triple.ravel()
