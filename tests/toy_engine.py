@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from kcrf_core.chains import EDGE, NODE, Problem
+from kcrf_core.maps import Rounding
 from kcrf_core.objective import TermShape
 from oracle import labellings
 
@@ -49,6 +50,9 @@ class ToyVectors:
 
     def to_array(self, vector):
         return numbers(vector)
+
+    def cast(self, vector, dtype):
+        return vector
 
     def length(self, vector):
         return len(vector._numbers)
@@ -274,14 +278,23 @@ class ToyEngine:
             log_z = totals.max() + np.log(np.exp(totals - totals.max()).sum())
             yield paths, counts, gold, np.exp(totals - log_z), totals[gold] - log_z
 
-    def evaluate(self, theta, dtype=None):
+    def evaluate_all(self, thetas):
+        return [self.evaluate(theta) for theta in thetas]
+
+    def in_double(self, held):
+        return self
+
+    def rounding(self, theta):
+        return [Rounding() for _ in self.terms]
+
+    def evaluate(self, theta):
         value, gradient = 0.0, np.zeros(self.vectors.size)
         for weight, (_, counts, gold, p, log_p) in zip(self.problem.weights, self._probabilities(theta), strict=True):
             value += weight * log_p
             gradient += weight * (p @ counts - counts[gold])
         return value, ToyVector(gradient)
 
-    def product(self, theta, vector, dtype=None):
+    def product(self, theta, vector):
         out = np.zeros(self.vectors.size)
         for weight, (_, counts, _, p, _) in zip(self.problem.weights, self._probabilities(theta), strict=True):
             along = counts @ numbers(vector)

@@ -114,9 +114,9 @@ def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):
                 problem, [ObjectiveTerm(NODE, 2.0, phi), ObjectiveTerm(EDGE, 1.0)], workers, np.float32
             )
             theta = np.random.default_rng(0).normal(0, 0.1, posterior.size)
-            for dtype in (np.float32, np.float64):
-                now = posterior.evaluate(theta, dtype)
-                found.append((now.value, now.gradient, posterior.hessian_product(theta, theta, dtype)))
+            for own in (posterior, posterior.in_double(held=True), posterior.in_double()):
+                now = own.evaluate(theta)
+                found.append((now.value, now.gradient, own.hessian_product(theta, theta)))
             few = phi.leading(50)
             part = Posterior.on_threads(
                 problem, [ObjectiveTerm(NODE, 2.0, few), ObjectiveTerm(EDGE, 1.0)], workers, np.float32

@@ -239,18 +239,20 @@ def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solv
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
 
 
-def test_what_single_precision_proved_stays_proven_in_double(rng, workers, monkeypatch):
-    """The bundle of a run in single precision is not thrown away: one pass in double precision certifies it."""
+def test_what_a_run_in_single_precision_learned_is_proven_in_double(rng, workers):
+    """The bundle is not thrown away: its points are evaluated once more, and prove more than the best one alone."""
     posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
     best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-5, 5000))
-    evaluate, dtypes = Posterior.evaluate, []
-    monkeypatch.setattr(
-        Posterior, "evaluate", lambda self, theta, dtype=None: dtypes.append(dtype) or evaluate(self, theta, dtype)
-    )
     for tolerance in (3e-2, 1e-2, 3e-3):
-        dtypes.clear()
         result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance, 500))
         assert result.reason == CERTIFIED and result.lower <= best.value
-        assert dtypes.count(np.float64) == 1
-        alone = evaluate(posterior, result.theta, np.float64).lower
-        assert alone < result.lower  # that pass by itself proves less
+        assert posterior.proven(result.theta).lower < result.lower
+        stopped = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(tolerance / 10, result.steps + 1))
+        assert stopped.reason == PASSES and stopped.gap < 2 * tolerance
+
+
+def test_runs_that_prove_nothing_take_no_pass_in_double_precision(rng, workers, monkeypatch):
+    posterior = random_posterior(rng, workers, 5, 80, PolynomialKernel(2, 0.5, 1.0, 1.0), 30, np.float32)
+    monkeypatch.setattr(Posterior, "in_double", None)
+    result = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-2, 500, proves=False))
+    assert result.reason == CERTIFIED and result.lower == -np.inf

@@ -74,7 +74,7 @@ class RunLog(Observer):
                 "pass": progress.passes,
                 "objective": progress.value,
                 "lower_bound": _finite(progress.lower),
-                "certified_gap": _finite(progress.gap),
+                "gap": _finite(progress.gap),
                 "hessian_products": progress.products,
                 "work": progress.work,
             },

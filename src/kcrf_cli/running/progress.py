@@ -62,7 +62,7 @@ class Talk(Observer):
     @tell.register
     def _passed(self, progress: Progress) -> None:
         gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
-        state = f"P {progress.value:.6g}, certified gap {gap}{self._dev}"
+        state = f"P {progress.value:.6g}, gap {gap}{self._dev}"
         if self._verbose:
             say(f"  {self._name}: pass {progress.passes}, {state}")
         if self._bar is not None:

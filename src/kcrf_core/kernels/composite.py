@@ -95,6 +95,10 @@ class CompositeKernel(Kernel):
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedParts:
         return PreparedParts(pivots, self, dtype)
 
+    def value_error(self, inputs: Inputs) -> float:
+        """Errors of factors add up as parts of them; those of summands are no more than the largest."""
+        return sum(part.kernel.value_error(inputs.columns(part.group)) for part in self.parts)
+
     def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
         """Write kernel values of some of the rows; `fills` write those of the parts."""
         raise NotImplementedError
@@ -215,6 +219,11 @@ class CosineKernel(Kernel):
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
+
+    def value_error(self, inputs: Inputs) -> float:
+        diagonal = self.kernel.diagonal(inputs)
+        ratio = float(diagonal.max(initial=0.0) / diagonal[diagonal > 0].min(initial=np.inf))
+        return self.kernel.value_error(inputs) * max(ratio, 1.0)
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:
         return PreparedCosine(pivots, self, dtype)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 DEEPEST_KERNEL = 4  # sums of products of ...
 
+# Eight roundings, each of half a unit in the last place.
+VALUE_ERROR = 8 * 2.0**-53
+
 # Keys of a kernel that are not settings of its class.
 COMMON_KEYS = ("type", "cosine", "parts", "features", "weight")
 
@@ -92,6 +95,10 @@ class Kernel:
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         """k(x, x) of each row, [N]."""
         raise NotImplementedError
+
+    def value_error(self, inputs: Inputs) -> float:
+        """How far values on such inputs in double precision may be off, as a part of the largest k(x, x)."""
+        return VALUE_ERROR
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         """The pivots laid out for blocks of kernel values."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .._lazy import deferred
 from ..errors import NumericError
 from ..system import DeclaredSetting, Number, Whole
-from .kernel import Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
+from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
 
 if TYPE_CHECKING:
     from .inputs import Inputs
@@ -29,6 +29,8 @@ np = deferred("numpy")
 
 # Rows that are enough to tell a scale by.
 MEDIAN_SAMPLE = 1000
+# Rows that are gone through at a time.
+ROWS_AT_ONCE = 4096
 
 GAMMA = DeclaredSetting(
     Number(0, above=True, automatic=True),
@@ -124,6 +126,15 @@ class RBFKernel(InnerProductKernel):
         block -= (self.gamma * pivot_norms).astype(block.dtype)
         np.minimum(block, 0, out=block)
         np.exp(block, out=block)
+
+    def value_error(self, inputs: Inputs) -> float:
+        # A distance is a difference of squared lengths, taken from the middle of real columns, and comes rounded.
+        middle, largest = inputs.real.mean(axis=0) if len(inputs) else 0.0, 0.0
+        for first in range(0, len(inputs), ROWS_AT_ONCE):
+            rows = inputs.take(slice(first, first + ROWS_AT_ONCE))
+            rows = self.seen_by(replace(rows, real=rows.real - middle))
+            largest = max(largest, float(rows.squared_norms().max(initial=0.0)))
+        return VALUE_ERROR * (1 + self.gamma * largest)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return np.ones(len(inputs))

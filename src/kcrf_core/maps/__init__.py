@@ -44,6 +44,7 @@ __getattr__, __dir__, __all__ = lazy(
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
         "reduced": ["ReducedMap", "pivot_triangle"],
         "repeated_maps": ["RepeatedMap"],
+        "rounding": ["Rounding", "summation_error"],
         "sparse_weights": [
             "SparseWeights",
             "Weights",

@@ -12,6 +12,7 @@ scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sq
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -24,6 +25,7 @@ from ..system import Workers, ranges
 from . import _conjunctions, _sparse
 from .columns import scaled_rows, sparse_block
 from .hash_tables import empty_slots
+from .rounding import Rounding, summation_error
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -58,6 +60,9 @@ class ExplicitMap:
 
     def __init__(self, sparse: scipy.sparse.csr_array, dense: np.ndarray, dtype: np.dtype | type):
         self._matrix, self._dense = sparse, np.ascontiguousarray(dense, dtype=dtype)
+        # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
+        rest = (dense - self._dense).astype(dtype)
+        self._rest = rest if rest.any() else None
         self._rows = _Compressed.of(sparse)
         self._columns = _Compressed.of(sparse.T.tocsr())
         self.sparse_size, self.dense_size = sparse.shape[1], dense.shape[1]
@@ -80,7 +85,7 @@ class ExplicitMap:
     def add_scores(self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray) -> None:
         sparse, dense = prepared
         if self.dense_size:
-            out += self._dense[rows].astype(out.dtype, copy=False) @ dense
+            out += self._real(rows, out.dtype) @ dense
         if self.sparse_size:
             part = self._rows
             _sparse.multiply(part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out)
@@ -88,7 +93,35 @@ class ExplicitMap:
     def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None:
         if not self.dense_size:
             return None
-        return self._dense[rows].astype(R.dtype, copy=False).T @ R
+        return self._real(rows, R.dtype).T @ R
+
+    def _real(self, rows: slice, dtype: np.dtype) -> np.ndarray:
+        """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
+        values = self._dense[rows].astype(dtype, copy=False)
+        if self._rest is not None and dtype == np.float64:
+            values += self._rest[rows]  # a copy already: what is held is narrower
+        return values
+
+    def in_double(self, held: bool) -> ExplicitMap:
+        """The same map: passes in double precision find all digits."""
+        return self
+
+    beyond_single = False
+
+    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
+        """How far evaluations at W in double precision may be off; see `Rounding`."""
+        longest, widest = self._longest_row
+        return Rounding(
+            scores=longest * summation_error(widest) * float(np.linalg.norm(W, axis=0).max(initial=0.0)),
+            gradient=longest * summation_error(positions) * error_sum,
+        )
+
+    @cached_property
+    def _longest_row(self) -> tuple[float, int]:
+        """The largest length of a row, and how many values a row has at most."""
+        squares = self._matrix.multiply(self._matrix).sum(axis=1) + np.square(self._dense, dtype=np.float64).sum(axis=1)
+        widest = int(np.diff(self._matrix.indptr).max(initial=0)) + self.dense_size
+        return float(np.sqrt(squares.max(initial=0.0))), widest
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
@@ -120,7 +153,7 @@ class ExplicitMap:
         return max(float(self.column_squares(counts).sum()) / max(rows, 1), 1e-12)
 
     def subset(self, rows: np.ndarray) -> ExplicitMap:
-        return ExplicitMap(self._matrix[rows], self._dense[rows], self._dense.dtype)
+        return ExplicitMap(self._matrix[rows], self._real(rows, np.dtype(np.float64)), self._dense.dtype)
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         """Places in W [D, width] of features that are not zero in a row [n] that goes with a column [n], ascending."""
@@ -140,7 +173,8 @@ class ExplicitMap:
         """The same rows with some of the columns, given in ascending order."""
         split = np.searchsorted(columns, self.sparse_size)
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
-        return ExplicitMap(self._matrix[:, sparse], self._dense[:, dense], self._dense.dtype)
+        real = self._real(slice(None), np.dtype(np.float64))[:, dense]
+        return ExplicitMap(self._matrix[:, sparse], real, self._dense.dtype)
 
 
 @dataclass(frozen=True)

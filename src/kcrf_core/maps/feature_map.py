@@ -13,11 +13,13 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from ..system import Workers
+from .rounding import Rounding
 
 
 class FeatureMap(Protocol):
@@ -45,6 +47,14 @@ class FeatureMap(Protocol):
     def residual(self, workers: Workers) -> np.ndarray | None: ...
 
     def subset(self, rows: np.ndarray) -> FeatureMap: ...
+
+    def in_double(self, held: bool) -> FeatureMap: ...  # whose passes in double precision find all digits of its values
+
+    beyond_single: bool  # single precision does not see all of its columns
+
+    def rounding(
+        self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
+    ) -> Rounding: ...  # of such passes, for errors [N, C] whose sizes have this sum at most
 
     def used_columns(self) -> np.ndarray: ...
 

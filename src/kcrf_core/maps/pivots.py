@@ -203,8 +203,11 @@ def _take(factor: Factorisation, proposals: np.ndarray, chances: np.ndarray) -> 
         factor.append(candidates.take(np.array(kept)), L[kept, : len(kept)])
 
 
-def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float64) -> Basis:
-    """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost)."""
+def full_basis(inputs: Inputs, kernel: Kernel) -> Basis:
+    """Every distinct input as a pivot, as far as the kernel's rank goes (Corollary 8: nothing is lost).
+
+    The rank is that which double precision sees, whatever passes are in: the map is to stand for the whole space.
+    """
     rows, group = inputs.distinct()
     if len(rows) > FULL_LIMIT:
         raise ConfigError(
@@ -213,7 +216,7 @@ def full_basis(inputs: Inputs, kernel: Kernel, dtype: np.dtype | type = np.float
     part = inputs.take(rows)
     K = gram(kernel, part, part)
     diagonal = np.diagonal(K).copy()
-    floor = FLOORS[np.dtype(dtype)] * float(diagonal.mean())
+    floor = FLOORS[np.dtype(np.float64)] * float(diagonal.mean())
     factor, order, rank, info = lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
     if info < 0 or rank == 0 or not diagonal.any():
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")

@@ -6,12 +6,15 @@ out to positions, and residuals are summed over the positions of each distinct r
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
 from .feature_map import FeatureMap
+from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
 
@@ -58,6 +61,23 @@ class RepeatedMap:
             if part is not None:
                 total = part.astype(np.float64) if total is None else total + part
         return self.distinct.adjoint(total, shared, workers, out)
+
+    def in_double(self, held: bool) -> RepeatedMap:
+        distinct = self.distinct.in_double(held)
+        return self if distinct is self.distinct else RepeatedMap(distinct, self.group, self._workers)
+
+    @property
+    def beyond_single(self) -> bool:
+        return self.distinct.beyond_single
+
+    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
+        def shared() -> np.ndarray:
+            own = errors()
+            summed = np.zeros((self._rows, own.shape[1]))
+            np.add.at(summed, self.group, own)
+            return summed
+
+        return self.distinct.rounding(W, error_sum, positions, shared)
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         return self.distinct.dual(W)

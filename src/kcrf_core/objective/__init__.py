@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "engine": ["Engine", "EngineBlocks", "TermShape", "Vector"],
-        "posterior": ["HessianBlocks", "Point", "Posterior"],
+        "posterior": ["HessianBlocks", "Point", "Posterior", "Slack"],
         "vectors": ["Vectors"],
         "thread_engine": ["ObjectiveTerm", "ThreadEngine"],
     },

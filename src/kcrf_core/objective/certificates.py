@@ -1,6 +1,7 @@
 """What P could still lose outside the span of the pivots (Corollary 10).
 
-Leaving the span gains at most (sigma^2 / 2) |g_perp|^2, the part of the gradient that no pivot reaches:
+At the optimum in the span, leaving it gains at most (sigma^2 / 2) |g_perp|^2, the part of the gradient that no pivot
+reaches; near the optimum, what P may still lose inside the span comes on top (Lemma 9 at the same parameters):
 
     |g_perp|^2 = sum_{t,t'} <m_t, m_t'> r(x_t, x_t'),    m_t = p_t - e_{y_t},   r = k - <Phi, Phi>
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import FeatureMap
+from ..maps import FeatureMap, summation_error
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -31,8 +32,8 @@ def estimate(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers
 def bound(
     errors: np.ndarray, feature_map: FeatureMap, inputs: Inputs, kernel: Kernel, sigma2: float, workers: Workers
 ) -> float:
-    """(sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision."""
-    m = errors.astype(np.float64)
+    """(sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, and no less for rounding."""
+    m, feature_map = errors.astype(np.float64), feature_map.in_double(held=False)
     parts = ranges(len(inputs), BLOCK)
     whole = 0.0
     for number, columns in enumerate(parts):
@@ -43,7 +44,12 @@ def bound(
             return value if rows == columns else 2 * value  # the kernel matrix is symmetric
 
         whole += sum(workers.map(task, parts[number:]))
-    return max(sigma2 / 2 * whole - inside(m, feature_map, sigma2, workers), 0.0)
+    lengths = np.linalg.norm(m, axis=1)
+    rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
+    reached = max(float(np.linalg.norm(gradient(m, feature_map, workers))) - rounding.gradient, 0.0) ** 2
+    size = float(np.sqrt(kernel.diagonal(inputs)) @ lengths) ** 2
+    whole += size * (summation_error(len(m)) + kernel.value_error(inputs))
+    return max(float(sigma2 / 2 * (whole - reached * max(1 - rounding.factor, 0.0))), 0.0)
 
 
 def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: Workers) -> float:

@@ -10,12 +10,14 @@ that an engine would have to run elsewhere is ever handed to it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..chains import Clique, Edges, Problem
+from ..maps import Rounding
 
 Vector = Any  # whatever `Vectors` of the engine takes: nobody else may look inside
 
@@ -77,13 +79,25 @@ class Engine(Protocol):
     vectors: Any  # see `Vectors`
     terms: tuple[TermShape, ...]
     problem: Problem  # labels, offsets and weights, without inputs
-    dtype: np.dtype  # of scores, where a pass is asked for none
+    dtype: np.dtype  # of scores
     forbidden: Edges | None  # minus infinity where labels must not follow each other, else zero
 
-    def evaluate(self, theta: Vector, dtype: np.dtype | None) -> tuple[float, Vector]:
+    def evaluate(self, theta: Vector) -> tuple[float, Vector]:
         """The weighted log-likelihood, and the gradient of its negative; sums are in double precision."""
 
-    def product(self, theta: Vector, vector: Vector, dtype: np.dtype | None) -> Vector:
+    def evaluate_all(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
+        """The same at several points, going through the data once."""
+
+    def in_double(self, held: bool) -> Engine:
+        """The same problem in double precision, with the same vectors; itself where it is.
+
+        What maps need for it is held as far as memory allows, or computed every time.
+        """
+
+    def rounding(self, theta: Vector) -> list[Rounding]:
+        """What rounding may change about an evaluation in double precision at theta, for each term."""
+
+    def product(self, theta: Vector, vector: Vector) -> Vector:
         """The Hessian of the negative log-likelihood at theta, times a vector."""
 
     def blocks(self, theta: Vector, guess: bool, settled: float) -> EngineBlocks:

@@ -14,7 +14,7 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..chains import NODE, Clique, Edges, Problem, score_columns
 from ..system import Workers
 from .engine import Engine, EngineBlocks, Vector
 from .thread_engine import ObjectiveTerm, ThreadEngine
+
+# Forward-backward and sums over positions, as a part of P.
+VALUE_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,26 @@ class Point:
     value: float  # P
     log_likelihood: float  # weighted sum of log p(y | x)
     gradient: Vector  # like theta
-    lower: float  # min P is at least this
+    lower: float  # min P is at least this, but for rounding
+
+
+@dataclass(frozen=True)
+class Slack:
+    """What rounding may change about a lower bound; see `maps.rounding`."""
+
+    amount: float  # off the bound
+    length: float  # of the gradient, each block times its sigma
+    factor: float  # of the squared length of the gradient, as a part
+
+    def widen(self, value: float, square: float) -> float:
+        """The bound value - square / 2, where `square` is the squared length of a gradient, sigma included."""
+        if not self.factor < 1 or not np.isfinite(square):
+            return -np.inf
+        return float(value - self.amount - (np.sqrt(max(square, 0.0)) + self.length) ** 2 / (2 * (1 - self.factor)))
+
+    def joined(self, other: Slack) -> Slack:
+        """What holds for both."""
+        return Slack(max(self.amount, other.amount), max(self.length, other.length), max(self.factor, other.factor))
 
 
 class Posterior:
@@ -72,16 +94,53 @@ class Posterior:
 
     # ------------------------------------------------------------------------- P and its derivatives
 
-    def evaluate(self, theta: Vector, dtype: np.dtype | type | None = None) -> Point:
+    def evaluate(self, theta: Vector) -> Point:
         """P, gradient and lower bound; scores in `dtype`, sums always in double precision."""
-        log_likelihood, gradient = self.engine.evaluate(theta, dtype)
+        return self._point(theta, *self.engine.evaluate(theta))
+
+    def evaluate_all(self, thetas: Sequence[Vector]) -> list[Point]:
+        """The same at several points, going through the data once."""
+        found = self.engine.evaluate_all(thetas)
+        return [self._point(theta, *each) for theta, each in zip(thetas, found, strict=True)]
+
+    def _point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)
         value = prior - log_likelihood
         return Point(value, log_likelihood, gradient, value - lower_terms)
 
-    def hessian_product(self, theta: Vector, vector: Vector, dtype: np.dtype | type | None = None) -> Vector:
+    def in_double(self, held: bool = False) -> Posterior:
+        """The same P with all digits that double precision has; itself where it has them.
+
+        What maps need for it is held as far as memory allows, for many passes, or computed every time.
+        """
+        engine = self.engine.in_double(held)
+        return self if engine is self.engine else Posterior(engine, self.sigma2)
+
+    def slack(self, theta: Vector, value: float) -> Slack:
+        """What rounding may change about an evaluation at theta in double precision that found this P."""
+        found = self.engine.rounding(theta)
+        error_sum = 2 * float(self.problem.position_weights().sum())
+        amount, lengths, factor = VALUE_ROUNDING * abs(value), 0.0, 0.0
+        for own, sigma2 in zip(found, self.sigma2, strict=True):
+            amount += error_sum * own.scores + own.prior / (2 * sigma2) + sigma2 / 2 * own.outside
+            lengths += sigma2 * (own.gradient + own.prior_gradient / sigma2) ** 2
+            factor = max(factor, own.factor)
+        return Slack(amount, float(np.sqrt(lengths)), factor)
+
+    def proven(self, theta: Vector) -> Point:
+        """P at theta in double precision, with a lower bound that rounding is taken off."""
+        exact = self.in_double()
+        found = exact.evaluate(theta)
+        return replace(found, lower=exact.proven_bound(theta, found))
+
+    def proven_bound(self, theta: Vector, found: Point) -> float:
+        """The lower bound of an evaluation in double precision, less what rounding may change; P is never negative."""
+        bound = self.slack(theta, found.value).widen(found.value, 2 * (found.value - found.lower))
+        return max(bound, 0.0)
+
+    def hessian_product(self, theta: Vector, vector: Vector) -> Vector:
         """The exact Hessian of P at theta times a vector."""
-        product = self.engine.product(theta, vector, dtype)
+        product = self.engine.product(theta, vector)
         self.vectors.add_curvature(product, vector, self.sigma2)
         return product
 

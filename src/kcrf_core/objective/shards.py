@@ -30,6 +30,31 @@ class Shard:
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
         return ScoredShard(self.rows, self.offsets, self.labels, self.weights, scores, edges)
 
+    def position_weights(self) -> np.ndarray:
+        return np.repeat(self.weights, np.diff(self.offsets))
+
+    def weigh(self, found: chain.Marginals | chain.Change) -> None:
+        """Multiply what was found at positions with the weights of their sequences, in place."""
+        if (self.weights == 1).all():
+            return
+        each = self.position_weights()
+        node = found.node
+        node *= each.astype(node.dtype)[:, None]
+        if found.edge.ndim == 3:
+            pairs = found.edge
+            pairs *= each[:, None, None]
+
+    def sums(self, found: chain.Marginals | chain.Change) -> Sums:
+        """Sums of what was found, weighted already."""
+        filled = np.diff(self.offsets) > 0
+        first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1
+        return Sums(
+            found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge,
+            found.node[first].sum(axis=0, dtype=np.float64),
+            found.node[last].sum(axis=0, dtype=np.float64),
+            found.triple,
+        )
+
 
 @dataclass(frozen=True)
 class ScoredShard(Shard):
@@ -40,9 +65,6 @@ class ScoredShard(Shard):
 
     def marginals(self) -> chain.Marginals:
         return chain.marginals(self.scores, self.edges, self.offsets, self.weights)
-
-    def position_weights(self) -> np.ndarray:
-        return np.repeat(self.weights, np.diff(self.offsets))
 
     def with_edges_repeated(self) -> ScoredShard:
         """The same with edges for every row, which makes the marginals of every pair come out."""
@@ -73,28 +95,6 @@ class ScoredShard(Shard):
             held.subtract(likely, found)
             scores[held.sequences] = found.log_z
         return scores
-
-    def weigh(self, found: chain.Marginals | chain.Change) -> None:
-        """Multiply what was found at positions with the weights of their sequences, in place."""
-        if (self.weights == 1).all():
-            return
-        each = self.position_weights()
-        node = found.node
-        node *= each.astype(node.dtype)[:, None]
-        if found.edge.ndim == 3:
-            pairs = found.edge
-            pairs *= each[:, None, None]
-
-    def sums(self, found: chain.Marginals | chain.Change) -> Sums:
-        """Sums of what was found, weighted already."""
-        filled = np.diff(self.offsets) > 0
-        first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1
-        return Sums(
-            found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge,
-            found.node[first].sum(axis=0, dtype=np.float64),
-            found.node[last].sum(axis=0, dtype=np.float64),
-            found.triple,
-        )
 
 
 def make_shards(problem: Problem, widest: int) -> list[Shard]:

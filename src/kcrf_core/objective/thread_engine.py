@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, has_nested_columns
+from ..maps import FeatureMap, Rounding, has_nested_columns
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers, ranges
 from .engine import TermShape
@@ -33,6 +33,7 @@ ROWS_AT_ONCE = 2048
 WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
 
 Result = TypeVar("Result")
+ShardPotentials = Callable[[Shard], list[tuple[np.ndarray, Edges]]]  # scores and edges of a shard at some points
 
 
 @dataclass(frozen=True)
@@ -98,25 +99,60 @@ class ThreadEngine:
 
     # ------------------------------------------------------------------------- P and its derivatives
 
-    def evaluate(self, theta: np.ndarray, dtype: np.dtype | type | None = None) -> tuple[float, np.ndarray]:
+    def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
-        dtype = self._dtype(dtype)
-        adjoint = _Adjoint(self, dtype)
-        log_likelihood = 0.0
-        for likelihood, part in self._over_shards(theta, partial(_likelihood, adjoint), dtype):
-            log_likelihood += likelihood
-            adjoint.add(part)
-        adjoint.sums.subtract(self._observed)
-        return log_likelihood, adjoint.collect()
+        return self._evaluate_side_by_side([theta])[0]
 
-    def product(self, theta: np.ndarray, vector: np.ndarray, dtype: np.dtype | type | None = None) -> np.ndarray:
-        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
-        dtype = self._dtype(dtype)
-        adjoint = _Adjoint(self, dtype)
-        direction = partial(self._scores_of, self._prepared(vector, dtype), self.edges(vector), dtype)
-        for part in self._over_shards(theta, partial(_tangent, adjoint, direction), dtype):
+    def evaluate_all(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
+        """The same at several points.
+
+        Kernel values that are not held are computed once for all of them. Where no term has such, points go one after
+        another, for weights side by side take memory.
+        """
+        if len(thetas) > 1 and any(term.nested for term in self.terms):
+            return self._evaluate_side_by_side(thetas)
+        return [self.evaluate(theta) for theta in thetas]
+
+    def _evaluate_side_by_side(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
+        adjoint = _Adjoint(self, len(thetas))
+        potentials = self._potentials([self.potentials(theta) for theta in thetas], thetas)
+        log_likelihoods = np.zeros(len(thetas))
+        for likelihoods, part in self.workers.map(partial(_likelihoods, adjoint, potentials), self.shards):
+            log_likelihoods += likelihoods
             adjoint.add(part)
-        return adjoint.collect()
+        for sums in adjoint.sums:
+            sums.subtract(self._observed)
+        return list(zip(log_likelihoods.tolist(), adjoint.collect(), strict=True))
+
+    def in_double(self, held: bool) -> ThreadEngine:
+        """The same in double precision, with the same vectors; itself where it is."""
+        if self.dtype == np.float64:
+            return self
+        terms = [
+            replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
+        ]
+        return ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+
+    def rounding(self, theta: np.ndarray) -> list[Rounding]:
+        """What rounding may change about an evaluation in double precision at theta, for each term."""
+        N = self.problem.positions
+        error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
+        return [
+            own.map.rounding(
+                term.weights(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
+            )
+            if term.clique.mapped
+            else Rounding()
+            for j, (term, own) in enumerate(zip(self.terms, self.objective_terms, strict=True))
+        ]
+
+    def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
+        adjoint = _Adjoint(self)
+        direction = self._potentials([self.edges(vector)], [vector])
+        for part in self._over_shards(theta, partial(_tangent, adjoint, direction)):
+            adjoint.add(part)
+        return adjoint.collect()[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
         """Blocks of the Hessian at theta (30)."""
@@ -183,86 +219,99 @@ class ThreadEngine:
 
     # ------------------------------------------------------------------------- shards on threads
 
-    def _dtype(self, dtype: np.dtype | type | None) -> np.dtype:
-        return self.dtype if dtype is None else np.dtype(dtype)
-
-    def _over_shards(
-        self, theta: np.ndarray, work: Callable[[ScoredShard], Result], dtype: np.dtype | None = None
-    ) -> Iterator[Result]:
+    def _over_shards(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
         """`work` on every shard with its potentials, on threads; results in the order of shards."""
-        dtype = self._dtype(dtype)
-        potentials = partial(self._scores_of, self._prepared(theta, dtype), self.potentials(theta), dtype)
-        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard))), self.shards)
+        potentials = self._potentials([self.potentials(theta)], [theta])
+        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard)[0])), self.shards)
 
-    def _prepared(self, theta: np.ndarray, dtype: np.dtype) -> dict[int, object]:
-        """Weights of each term with a map in the form that its map wants."""
-        maps = {j: self.objective_terms[j].map for j in self._mapped}
-        narrow = self.vectors.cast(theta, dtype) if any(m.narrows_weights for m in maps.values()) else theta
-        return {
-            j: feature_map.prepare(
-                self.terms[j].weights(self.vectors.take(narrow if feature_map.narrows_weights else theta, j)), dtype
-            )
-            for j, feature_map in maps.items()
-        }
+    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[np.ndarray]) -> ShardPotentials:
+        """How the scores and edges of a shard come about, for each of some vectors with their shared edges."""
+        prepared = {j: self._prepared(j, vectors) for j in self._mapped}
+        return partial(self._potentials_of, prepared, shared)
 
-    def _scores_of(
-        self, prepared: dict[int, object], shared: Edges, dtype: np.dtype, shard: Shard
-    ) -> tuple[np.ndarray, Edges]:
+    def _prepared(self, j: int, vectors: Sequence[np.ndarray]) -> object:
+        """Weights of a term with a map, side by side, in the form that its map wants."""
+        feature_map = self.objective_terms[j].map
+        if feature_map.narrows_weights:
+            vectors = [self.vectors.cast(vector, self.dtype) for vector in vectors]
+        weights = [self.terms[j].weights(self.vectors.take(vector, j)) for vector in vectors]
+        return feature_map.prepare(weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype)
+
+    def _potentials_of(
+        self, prepared: dict[int, object], shared: Sequence[Edges], shard: Shard
+    ) -> list[tuple[np.ndarray, Edges]]:
         """Node scores [n, Y] of a shard, and edges: shared ones, or one for each row where terms ask for that."""
-        n, Y = shard.rows.stop - shard.rows.start, self.problem.label_count
-        scores = {clique: np.zeros((n, clique.columns(Y)), dtype=dtype) for clique in self._types}
+        n, Y, points = shard.rows.stop - shard.rows.start, self.problem.label_count, len(shared)
+        scores = {clique: np.zeros((n, points * clique.columns(Y)), dtype=self.dtype) for clique in self._types}
         for j, ready in prepared.items():
             self.objective_terms[j].map.add_scores(ready, shard.rows, scores[self.terms[j].clique])
-        out = Potentials(None, shared)
-        for clique, values in scores.items():
-            clique.add(values, out, Y)
-        return np.zeros((n, Y), dtype=dtype) if out.scores is None else out.scores, out.edges
+        found = []
+        for point, edges in enumerate(shared):
+            out = Potentials(None, edges)
+            for clique, values in scores.items():
+                own = values if points == 1 else np.ascontiguousarray(values[:, _columns_of(point, clique.columns(Y))])
+                clique.add(own, out, Y)
+            found.append((np.zeros((n, Y), dtype=self.dtype) if out.scores is None else out.scores, out.edges))
+        return found
+
+
+def _columns_of(point: int, width: int) -> slice:
+    """The columns of one of several points, side by side."""
+    return slice(point * width, (point + 1) * width)
 
 
 class _Adjoint:
-    """Adjoints of all terms, summed over shards: from errors at positions to a vector like theta."""
+    """Adjoints of all terms, summed over shards: from errors at positions to vectors like theta, one for each point."""
 
-    def __init__(self, engine: ThreadEngine, dtype: np.dtype):
-        self._engine = engine
-        N, Y = engine.problem.positions, engine.problem.label_count
-        self._residuals = {j: engine.vectors.buffers.empty((N, engine.terms[j].columns), dtype) for j in engine._mapped}
+    def __init__(self, engine: ThreadEngine, points: int = 1):
+        self._engine, self._points = engine, points
+        N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.vectors.buffers.empty
+        self._residuals = {j: empty((N, points * engine.terms[j].columns), engine.dtype) for j in engine._mapped}
         self._summed: dict[int, np.ndarray] = {}
-        self.sums = Sums.zeros(Y, engine._second_order)
+        self.sums = [Sums.zeros(Y, engine._second_order) for _ in range(points)]
 
-    def of_shard(self, shard: ScoredShard, found: chain.Marginals | chain.Change) -> tuple[dict, Sums]:
+    def of_shard(self, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> tuple[dict, list[Sums]]:
         """What a shard's errors give: parts of maps, and sums over its positions."""
         engine, rows = self._engine, shard.rows
-        shard.weigh(found)
+        for each in found:
+            shard.weigh(each)
         parts = {}
         for j in engine._mapped:
-            self._residuals[j][rows] = engine.terms[j].clique.gather(found, engine.problem.label_count)
-            parts[j] = engine.objective_terms[j].map.adjoint_rows(self._residuals[j][rows], rows)
-        return parts, shard.sums(found)
+            own = self._residuals[j][rows]
+            for point, each in enumerate(found):
+                columns = _columns_of(point, engine.terms[j].columns)
+                own[:, columns] = engine.terms[j].clique.gather(each, engine.problem.label_count)
+            parts[j] = engine.objective_terms[j].map.adjoint_rows(own, rows)
+        return parts, [shard.sums(each) for each in found]
 
-    def add(self, shard: tuple[dict, Sums]) -> None:
+    def add(self, shard: tuple[dict, list[Sums]]) -> None:
         """Shards are added in their order."""
         parts, sums = shard
-        self.sums.add(sums)
+        for total, own in zip(self.sums, sums, strict=True):
+            total.add(own)
         for j, part in parts.items():
             if part is not None:
                 self._summed[j] = self._summed[j] + part if j in self._summed else part.astype(np.float64)
 
-    def collect(self) -> np.ndarray:
+    def collect(self) -> list[np.ndarray]:
         engine = self._engine
-        out = engine.vectors.empty()
+        out = [engine.vectors.empty() for _ in range(self._points)]
         for j, (term, own) in enumerate(zip(engine.terms, engine.objective_terms, strict=True)):
             if not term.clique.mapped:
-                engine.vectors.put(out, j, term.clique.collect(self.sums))
+                for vector, sums in zip(out, self.sums, strict=True):
+                    engine.vectors.put(vector, j, term.clique.collect(sums))
                 continue
-            if term.kept is None:
-                place = term.weights(engine.vectors.take(out, j))
+            if term.kept is None and self._points == 1:
+                place = term.weights(engine.vectors.take(out[0], j))
             else:
-                place = engine.vectors.buffers.empty((term.rows, term.columns))
+                place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
             found = own.map.adjoint(self._summed.get(j), self._residuals[j], engine.workers, place)
-            if term.kept is not None:
-                engine.vectors.put(out, j, term.block(found))
-            elif found is not place:
-                place[...] = found
+            if term.kept is None and self._points == 1:
+                if found is not place:
+                    place[...] = found
+                continue
+            for point, vector in enumerate(out):
+                engine.vectors.put(vector, j, term.block(found[:, _columns_of(point, term.columns)]))
         return out
 
 
@@ -365,21 +414,26 @@ class ThreadBlocks:
 # What is done with one shard and its potentials.
 
 
-def _likelihood(adjoint: _Adjoint, shard: ScoredShard) -> tuple[float, tuple[dict, Sums]]:
-    likely = shard.marginals()
-    observed = shard.subtract_observed(likely)
-    return float(shard.weights @ (observed - likely.log_z)), adjoint.of_shard(shard, likely)
+def _likelihoods(
+    adjoint: _Adjoint, potentials: ShardPotentials, shard: Shard
+) -> tuple[np.ndarray, tuple[dict, list[Sums]]]:
+    found, likelihoods = [], []
+    for scores, edges in potentials(shard):
+        scored = shard.scored(scores, edges)
+        likely = scored.marginals()
+        observed = scored.subtract_observed(likely)
+        likelihoods.append(float(shard.weights @ (observed - likely.log_z)))
+        found.append(likely)
+    return np.array(likelihoods), adjoint.of_shard(shard, found)
 
 
-def _tangent(
-    adjoint: _Adjoint, direction: Callable[[Shard], tuple[np.ndarray, Edges]], shard: ScoredShard
-) -> tuple[dict, Sums]:
-    d_scores, d_edges = direction(shard)
+def _tangent(adjoint: _Adjoint, direction: ShardPotentials, shard: ScoredShard) -> tuple[dict, list[Sums]]:
+    [(d_scores, d_edges)] = direction(shard)
     change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
     held = shard.held()
     if held is not None:
         held.subtract(change, held.tangent(d_scores, d_edges))
-    return adjoint.of_shard(shard, change)
+    return adjoint.of_shard(shard, [change])
 
 
 def _errors(clique: Clique, shard: ScoredShard) -> np.ndarray:

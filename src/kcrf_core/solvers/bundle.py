@@ -12,11 +12,15 @@ points after 109.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
-from ..objective import Point, Posterior, Vector
+from ..objective import Point, Posterior, Slack, Vector
 
 POINTS = 5
+# Points with a smaller part in a combination are left out where each of them has to be evaluated again.
+LEAST_SHARE = 0.02
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
 USEFUL = 0.5
 MOST_EXCHANGES = 1_000
@@ -26,6 +30,8 @@ class Bundle:
     """Linearisations of the last few points that mattered."""
 
     def __init__(self) -> None:
+        self._thetas: list[Vector] = []  # K points
+        self._values: list[float] = []  # K times P
         self._constants = np.empty(0)  # [K] a_k
         self._gradients: list[Vector] = []  # K times sigma g_k
         self._gram = np.empty((0, 0))  # [K, K] of those
@@ -35,7 +41,7 @@ class Bundle:
         return len(self._gradients)
 
     def add(self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64) -> float:
-        """Take up a point; the best bound with it. Its gradient is kept in `dtype`."""
+        """Take up a point; the best bound with it, but for rounding. The point and its gradient are kept in `dtype`."""
         if found.lower < USEFUL * found.value:
             return found.lower
         if len(self._gradients) == POINTS:
@@ -44,6 +50,8 @@ class Bundle:
             theta, found.gradient, posterior.sigma2, dtype, self._gradients
         )
         self._gradients.append(scaled)
+        self._thetas.append(posterior.vectors.cast(theta, np.dtype(dtype)))
+        self._values.append(found.value)
         self._constants = np.append(self._constants, -found.log_likelihood - constant)
         K = len(row)
         grown = np.empty((K, K))
@@ -52,8 +60,23 @@ class Bundle:
         self._shares, bound = best_combination(self._constants, self._gram)
         return bound
 
+    def proven(self, posterior: Posterior) -> float:
+        """The best bound of points in double precision, less what rounding may have added."""
+        if not self._gradients:
+            return -np.inf
+        parts = np.flatnonzero(self._shares)
+        slacks = [posterior.slack(self._thetas[k], self._values[k]) for k in parts]
+        return reduce(Slack.joined, slacks).widen(
+            float(self._shares @ self._constants), float(self._shares @ self._gram @ self._shares)
+        )
+
+    def others(self, value: float) -> list[Vector]:
+        """Points that the best bound is made of, without the one where P has this value."""
+        which = range(len(self._thetas))
+        return [self._thetas[k] for k in which if self._shares[k] >= LEAST_SHARE and self._values[k] != value]
+
     def _drop(self, k: int) -> None:
-        del self._gradients[k]
+        del self._gradients[k], self._thetas[k], self._values[k]
         self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
         self._gram = np.delete(np.delete(self._gram, k, axis=0), k, axis=1)
 

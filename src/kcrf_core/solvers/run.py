@@ -2,7 +2,12 @@
 
 A solver asks its `Run` for every evaluation of P. The run keeps the best point and the best lower bound seen
 (Lemma 9 holds at each of them, and for combinations of several: see `bundle`), tells the observer, and ends the solver
-by raising `Stop`. The value that is certified always comes from an evaluation in double precision.
+by raising `Stop`.
+
+Bounds on the way are those that passes seem to give. Single precision rounds kernel values, and maps of pivots make
+much of that; so what is certified is proven first: P and the points that the bound is made of are evaluated once more
+in double precision, with kernel values computed anew, and what rounding may change about that is taken off. Where the
+proof fails by little, the solver goes on for a few passes; where single precision cannot do it, it goes on in double.
 
 Work is counted in passes over the whole problem: P and its gradient, or a product with the Hessian, is one where it
 sees all columns of all maps; a pass over some of them, and a factorisation, is its share of the 4 N D C floating-point
@@ -30,8 +35,11 @@ BEST = "best"
 # Certified before small weights were dropped, and no longer.
 PRUNED = "pruned"
 
-# Part of P that a bound from evaluations in single precision may be wrong by: they differ by a few parts in a million.
+# Part of P that a bound from several points in single precision may be off by: they differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
+
+# A proof that fails by less than this part of the tolerance is tried again a little later, so often.
+NEARLY, MOST_ATTEMPTS = 0.5, 3
 
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
@@ -44,7 +52,7 @@ SETTLED = 1e-3
 class SolverResult:
     theta: Vector
     value: float  # P there, in double precision
-    lower: float  # the best lower bound on min P; minus infinity where P is not convex
+    lower: float  # the best proven lower bound on min P; minus infinity where P is not convex
     passes: int  # evaluations of P and its gradient
     products: int  # products with the Hessian or a block of it
     steps: int  # line searches that found a new point
@@ -59,7 +67,7 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solver stands, for an observer."""
+    """Where a solver stands, for an observer. Bounds are those that passes seem to give: nothing is proven yet."""
 
     passes: int
     value: float
@@ -82,7 +90,7 @@ def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: 
 
     They count as certified only where it proves that they are; where they were and are no longer, `reason` says why.
     """
-    found = posterior.evaluate(theta, np.float64)
+    found = posterior.proven(theta)
     own = found.lower if posterior.convex else -np.inf
     lower = min(max(result.lower, own), found.value)
     certified = relative_gap(found.value, lower) <= tolerance
@@ -107,12 +115,39 @@ class Stop(Exception):
 class Restart(Exception):
     """Raised out of an evaluation when the precision rises: go on from here, and forget all values before."""
 
-    def __init__(self, theta: Vector, evaluation: Point):
-        self.theta, self.evaluation = theta, evaluation
+    def __init__(self, posterior: Posterior, theta: Vector, evaluation: Point):
+        self.posterior, self.theta, self.evaluation = posterior, theta, evaluation
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The point where P is the smallest so far."""
+
+    value: float
+    theta: Vector
+    found: Point | None  # None where a pass over a part of the columns found it
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """A point in double precision, and the largest lower bound that is proven."""
+
+    posterior: Posterior  # in double precision
+    theta: Vector
+    found: Point
+    lower: float
+    bundle: Bundle
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.found.value, self.lower)
 
 
 class Run:
-    """The budget and the books of one minimisation."""
+    """The budget and the books of one minimisation.
+
+    One that `proves` nothing ends on what passes seem to give: enough for fits that only guide a choice.
+    """
 
     def __init__(
         self,
@@ -120,19 +155,22 @@ class Run:
         max_passes: int,
         observe: Callable[[Progress], None] | None = None,
         interrupted: Callable[[], bool] | None = None,
+        proves: bool = True,
     ):
-        self.tolerance, self.max_passes = tolerance, max_passes
+        self.tolerance, self.max_passes, self.proves = tolerance, max_passes, proves
         self._observe, self._interrupted = observe, interrupted
         self.passes = self.products = self.steps = 0
         self.work = 0.0
-        self._double = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._proven = -np.inf  # the largest lower bound that is proven
+        self._attempts, self._strictness = 0, 1.0  # proofs that failed, and the part of the tolerance to aim at
         self._forget()
 
     def _forget(self) -> None:
-        self._best: tuple[float, Vector, float] | None = None  # the smallest P, where, and what it alone proves
-        self._gradient_norm = np.inf  # there
-        self._lower = -np.inf  # the largest lower bound, as the evaluations say
-        self._proven = -np.inf  # the same less what their precision may hide
+        self._best: _Best | None = None
+        self._lower = self._proven  # the largest lower bound, as the evaluations say
         self._bundle = Bundle()
 
     def watch(self, observe: Callable[[Progress], None]) -> None:
@@ -146,8 +184,7 @@ class Run:
         What was proven about the old optimum does not hold for a problem with more columns, where it may be lower.
         """
         self.work *= share
-        self._double = False
-        self._forget()
+        self._begin()
 
     def evaluate(self, posterior: Posterior, theta: Vector) -> Point:
         """One pass, for the solver to go on from; raises `Stop` when there is a reason to end."""
@@ -155,9 +192,7 @@ class Run:
         if not posterior.convex:
             if np.isfinite(found.value) and relative_gap(found.value, found.lower) <= self.tolerance:
                 self._stop(posterior, STATIONARY)
-        elif self._gap() <= self.tolerance:
-            if self.in_double(posterior):
-                self._stop(posterior, CERTIFIED)
+        elif self._gap() <= self._strictness * self.tolerance:
             self._confirm(posterior)
         self._check_budget(posterior)
         return found
@@ -167,7 +202,7 @@ class Run:
         self.passes += 1
         self.work += part.pass_size / posterior.pass_size
         found = part.evaluate(theta)
-        self._keep(found.value, widened, -np.inf)
+        self._keep(found.value, widened, None)
         self._check_budget(posterior)
         return found
 
@@ -191,7 +226,7 @@ class Run:
         self._check_budget(posterior)
         self.products += 1
         self.work += 1
-        return posterior.hessian_product(theta, vector, np.float64 if self._double else None)
+        return posterior.hessian_product(theta, vector)
 
     def blocks(self, posterior: Posterior, theta: Vector, guess: bool = False) -> HessianBlocks:
         """Blocks of the Hessian at theta, for the scores of half a pass and what they take beyond that."""
@@ -220,29 +255,28 @@ class Run:
 
     def raise_precision(self, posterior: Posterior) -> NoReturn:
         """Called when a solver can make no more progress: it restarts in double precision, or ends."""
-        if self.in_double(posterior):
+        if self.in_double(posterior) or not self.proves:
             self._stop(posterior, PRECISION)
-        best = self._best[1]
-        self._double = True
+        best, double = self._best.theta, posterior.in_double(held=True)
         self._forget()
-        raise Restart(best, self._pass(posterior, best))
+        raise Restart(double, best, self._pass(double, best))
 
     def in_double(self, posterior: Posterior) -> bool:
         """Whether passes are in double precision."""
-        return self._double or posterior.dtype == np.float64
+        return posterior.dtype == np.float64
 
     def kept_dtype(self, posterior: Posterior) -> type:
         """Of steps and gradients that are remembered."""
         return np.float32 if posterior.size > LONG and not self.in_double(posterior) else np.float64
 
     def _gap(self) -> float:
-        return relative_gap(self._best[0], self._lower)
+        return relative_gap(self._best.value, self._lower)
 
-    def _keep(self, value: float, theta: Vector, lower: float) -> None:
-        """A value of P at theta and the bound it proves, for the books and the observer."""
-        improved = self._best is None or value < self._best[0]
+    def _keep(self, value: float, theta: Vector, found: Point | None) -> None:
+        """A value of P at theta, for the books and the observer."""
+        improved = self._best is None or value < self._best.value
         if improved:
-            self._best = (value, theta, lower)
+            self._best = _Best(value, theta, found)
         if self._observe is not None:
             best = theta if improved else None
             self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
@@ -250,7 +284,7 @@ class Run:
     def _pass(self, posterior: Posterior, theta: Vector) -> Point:
         self.passes += 1
         self.work += 1
-        found = posterior.evaluate(theta, np.float64 if self._double else None)
+        found = posterior.evaluate(theta)
         if not np.isfinite(found.value):
             if self._best is None:
                 raise NumericError("P is not finite at the starting point: scale the columns or lower sigma2")
@@ -258,42 +292,62 @@ class Run:
         if posterior.convex:
             margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
             bound = self._bundle.add(posterior, theta, found, self.kept_dtype(posterior))
-            self._proven = max(self._proven, bound - margin)
-            self._lower = max(self._lower, found.lower, self._proven)
-        if self._best is None or found.value <= self._best[0]:
-            self._gradient_norm = float(np.sqrt(posterior.vectors.dot(found.gradient, found.gradient)))
-        self._keep(found.value, theta, found.lower)
+            self._lower = max(self._lower, found.lower, bound - margin)
+        self._keep(found.value, theta, found)
         return found
 
-    def _confirm(self, posterior: Posterior) -> NoReturn:
-        """Certify the best point in double precision; where that fails, the solver restarts from it.
-
-        What was proven with a margin stays so, less what P and its own bound differ by, taken at the best point in both
-        precisions; twice, for other points may be off by more.
-        """
-        single, best, single_lower = self._best
-        proven = self._proven
-        self._double = True
-        self._forget()
-        found = self._pass(posterior, best)
-        differences = max(abs(found.value - single), abs(found.lower - single_lower))
-        self._lower = self._proven = max(self._lower, proven - 2 * differences)
-        if self._gap() <= self.tolerance:
+    def _confirm(self, posterior: Posterior) -> None:
+        """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""
+        if not self.proves:
             self._stop(posterior, CERTIFIED)
-        raise Restart(best, found)
+        proof = self._prove(posterior)
+        if proof.gap <= self.tolerance:
+            self._end(proof, CERTIFIED)
+        if self.in_double(posterior):
+            return  # rounding hides what is missing; the solver goes on while it can
+        missing = (proof.gap - self._gap()) / self.tolerance
+        self._attempts += 1
+        if missing < NEARLY and self._attempts <= MOST_ATTEMPTS:
+            self._strictness = min(1 - 2 * missing, 0.95 * self._strictness)
+            return
+        self._forget()
+        double = posterior.in_double(held=True)
+        self._bundle, self._best = proof.bundle, _Best(proof.found.value, proof.theta, proof.found)
+        raise Restart(double, proof.theta, proof.found)
+
+    def _prove(self, posterior: Posterior) -> _Proof:
+        """The best point in double precision, with the largest bound that is proven by it and those before it."""
+        exact, best = posterior.in_double(), self._best
+        if exact is posterior and best.found is not None:
+            found, bundle = best.found, self._bundle
+        else:
+            thetas = [best.theta, *(self._bundle.others(best.value) if posterior.convex else [])]
+            points = exact.evaluate_all(thetas)
+            self.passes += len(thetas)
+            self.work += len(thetas)
+            found, bundle = points[0], Bundle()
+            if posterior.convex:
+                for theta, point in zip(thetas, points, strict=True):
+                    bundle.add(exact, theta, point)
+        if posterior.convex:
+            own = exact.proven_bound(best.theta, found)
+            self._proven = max(self._proven, own, bundle.proven(exact))
+        return _Proof(exact, best.theta, found, min(self._proven, found.value), bundle)
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
-        if not self.in_double(posterior) or not np.isfinite(self._gradient_norm):
-            best = self._best[1]
-            self._double = True
-            self._forget()
-            self._pass(posterior, best)
-        value, theta, _ = self._best
-        lower = min(self._lower, value)
-        raise Stop(
-            SolverResult(
-                theta, value, lower, self.passes, self.products, self.steps, self.work, reason, self._gradient_norm
-            )
+        """End at the best point, with what can be proven about it."""
+        if self.proves:
+            self._end(self._prove(posterior), reason)
+        best = self._best
+        raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
+
+    def _end(self, proof: _Proof, reason: str) -> NoReturn:
+        norm = float(np.sqrt(proof.posterior.vectors.dot(proof.found.gradient, proof.found.gradient)))
+        raise Stop(self._result(proof.theta, proof.found.value, proof.lower, reason, norm))
+
+    def _result(self, theta: Vector, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
+        return SolverResult(
+            theta, value, lower, self.passes, self.products, self.steps, self.work, reason, gradient_norm
         )
 
 
@@ -309,6 +363,6 @@ def until_stopped(
         try:
             descend(posterior, theta, now, run)
         except Restart as restart:
-            theta, now = restart.theta, restart.evaluation
+            posterior, theta, now = restart.posterior, restart.theta, restart.evaluation
         except Stop as stop:
             return stop.result

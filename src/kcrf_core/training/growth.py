@@ -25,7 +25,7 @@ from ..chains import Clique
 from ..encoding import Dataset
 from ..maps import GrowingBasis
 from ..objective import Vector, certificates
-from ..solvers import INTERRUPTED, PASSES, Run, SolverResult
+from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, moved
 from .dev import Watch
 from .observer import GrowthRound
 from .task import Minimiser, Solution, TrainingTask
@@ -90,11 +90,13 @@ class Growing:
             tight = tight or not any(self._basis(j).has_room() for j in self._growing)
             result, errors, estimates = self._fit(tight)
             if result.reason in (PASSES, INTERRUPTED):
+                if not tight:
+                    result = moved(result, self._posterior, result.theta, self._last_tolerance, result.reason)
                 return self._ended(result, result.reason)
             limit = self._tolerance * result.value
             expected = {j: self._ratios[j] * estimate for j, estimate in estimates.items()}
             if tight and sum(expected.values()) <= limit:
-                expected = self._bounds(errors)
+                expected = self._bounds()
                 if sum(expected.values()) <= limit:
                     return self._ended(result, ENOUGH)
                 self._ratios = {j: expected[j] / estimates[j] if estimates[j] > 0 else 1.0 for j in self._growing}
@@ -136,6 +138,7 @@ class Growing:
         pivots = {terms[j].name: terms[j].map.size for j in self._growing}
         self._observer.stage(f"training on {sum(pivots.values()):,} pivots")
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
+        self._run.proves = tight
         result = self._minimiser.solve(self._posterior, self._theta, self._run)
         self._theta = result.theta
         types = dict.fromkeys(self._posterior.terms[j].clique for j in self._growing)
@@ -151,15 +154,16 @@ class Growing:
         self._observer.tell(state)
         return result, errors, estimates
 
-    def _bounds(self, errors: dict[Clique, np.ndarray]) -> dict[int, float]:
-        """The most that each growing term may gain outside its pivots."""
+    def _bounds(self) -> dict[int, float]:
+        """The most that each growing term may gain outside its pivots, were this fit the optimum inside."""
         self._observer.stage("gain outside the pivots")
-        found = {}
+        found, posterior = {}, self._posterior.in_double()
         for j in self._growing:
             term, basis, sigma2 = self._task.terms[j], self._basis(j), self._posterior.sigma2[j]
-            m, workers = errors[term.config.clique], self._task.workers
+            m, workers = posterior.errors(self._theta, term.config.clique), self._task.workers
             found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
-        self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()))
+        here = posterior.proven(self._theta)
+        self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()) + here.value - here.lower)
         self._observer.tell(self._rounds[-1])
         return found
 

@@ -129,9 +129,10 @@ def _reduced(
     dtype: np.dtype,
     inputs: Inputs,
     rows: np.ndarray | slice,
+    whole: bool = False,
 ) -> FeatureMap:
     own = None if residual is None else residual[rows]
-    return ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, own)
+    return ReducedMap.of(inputs, chosen.kernel, chosen.pivots, chosen.curve, workers, dtype, own, whole)
 
 
 def _term_basis(
@@ -173,6 +174,7 @@ class PivotPlan(TermPlan):
 
     has_pivots: ClassVar[bool] = True
     bytes_per_pair: ClassVar[int] = BYTES_PER_PAIR
+    whole: ClassVar[bool] = False  # whether the map stands for the whole space of the kernel
 
     size: int
 
@@ -182,7 +184,7 @@ class PivotPlan(TermPlan):
 
     def fit(self, context: FitContext) -> FittedPivots:
         basis, residual = self.chosen(context)
-        make = partial(_reduced, basis, residual, context.workers, context.dtype)
+        make = partial(_reduced, basis, residual, context.workers, context.dtype, whole=self.whole)
         return FittedPivots(self.term, self.features, self.shared(make, context), basis=basis)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
@@ -261,12 +263,16 @@ class FullPlan(PivotPlan):
     """Every distinct input as a pivot."""
 
     bytes_per_pair: ClassVar[int] = FULL_BYTES_PER_PAIR
+    whole: ClassVar[bool] = True
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         kernel = self._kernel(context)
         self._check_memory("inputs", context)
-        found = full_basis(self.inputs, kernel, context.dtype)
-        return self._basis(kernel, found, "full", "every distinct input", context), found.residual
+        found = full_basis(self.inputs, kernel)
+        how = "every distinct input"
+        if len(found.rows) < self.size:
+            how = f"of {self.size:,} distinct inputs; the others are mixtures of these as double precision sees it"
+        return self._basis(kernel, found, "full", how, context), found.residual
 
     @property
     def distinct_inputs(self) -> int:

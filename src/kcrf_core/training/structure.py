@@ -164,7 +164,7 @@ class Fits:
         """The same terms, fitted to all sequences."""
         posterior = self.task.posterior(tried.sigma2)
         theta = self._minimise(posterior, self.carried(before.theta, before.sigma2, tried.sigma2))
-        here = posterior.evaluate(theta, np.float64)
+        here = posterior.proven(theta)
         return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
 
     def _minimise(self, posterior: Posterior, theta: Vector) -> Vector:
@@ -253,7 +253,7 @@ class Selection:
         bound, beyond, draws = self._bounds(fit, name, sigma2)
         judgement = TermJudgement(name, UNDECIDED, len(self.added), sigma2, bound)
         # Lemma 9 at a point near the optimum: what the terms that are there may still gain comes on top.
-        if bound + fit.slack < self._min_gain:
+        if bound + fit.slack < self._min_gain and self._proven_bound(fit, name, sigma2) + fit.slack < self._min_gain:
             return replace(judgement, decision=EXCLUDED)
         null = list(islice(draws, FIRST_DRAWS))
         if sum(drawn >= beyond for drawn in null) <= FEW_REACH:
@@ -273,6 +273,14 @@ class Selection:
         errors = centred(errors, task.problem, term.config.clique)
         beyond = certificates.inside(errors, term.map, sigma2, task.workers)
         return bound, beyond, self._exchanged_bounds(errors, term, sigma2)
+
+    def _proven_bound(self, fit: Fit, name: str, sigma2: float) -> float:
+        """The bound of a term in double precision: single precision is enough to compare bounds, not to prove one."""
+        task, term = self._task, self._task.term(name)
+        if term.config.type == EDGE2.name:
+            return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
+        errors = task.posterior(fit.sigma2).in_double().errors(fit.theta, term.config.clique)
+        return certificates.inside(errors, term.map.in_double(held=False), sigma2, task.workers)
 
     def _exchanged_bounds(self, errors: np.ndarray, term: FittedTerm, sigma2: float) -> Iterator[float]:
         """Bounds of a term that looks at the input where sequences exchange their errors."""

@@ -100,5 +100,5 @@ class Minimiser:
 
     def minimise(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> Vector:
         """Parameters within the tolerance of the optimum, or as near as so many passes come."""
-        run = Run(tolerance, max_passes, self.observer.tell, self.interrupted)
+        run = Run(tolerance, max_passes, self.observer.tell, self.interrupted, proves=False)
         return self.solve(posterior, theta, run).theta

@@ -204,6 +204,13 @@ class TrainingRun:
         rehearse = self._options.select_terms or None in self._given.values()
         hand_back()  # what reading and encoding took
         terms = fit_terms(self._encoding, self._dataset, config, self._basis, self._workers, self._observer, rehearse)
+        beyond = [term.name for term in terms if term.map is not None and term.map.beyond_single]
+        if beyond and training.precision == "single":
+            which = f"term {beyond[0]}" if len(beyond) == 1 else f"terms {', '.join(beyond)}"
+            self._observer.note(f"{which}: single precision does not tell all pivots apart: double is used")
+            training = self._training = replace(training, precision="double")
+            self._config = replace(config, training=training)
+            terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
         if training.observed_features:
             terms = observed_only(terms, self._problem, self._observer)
         hand_back()
@@ -330,7 +337,12 @@ class TrainingRun:
         if not posterior.convex:  # nothing is proven about it
             return None, certify
         theta = solution.result.theta
+        if certify == "exact":
+            posterior = posterior.in_double()
         gain = outside_gain(self._encoding, dataset, task.terms, posterior, theta, certify, self._workers)
+        if certify == "exact":
+            here = posterior.proven(theta)
+            gain += here.value - here.lower
         return gain, certify
 
     def described(self, model: Model, task: TrainingTask, report: Report) -> Model:
