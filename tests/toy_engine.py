@@ -279,7 +279,7 @@ class ToyEngine:
             yield paths, counts, gold, np.exp(totals - log_z), totals[gold] - log_z
 
     def evaluate_all(self, thetas):
-        return [self.evaluate(theta) for theta in thetas]
+        return map(self.evaluate, thetas)
 
     def in_double(self, held):
         return self

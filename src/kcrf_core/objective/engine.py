@@ -10,7 +10,7 @@ that an engine would have to run elsewhere is ever handed to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -85,8 +85,8 @@ class Engine(Protocol):
     def evaluate(self, theta: Vector) -> tuple[float, Vector]:
         """The weighted log-likelihood, and the gradient of its negative; sums are in double precision."""
 
-    def evaluate_all(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
-        """The same at several points, going through the data once."""
+    def evaluate_all(self, thetas: Sequence[Vector]) -> Iterator[tuple[float, Vector]]:
+        """The same at several points, one after another or going through the data once."""
 
     def in_double(self, held: bool) -> Engine:
         """The same problem in double precision, with the same vectors; itself where it is.

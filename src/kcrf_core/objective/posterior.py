@@ -13,7 +13,7 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -98,10 +98,10 @@ class Posterior:
         """P, gradient and lower bound; scores in `dtype`, sums always in double precision."""
         return self._point(theta, *self.engine.evaluate(theta))
 
-    def evaluate_all(self, thetas: Sequence[Vector]) -> list[Point]:
+    def evaluate_all(self, thetas: Sequence[Vector]) -> Iterator[Point]:
         """The same at several points, going through the data once."""
-        found = self.engine.evaluate_all(thetas)
-        return [self._point(theta, *each) for theta, each in zip(thetas, found, strict=True)]
+        for theta, found in zip(thetas, self.engine.evaluate_all(thetas), strict=True):
+            yield self._point(theta, *found)
 
     def _point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)

@@ -103,15 +103,15 @@ class ThreadEngine:
         """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
         return self._evaluate_side_by_side([theta])[0]
 
-    def evaluate_all(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
+    def evaluate_all(self, thetas: Sequence[np.ndarray]) -> Iterator[tuple[float, np.ndarray]]:
         """The same at several points.
 
         Kernel values that are not held are computed once for all of them. Where no term has such, points go one after
         another, for weights side by side take memory.
         """
         if len(thetas) > 1 and any(term.nested for term in self.terms):
-            return self._evaluate_side_by_side(thetas)
-        return [self.evaluate(theta) for theta in thetas]
+            return iter(self._evaluate_side_by_side(thetas))
+        return map(self.evaluate, thetas)
 
     def _evaluate_side_by_side(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
         adjoint = _Adjoint(self, len(thetas))
@@ -131,7 +131,9 @@ class ThreadEngine:
         terms = [
             replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
         ]
-        return ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+        double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+        double.vectors = self.vectors  # with the memory that it has for more of them
+        return double
 
     def rounding(self, theta: np.ndarray) -> list[Rounding]:
         """What rounding may change about an evaluation in double precision at theta, for each term."""

@@ -12,6 +12,7 @@ points after 109.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -19,11 +20,52 @@ import numpy as np
 from ..objective import Point, Posterior, Slack, Vector
 
 POINTS = 5
-# Points with a smaller part in a combination are left out where each of them has to be evaluated again.
-LEAST_SHARE = 0.02
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
 USEFUL = 0.5
 MOST_EXCHANGES = 1_000
+
+
+@dataclass(frozen=True)
+class BundlePart:
+    """A point, and its part in a combination."""
+
+    theta: Vector
+    share: float
+    value: float  # P there
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on min P, but for rounding, and the points that it is made of."""
+
+    value: float
+    constant: float  # sum_k l_k a_k
+    square: float  # |sum_k l_k sigma g_k|^2
+    parts: list[BundlePart]
+
+    def proven(self, posterior: Posterior) -> float:
+        """The bound less what rounding may have added, where its points were evaluated in double precision."""
+        slacks = [posterior.slack(part.theta, part.value) for part in self.parts]
+        return reduce(Slack.joined, slacks).widen(self.constant, self.square)
+
+
+class Combination:
+    """The bound of a given combination of points, taken up one at a time: all it keeps is their sum."""
+
+    def __init__(self, posterior: Posterior):
+        self._posterior, self._total = posterior, posterior.vectors.zeros()  # of sigma g_k
+        self._constant, self._slack = 0.0, Slack(0.0, 0.0, 0.0)
+
+    def add(self, theta: Vector, found: Point, share: float) -> None:
+        posterior, vectors = self._posterior, self._posterior.vectors
+        scaled, constant, _ = vectors.linearised(theta, found.gradient, posterior.sigma2, np.float64, [])
+        vectors.add_scaled(self._total, share, scaled)
+        self._constant += share * (-found.log_likelihood - constant)
+        self._slack = self._slack.joined(posterior.slack(theta, found.value))
+
+    def proven(self) -> float:
+        """The bound, less what rounding may have added; shares have to sum up to one."""
+        return self._slack.widen(self._constant, self._posterior.vectors.dot(self._total, self._total))
 
 
 class Bundle:
@@ -40,10 +82,12 @@ class Bundle:
     def __len__(self) -> int:
         return len(self._gradients)
 
-    def add(self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64) -> float:
-        """Take up a point; the best bound with it, but for rounding. The point and its gradient are kept in `dtype`."""
+    def add(
+        self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64
+    ) -> Bound | None:
+        """Take up a point; the best bound with it, None where that is of no use yet. It keeps vectors in `dtype`."""
         if found.lower < USEFUL * found.value:
-            return found.lower
+            return None
         if len(self._gradients) == POINTS:
             self._drop(int(np.argmin(self._shares)))
         scaled, constant, row = posterior.vectors.linearised(
@@ -58,22 +102,11 @@ class Bundle:
         grown[:-1, :-1], grown[-1], grown[:, -1] = self._gram, row, row
         self._gram = grown
         self._shares, bound = best_combination(self._constants, self._gram)
-        return bound
-
-    def proven(self, posterior: Posterior) -> float:
-        """The best bound of points in double precision, less what rounding may have added."""
-        if not self._gradients:
-            return -np.inf
-        parts = np.flatnonzero(self._shares)
-        slacks = [posterior.slack(self._thetas[k], self._values[k]) for k in parts]
-        return reduce(Slack.joined, slacks).widen(
-            float(self._shares @ self._constants), float(self._shares @ self._gram @ self._shares)
-        )
-
-    def others(self, value: float) -> list[Vector]:
-        """Points that the best bound is made of, without the one where P has this value."""
-        which = range(len(self._thetas))
-        return [self._thetas[k] for k in which if self._shares[k] >= LEAST_SHARE and self._values[k] != value]
+        parts = [
+            BundlePart(self._thetas[k], float(self._shares[k]), self._values[k]) for k in np.flatnonzero(self._shares)
+        ]
+        square = float(self._shares @ self._gram @ self._shares)
+        return Bound(bound, float(self._shares @ self._constants), square, parts)
 
     def _drop(self, k: int) -> None:
         del self._gradients[k], self._thetas[k], self._values[k]

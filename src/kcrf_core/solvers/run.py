@@ -24,7 +24,7 @@ import numpy as np
 
 from ..errors import NumericError
 from ..objective import HessianBlocks, Point, Posterior, Vector, Vectors
-from .bundle import Bundle
+from .bundle import Bound, Bundle, Combination
 from .line_search import line_search
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
@@ -136,7 +136,6 @@ class _Proof:
     theta: Vector
     found: Point
     lower: float
-    bundle: Bundle
 
     @property
     def gap(self) -> float:
@@ -171,6 +170,7 @@ class Run:
     def _forget(self) -> None:
         self._best: _Best | None = None
         self._lower = self._proven  # the largest lower bound, as the evaluations say
+        self._bound: Bound | None = None  # where a combination of points gave it
         self._bundle = Bundle()
 
     def watch(self, observe: Callable[[Progress], None]) -> None:
@@ -292,7 +292,9 @@ class Run:
         if posterior.convex:
             margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
             bound = self._bundle.add(posterior, theta, found, self.kept_dtype(posterior))
-            self._lower = max(self._lower, found.lower, bound - margin)
+            self._lower = max(self._lower, found.lower)
+            if bound is not None and bound.value - margin > self._lower:
+                self._lower, self._bound = bound.value - margin, bound
         self._keep(found.value, theta, found)
         return found
 
@@ -312,27 +314,35 @@ class Run:
             return
         self._forget()
         double = posterior.in_double(held=True)
-        self._bundle, self._best = proof.bundle, _Best(proof.found.value, proof.theta, proof.found)
+        self._bundle.add(double, proof.theta, proof.found)
+        self._best = _Best(proof.found.value, proof.theta, proof.found)
         raise Restart(double, proof.theta, proof.found)
 
     def _prove(self, posterior: Posterior) -> _Proof:
         """The best point in double precision, with the largest bound that is proven by it and those before it."""
         exact, best = posterior.in_double(), self._best
         if exact is posterior and best.found is not None:
-            found, bundle = best.found, self._bundle
+            found, bound = best.found, -np.inf if self._bound is None else self._bound.proven(exact)
         else:
-            thetas = [best.theta, *(self._bundle.others(best.value) if posterior.convex else [])]
-            points = exact.evaluate_all(thetas)
-            self.passes += len(thetas)
-            self.work += len(thetas)
-            found, bundle = points[0], Bundle()
-            if posterior.convex:
-                for theta, point in zip(thetas, points, strict=True):
-                    bundle.add(exact, theta, point)
+            found, bound = self._evaluated_again(exact, best)
         if posterior.convex:
-            own = exact.proven_bound(best.theta, found)
-            self._proven = max(self._proven, own, bundle.proven(exact))
-        return _Proof(exact, best.theta, found, min(self._proven, found.value), bundle)
+            self._proven = max(self._proven, exact.proven_bound(best.theta, found), bound)
+        return _Proof(exact, best.theta, found, min(self._proven, found.value))
+
+    def _evaluated_again(self, exact: Posterior, best: _Best) -> tuple[Point, float]:
+        """The best point in double precision, and the bound that the bundle's combination of points proves there."""
+        parts = [] if self._bound is None or not exact.convex else self._bound.parts
+        others = [part for part in parts if part.value != best.value]
+        shares = [sum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
+        thetas = [best.theta, *(part.theta for part in others)]
+        combination, kept = Combination(exact), None
+        for theta, share, found in zip(thetas, shares, exact.evaluate_all(thetas), strict=True):
+            if share > 0:
+                combination.add(theta, found, share)
+            kept = found if kept is None else kept
+            self.passes += 1
+            self.work += 1
+        return kept, combination.proven() if parts else -np.inf
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
         """End at the best point, with what can be proven about it."""
