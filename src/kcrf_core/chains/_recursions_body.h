@@ -245,7 +245,7 @@ static NEVER_INLINE TARGET int NAME(sequence)(
 {
     const ptrdiff_t P = shared->stride;
     double *alpha = rows, *psi = rows + T * P, *back = psi + T * P; /* [T, P], [T, P], [P] */
-    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift, scales = 0.0;
     z = NAME(potentials)(scores, single, T, Y, P, psi, z);
     if (!isfinite(z))
         return 0;
@@ -264,7 +264,9 @@ static NEVER_INLINE TARGET int NAME(sequence)(
         if (!(scale >= LEAST_KEPT && scale <= MOST_KEPT)) {
             if (!(scale >= LEAST_TRUSTED))
                 return 0;
-            z += log(scale);
+            double size = log(scale);
+            z += size;
+            scales += size;
             scale = 1.0 / scale;
             for (ptrdiff_t at = 0; at < Y; at += LANES)
                 AT(now + at, 0) *= scale;
@@ -284,8 +286,13 @@ static NEVER_INLINE TARGET int NAME(sequence)(
         double total = NAME(sum)(sum);
         if (!(total >= LEAST_PRODUCT))
             return 0;
-        if (t == T - 1)
-            log_z[0] = z + log(total);
+        if (t == T - 1) {
+            double size = log(total);
+            log_z[0] = z + size;
+            if (!kcrf_outweighs(scales + size, T, shared->log_labels)
+                && !kcrf_lossless(scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+                return 0;
+        }
         double scale = 1.0 / total;
         for (ptrdiff_t at = 0; at < Y; at += LANES)
             NAME(store)(node, single, t * Y + at, Y - at, CONST_AT(now + at, 0) * CONST_AT(back + at, 0) * scale);
@@ -318,7 +325,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     double *difference = rows, *lesser = rows + R, *alpha = rows + 2 * R; /* [R], [R], [T, 2] */
     const double E00 = shared->forward[0], E01 = shared->forward[1];
     const double E10 = shared->forward[P], E11 = shared->forward[P + 1];
-    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift, scales = 0.0;
     double a0 = 0.0, a1 = 0.0, b0, b1;
     for (ptrdiff_t t = 0; t < T; t++) {
         double s0 = single ? ((const float *)scores)[2 * t] : ((const double *)scores)[2 * t];
@@ -343,7 +350,9 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
         if (!(total >= LEAST_KEPT && total <= MOST_KEPT)) {
             if (!(total >= LEAST_TRUSTED))
                 return 0;
-            z += log(total);
+            double size = log(total);
+            z += size;
+            scales += size;
             a0 /= total;
             a1 /= total;
         }
@@ -360,8 +369,13 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
         double total = a0 * b0 + a1 * b1;
         if (!(total >= LEAST_PRODUCT))
             return 0;
-        if (t == T - 1)
-            log_z[0] = z + log(total);
+        if (t == T - 1) {
+            double size = log(total);
+            log_z[0] = z + size;
+            if (!kcrf_outweighs(scales + size, T, shared->log_labels)
+                && !kcrf_lossless(scores, single, T, 2, alpha, 2, 2, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+                return 0;
+        }
         double scale = 1.0 / total, left0 = a0 * scale, left1 = a1 * scale;
         if (single) {
             ((float *)node)[2 * t] = (float)(left0 * b0);
