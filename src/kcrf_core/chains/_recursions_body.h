@@ -245,11 +245,12 @@ static NEVER_INLINE TARGET int NAME(sequence)(
 {
     const ptrdiff_t P = shared->stride;
     double *alpha = rows, *psi = rows + T * P, *back = psi + T * P; /* [T, P], [T, P], [P] */
-    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift, scales = 0.0;
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
     z = NAME(potentials)(scores, single, T, Y, P, psi, z);
     if (!isfinite(z))
         return 0;
 
+    log_z[0] = 0.0; /* the sum of the logarithms of scales, which costs the loop no register here */
     for (ptrdiff_t t = 0; t < T; t++) {
         double *now = alpha + t * P;
         lanes total = {0};
@@ -266,7 +267,7 @@ static NEVER_INLINE TARGET int NAME(sequence)(
                 return 0;
             double size = log(scale);
             z += size;
-            scales += size;
+            log_z[0] += size;
             scale = 1.0 / scale;
             for (ptrdiff_t at = 0; at < Y; at += LANES)
                 AT(now + at, 0) *= scale;
@@ -287,7 +288,7 @@ static NEVER_INLINE TARGET int NAME(sequence)(
         if (!(total >= LEAST_PRODUCT))
             return 0;
         if (t == T - 1) {
-            double size = log(total);
+            double size = log(total), scales = log_z[0];
             log_z[0] = z + size;
             if (!kcrf_outweighs(scales + size, T, shared->log_labels)
                 && !kcrf_lossless(scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
@@ -325,7 +326,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     double *difference = rows, *lesser = rows + R, *alpha = rows + 2 * R; /* [R], [R], [T, 2] */
     const double E00 = shared->forward[0], E01 = shared->forward[1];
     const double E10 = shared->forward[P], E11 = shared->forward[P + 1];
-    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift, scales = 0.0;
+    double z = shared->start_shift + shared->end_shift + (double)(T - 1) * shared->edge_shift;
     double a0 = 0.0, a1 = 0.0, b0, b1;
     for (ptrdiff_t t = 0; t < T; t++) {
         double s0 = single ? ((const float *)scores)[2 * t] : ((const double *)scores)[2 * t];
@@ -341,6 +342,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     for (ptrdiff_t at = 0; at < R; at += LANES)
         AT(lesser + at, 0) = NAME(exp)(CONST_AT(lesser + at, 0));
 
+    log_z[0] = 0.0;
     for (ptrdiff_t t = 0; t < T; t++) {
         double f0 = t > 0 ? a0 * E00 + a1 * E10 : shared->start[0];
         double f1 = t > 0 ? a0 * E01 + a1 * E11 : shared->start[1];
@@ -352,7 +354,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
                 return 0;
             double size = log(total);
             z += size;
-            scales += size;
+            log_z[0] += size;
             a0 /= total;
             a1 /= total;
         }
@@ -363,19 +365,21 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     double s00 = 0.0, s01 = 0.0, s10 = 0.0, s11 = 0.0, g0 = 0.0, g1 = 0.0;
     b0 = shared->end[0];
     b1 = shared->end[1];
+    double last = a0 * b0 + a1 * b1;
+    if (!(last >= LEAST_PRODUCT))
+        return 0;
+    last = log(last);
+    double scales = log_z[0];
+    log_z[0] = z + last;
+    if (!kcrf_outweighs(scales + last, T, shared->log_labels)
+        && !kcrf_lossless(scores, single, T, 2, alpha, 2, 2, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+        return 0;
     for (ptrdiff_t t = T - 1;; t--) {
         a0 = alpha[2 * t];
         a1 = alpha[2 * t + 1];
         double total = a0 * b0 + a1 * b1;
         if (!(total >= LEAST_PRODUCT))
             return 0;
-        if (t == T - 1) {
-            double size = log(total);
-            log_z[0] = z + size;
-            if (!kcrf_outweighs(scales + size, T, shared->log_labels)
-                && !kcrf_lossless(scores, single, T, 2, alpha, 2, 2, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
-                return 0;
-        }
         double scale = 1.0 / total, left0 = a0 * scale, left1 = a1 * scale;
         if (single) {
             ((float *)node)[2 * t] = (float)(left0 * b0);

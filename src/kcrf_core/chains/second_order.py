@@ -204,8 +204,9 @@ def _longest(offsets: np.ndarray) -> int:
 
 
 def _exponentials(layout: _Layout, triples: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """The largest entry of U, how far below it the smallest finite one lies, and exp(U - largest) block by block, upright
-    and transposed.
+    """The largest entry of U, how far below it the smallest finite one lies, and exp(U - largest) block by block.
+
+    Blocks come upright and transposed.
     """
     flat = np.ascontiguousarray(triples, dtype=np.float64).ravel()
     chosen = flat[layout.triples]
