@@ -115,6 +115,9 @@ cdef double* prepare(
     common.edge_depth = kcrf_depth(edges, False, Y * Y)
     common.start_depth = kcrf_depth(start, False, Y)
     common.log_labels = log(<double>Y)
+    common.forbidden = False
+    for i in range(Y * Y):
+        common.forbidden |= edges[i] == -INFINITY
     common.stride, common.forward, common.backward, common.sums = P, forward, backward, sums
     common.start, common.end = first, last
     return last + P

@@ -12,7 +12,7 @@
      the Y^T paths have at most 1 each, so that all this is at most T^2 Y^(T + 4) (4.5e-278)^2. kcrf_outweighs says that
      Z, divided in the same way, is 1e30 times as much.
    - Where it is not, which long sequences bring about by themselves, kcrf_lossless looks at the forward messages: where
-     they have lost nothing, there is nothing that both lost. */
+     they have lost nothing, there is nothing that both lost. nothing_small asks the same of all rows at once, by vectors. */
 
 #ifndef KCRF_RECURSIONS_H
 #define KCRF_RECURSIONS_H
@@ -25,6 +25,7 @@
 #define LEAST_PRODUCT 1e-120
 #define LEAST_LOG_Z -1160.0 /* log(1e30 (4.5e-278)^2 T^2) for any T below 10^10 */
 #define LEAST_LOG_TERM -600.0 /* far from underflow, also after a division by the sum of a row */
+#define LEAST_TERM 1e-260 /* the same */
 
 /* What all sequences of a chunk share; exponentials have their largest entry divided out, its logarithm is the shift. */
 struct kcrf_shared {
@@ -34,6 +35,7 @@ struct kcrf_shared {
     double edge_shift, start_shift, end_shift;
     double edge_depth, start_depth;                /* of E and s, see kcrf_depth */
     double log_labels;                             /* log(Y) */
+    int forbidden;                                 /* whether E has minus infinity */
     double *sums;                                  /* [P, P] += weight times sums of p(y_{t-1}, y_t | x) / exp(E) */
 };
 
@@ -43,18 +45,22 @@ static inline int kcrf_outweighs(double log_z, ptrdiff_t T, double log_labels)
     return log_z >= LEAST_LOG_Z + (double)(T + 4) * log_labels;
 }
 
-/* How far the smallest finite value lies below the largest. */
-static NEVER_INLINE double kcrf_depth(const void *values, int single, ptrdiff_t count)
+static FORCE_INLINE double kcrf_depth_of(const void *values, const int single, ptrdiff_t count)
 {
     double least = INFINITY, most = -INFINITY;
     for (ptrdiff_t j = 0; j < count; j++) {
         double value = single ? ((const float *)values)[j] : ((const double *)values)[j];
-        if (isfinite(value)) {
-            least = value < least ? value : least;
-            most = value > most ? value : most;
-        }
+        double finite = value > -INFINITY ? value : INFINITY;
+        least = finite < least ? finite : least;
+        most = value > most ? value : most;
     }
     return most >= least ? most - least : 0.0;
+}
+
+/* How far the smallest finite value lies below the largest, where none is infinity or NaN. */
+static NEVER_INLINE double kcrf_depth(const void *values, int single, ptrdiff_t count)
+{
+    return single ? kcrf_depth_of(values, 1, count) : kcrf_depth_of(values, 0, count);
 }
 
 /* Whether no entry of the forward messages can have underflowed on its way: zeros stand for what is impossible.
@@ -70,9 +76,10 @@ static NEVER_INLINE int kcrf_lossless(
             double least = 1.0;
             for (ptrdiff_t j = 0; j < states; j++) {
                 double value = messages[(t - 1) * stride + j];
-                least = value > 0.0 && value < least ? value : least;
+                value = value > 0.0 ? value : 1.0;
+                least = value < least ? value : least;
             }
-            low = log(least) - deeper;
+            low = (least >= 1e-100 ? -231.0 : log(least)) - deeper;
         }
         if (t > 0)
             low -= apart ? kcrf_depth(E + t * entries, 0, entries) : edge_depth;

@@ -238,6 +238,52 @@ static NEVER_INLINE TARGET double NAME(potentials)(
     return z;
 }
 
+/* The least of values [rows, stride] and 1, `width` of each row; zeros count unless they are `impossible`. */
+static FORCE_INLINE TARGET double NAME(least)(
+    const double *values, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t stride, const int impossible)
+{
+    lanes low[4]; /* share no chain of comparisons */
+    double least = 1.0;
+    for (int way = 0; way < 4; way++)
+        low[way] = (lanes){0} + 1.0;
+    for (ptrdiff_t t = 0; t < rows; t++) {
+        const double *row = values + t * stride;
+        ptrdiff_t j = 0;
+#if LANES > 1
+        for (; j + LANES <= width; j += 4 * LANES)
+            for (int way = 0; way < 4; way++)
+                if (j + (way + 1) * LANES <= width) {
+                    lanes x = CONST_AT(row + j, way);
+                    NAME(words) which = (NAME(words))(x < low[way]);
+                    if (impossible)
+                        which &= (NAME(words))(x > 0.0);
+                    low[way] = (lanes)(((NAME(words))x & which) | ((NAME(words))low[way] & ~which));
+                }
+        j = width / LANES * LANES;
+#endif
+        for (; j < width; j++)
+            least = row[j] < least && !(impossible && row[j] <= 0.0) ? row[j] : least;
+    }
+#if LANES > 1
+    for (int way = 0; way < 4; way++)
+        for (int k = 0; k < LANES; k++)
+            least = low[way][k] < least ? low[way][k] : least;
+#endif
+    return least;
+}
+
+/* Whether the least entries of psi and of the forward messages [T, stride] leave all terms far from underflow. Without
+   forbidden transitions every entry has its share of all of the row before, which sums to LEAST_KEPT at least. */
+static NEVER_INLINE TARGET int NAME(nothing_small)(
+    double least_psi, const double *alpha, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t stride, const struct kcrf_shared *shared)
+{
+    double least_edge = exp(-shared->edge_depth);
+    if (!(exp(-shared->start_depth) * least_psi * least_psi * least_edge >= LEAST_TERM))
+        return 0;
+    double least_alpha = shared->forbidden ? NAME(least)(alpha, T, Y, stride, 1) : LEAST_KEPT * least_edge * least_psi;
+    return least_alpha * least_edge * least_psi >= LEAST_TERM;
+}
+
 /* One sequence. Zero where scaling cannot be trusted: then nothing has been added to `sums`. */
 static NEVER_INLINE TARGET int NAME(sequence)(
     const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
@@ -291,6 +337,7 @@ static NEVER_INLINE TARGET int NAME(sequence)(
             double size = log(total), scales = log_z[0];
             log_z[0] = z + size;
             if (!kcrf_outweighs(scales + size, T, shared->log_labels)
+                && !NAME(nothing_small)(NAME(least)(psi, T, Y, P, 0), alpha, T, Y, P, shared)
                 && !kcrf_lossless(scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
                 return 0;
         }
@@ -372,6 +419,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     double scales = log_z[0];
     log_z[0] = z + last;
     if (!kcrf_outweighs(scales + last, T, shared->log_labels)
+        && !NAME(nothing_small)(NAME(least)(lesser, 1, R, R, 0), alpha, T, 2, 2, shared)
         && !kcrf_lossless(scores, single, T, 2, alpha, 2, 2, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
         return 0;
     for (ptrdiff_t t = T - 1;; t--) {

@@ -15,6 +15,7 @@ cdef extern from "_recursions.h" nogil:
         double edge_depth
         double start_depth
         double log_labels
+        bint forbidden
         double* sums
 
     bint kcrf_sequence(
