@@ -3,16 +3,16 @@
    With wider vectors sums are taken in another order: results may differ in the last bits from machine to machine, never
    from thread to thread. Messages are rescaled only when their sums leave [LEAST_KEPT, MOST_KEPT].
 
-   Why scaling can be trusted. All terms are positive, so the only errors that matter are underflows: an entry loses at
-   most Y e, e = 7e-308, beside a sum of 1 in the row that it is made of, 7e-278 with what the bounds of kept sums allow.
-   - What the forward messages lost at t and the backward ones did not shows in their product at t, as Y 7e-278 times the
-     sum of the backward message, 1e30 at most, and 1 / LEAST_TRUSTED where the row was rescaled: less than 1e-40 of a
-     product of LEAST_PRODUCT. The same holds for what the backward messages alone lost.
-   - What both lost, forward at t and backward at some s >= t, is in no product. With the largest potentials divided out,
-     the Y^T paths have at most 1 each, so that all this is at most T^2 Y^(T + 4) (4.5e-278)^2. kcrf_outweighs says that
-     Z, divided in the same way, is 1e30 times as much.
-   - Where it is not, which long sequences bring about by themselves, kcrf_lossless looks at the forward messages: where
-     they have lost nothing, there is nothing that both lost. nothing_small asks the same of all rows at once, by vectors. */
+   Why scaling can be trusted. All terms are positive, so only underflows can be errors that matter. An entry loses at
+   most Y 7e-308 beside a sum of 1 in the row that it is made of, and Y 7e-278 where that sum is MOST_KEPT.
+   - What the forward messages lost at t and the backward ones did not shows in their product at t, as Y 7e-278 times
+     the sum of the backward message, 1e30 at most, and 1 / LEAST_TRUSTED where the row was rescaled: less than 1e-40
+     of a product of LEAST_PRODUCT. The same holds for what the backward messages alone lost.
+   - What both lost, forward at t and backward at some s >= t, is in no product. With the largest potentials divided
+     out, the Y^T paths have at most 1 each, so that all this is at most T^2 Y^(T + 4) (4.5e-278)^2. kcrf_outweighs
+     says that Z, divided in the same way, is 1e30 times as much.
+   - Where it is not, which long sequences bring about by themselves, kcrf_lossless looks at the forward messages:
+     where they have lost nothing, there is nothing that both lost. nothing_small asks the same of all rows at once. */
 
 #ifndef KCRF_RECURSIONS_H
 #define KCRF_RECURSIONS_H
@@ -64,11 +64,12 @@ static NEVER_INLINE double kcrf_depth(const void *values, int single, ptrdiff_t 
 }
 
 /* Whether no entry of the forward messages can have underflowed on its way: zeros stand for what is impossible.
-   `messages` [T, stride] hold `states` entries each, row 0 is not looked at; E has `entries` potentials for each step, one
-   for all where they are not `apart`; `deeper` is the depth of potentials that steps from the second on have besides. */
+   `messages` [T, stride] hold `states` entries each, row 0 is not looked at; E has `entries` potentials for each step
+   where these are `apart`, else `edge_depth` is theirs; `deeper` is the depth of what steps from the second on add. */
 static NEVER_INLINE int kcrf_lossless(
-    const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, const double *messages, ptrdiff_t states, ptrdiff_t stride,
-    double start_depth, const double *E, ptrdiff_t entries, int apart, double edge_depth, double deeper)
+    const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, const double *messages, ptrdiff_t states,
+    ptrdiff_t stride, double start_depth, const double *E, ptrdiff_t entries, int apart, double edge_depth,
+    double deeper)
 {
     double low = -start_depth; /* a lower bound of the logarithms of what the terms of a row are */
     for (ptrdiff_t t = 0; t < T; t++) {

@@ -338,7 +338,8 @@ static NEVER_INLINE TARGET int NAME(sequence)(
             log_z[0] = z + size;
             if (!kcrf_outweighs(scales + size, T, shared->log_labels)
                 && !NAME(nothing_small)(NAME(least)(psi, T, Y, P, 0), alpha, T, Y, P, shared)
-                && !kcrf_lossless(scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+                && !kcrf_lossless(
+                    scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
                 return 0;
         }
         double scale = 1.0 / total;

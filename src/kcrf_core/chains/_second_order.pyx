@@ -63,7 +63,8 @@ def forward_backward(
             memset(sums, 0, Q * sizeof(double))
             done[k] = scaled_sequence(
                 &L, &scores[at, 0], per_position, &start[0], &end[0], &triples[0], &transposed[0], shift, depth, T,
-                weights[k], edge, edge_shift, edge_depth, sums, rest, &node[at, 0], &pair[0 if shared else at, 0], &log_z[k],
+                weights[k], edge, edge_shift, edge_depth, sums, rest, &node[at, 0],
+                &pair[0 if shared else at, 0], &log_z[k],
             )
             if done[k]:
                 for q in range(Q):
