@@ -242,10 +242,12 @@ static NEVER_INLINE TARGET double NAME(potentials)(
 static FORCE_INLINE TARGET double NAME(least)(
     const double *values, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t stride, const int impossible)
 {
-    lanes low[4]; /* share no chain of comparisons */
     double least = 1.0;
+#if LANES > 1
+    lanes low[4]; /* share no chain of comparisons */
     for (int way = 0; way < 4; way++)
         low[way] = (lanes){0} + 1.0;
+#endif
     for (ptrdiff_t t = 0; t < rows; t++) {
         const double *row = values + t * stride;
         ptrdiff_t j = 0;
