@@ -51,6 +51,49 @@ def triple_marginals(scores, transitions, start, end, triples):
     return out
 
 
+def _log_sum(terms, changes, axis):
+    """log sum exp over an axis, and the mean of `changes` under the shares."""
+    top = terms.max(axis=axis, keepdims=True)
+    shares = np.exp(terms - np.where(np.isneginf(top), 0, top))
+    total = shares.sum(axis=axis, keepdims=True)
+    possible = total > 0
+    log = np.where(possible, top + np.log(np.where(possible, total, 1)), -np.inf)
+    mean = (shares * changes).sum(axis=axis) / np.where(possible, total, 1).squeeze(axis)
+    return log.squeeze(axis), mean
+
+
+def log_space_chains(scores, edges, start, end, d_scores, d_edges, d_start, d_end):
+    """log Z [B], marginals of nodes [B, T, Y] and edges [B, T, Y, Y], and their derivatives along a direction.
+
+    B chains of one length, with scores [B, T, Y], edges [B, T, Y, Y] of which row 0 is not used, start and end [B, Y]:
+    logarithms in extended precision, nothing is scaled and nothing underflows.
+    """
+    F, E, s, e, dF, dE, ds, de = (
+        np.asarray(part, dtype=np.longdouble) for part in (scores, edges, start, end, d_scores, d_edges, d_start, d_end)
+    )
+    B, T, Y = F.shape
+    forward, backward = [(s + F[:, 0], ds + dF[:, 0])], [(e, de)]
+    for t in range(1, T):
+        log, change = forward[-1]
+        log, change = _log_sum(log[:, :, None] + E[:, t], change[:, :, None] + dE[:, t], 1)
+        forward.append((log + F[:, t], change + dF[:, t]))
+    for t in range(T - 1, 0, -1):
+        log, change = backward[0]
+        backward.insert(0, _log_sum(E[:, t] + (F[:, t] + log)[:, None], dE[:, t] + (dF[:, t] + change)[:, None], 2))
+    log_z, d_log_z = _log_sum(forward[-1][0] + e, forward[-1][1] + de, 1)
+    unit = np.where(np.isneginf(log_z), 0, log_z)  # also where nothing is possible, and all marginals are zero
+    node, edge, d_node, d_edge = (np.zeros(shape) for shape in 2 * ((B, T, Y), (B, T, Y, Y)))
+    for t in range(T):
+        p = np.exp(forward[t][0] + backward[t][0] - unit[:, None])
+        node[:, t], d_node[:, t] = p, p * (forward[t][1] + backward[t][1] - d_log_z[:, None])
+        if t:
+            before, after = forward[t - 1], (F[:, t] + backward[t][0], dF[:, t] + backward[t][1])
+            p = np.exp(before[0][:, :, None] + E[:, t] + after[0][:, None] - unit[:, None, None])
+            change = before[1][:, :, None] + dE[:, t] + after[1][:, None] - d_log_z[:, None, None]
+            edge[:, t], d_edge[:, t] = p, p * change
+    return log_z.astype(np.float64), node, edge, d_node, d_edge
+
+
 def inner(inputs, i, others, j):
     """<x, x'> of two rows, value by value."""
     total = sum(int(a == b) for a, b in zip(inputs.codes[i], others.codes[j], strict=True) if a >= 0)

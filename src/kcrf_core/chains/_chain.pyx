@@ -5,8 +5,9 @@ For one sequence of length T with node scores F and edge potentials E_t (shared:
     log p(y) = s[y_1] + sum_t F[t, y_t] + sum_{t>=2} E_t[y_{t-1}, y_t] + e[y_T] - log Z        (25)-(27)
 
 The recursions run on exponentials that are scaled at every position, which costs no logarithm per
-label. Scaling is exact until a scale gets too small; then what underflowed might have mattered and
-the sequence is done again in log space. Minus infinity is a legal potential (a forbidden transition).
+label. Scaling is exact until a scale gets too small, or all of them together; then what underflowed might
+have mattered (`_recursions.h` says when) and the sequence is done again in log space. Minus infinity is a
+legal potential (a forbidden transition).
 
 Entries take preallocated outputs, release the GIL, and return STATUS_OK or the number of the first
 sequence that has no finite log Z.
@@ -17,7 +18,8 @@ from libc.string cimport memset
 
 from ._max_plus cimport kcrf_max_plus
 from ._scaling cimport (
-    add_rows, exponentials, exponentiate, int64, kcrf_rows, kcrf_sequence, kcrf_shared, kcrf_stride, real, trusted,
+    add_rows, exponentials, exponentiate, int64, kcrf_depth, kcrf_lossless, kcrf_outweighs, kcrf_rows, kcrf_sequence,
+    kcrf_shared, kcrf_stride, lower, real, trusted,
 )
 
 STATUS_OK = -1
@@ -110,6 +112,12 @@ cdef double* prepare(
     memset(sums, 0, P * P * sizeof(double))
     common.start_shift = exponentials(start, Y, first)
     common.end_shift = exponentials(end, Y, last)
+    common.edge_depth = kcrf_depth(edges, False, Y * Y)
+    common.start_depth = kcrf_depth(start, False, Y)
+    common.log_labels = log(<double>Y)
+    common.forbidden = False
+    for i in range(Y * Y):
+        common.forbidden |= edges[i] == -INFINITY
     common.stride, common.forward, common.backward, common.sums = P, forward, backward, sums
     common.start, common.end = first, last
     return last + P
@@ -127,7 +135,7 @@ cdef bint scaled_sequence(
     const real* scores, const double* edges, const double* start, const double* end,
     Py_ssize_t T, Py_ssize_t Y, double* work, real* node, double* edge, double* log_z,
 ) noexcept nogil:
-    """One sequence with edges for every position; False where a scale became too small to be trusted."""
+    """One sequence with edges for every position; False where scaling cannot be trusted."""
     cdef Py_ssize_t t, i, j
     cdef double* forward_edges = work                   # [Y, Y] exp(E - its maximum)
     cdef double* backward_edges = work + Y * Y          # [Y, Y] its transpose
@@ -136,7 +144,7 @@ cdef bint scaled_sequence(
     cdef double* beta = psi + T * Y                     # [Y] backward at t, its maximum 1
     cdef double* g = beta + Y                           # [Y] psi_t * beta_t
     cdef double* back = g + Y                           # [Y] backward at t-1
-    cdef double top, total, scale, product, a, z
+    cdef double top, total, scale, product, a, z, scales = 0.0
 
     # Forward. The logarithm of the product of scales is taken only when the product gets small or large.
     z = 0.0
@@ -170,8 +178,10 @@ cdef bint scaled_sequence(
         product *= total
         if product < 1e-150 or product > 1e150:
             z += log(product)
+            scales += log(product)
             product = 1.0
     z += log(product)
+    scales += log(product)
 
     # Backward, marginals on the way.
     top = exponentials(end, Y, back)
@@ -183,6 +193,10 @@ cdef bint scaled_sequence(
     if not trusted(total):
         return False
     log_z[0] = z + top + log(total)
+    if not kcrf_outweighs(scales + log(total), T, log(<double>Y)) and not kcrf_lossless(
+        scores, real is float, T, Y, alpha, Y, Y, kcrf_depth(start, False, Y), edges, Y * Y, True, 0.0, 0.0
+    ):
+        return False
     t = T - 1
     while True:
         # back holds the unscaled backward vector at t, total = <alpha_t, back>.
@@ -222,13 +236,14 @@ cdef void log_sequence(
 ) noexcept nogil:
     """One sequence in log space: slow, and right for any potentials that leave a path."""
     cdef Py_ssize_t t, i, j, at
-    cdef double* forward = rows                   # [T, Y]
-    cdef double* backward = rows + T * Y          # [T, Y]
+    cdef double* forward = rows                   # [T, Y] less the largest of each row
+    cdef double* backward = rows + T * Y          # [T, Y] likewise
     cdef double top, total, share, z
     cdef const double* E
     for j in range(Y):
         forward[j] = start[j] + scores[j]
         backward[(T - 1) * Y + j] = end[j]
+    z = lower(forward, Y)
     for t in range(1, T):
         E = edges if shared else edges + t * Y * Y
         for j in range(Y):
@@ -241,6 +256,17 @@ cdef void log_sequence(
                 for i in range(Y):
                     total += exp(forward[(t - 1) * Y + i] + E[i * Y + j] - top)
             forward[t * Y + j] = top + log(total) + scores[t * Y + j] if total > 0.0 else -INFINITY
+        z += lower(forward + t * Y, Y)
+    top = -INFINITY
+    for j in range(Y):
+        if forward[(T - 1) * Y + j] + end[j] > top:
+            top = forward[(T - 1) * Y + j] + end[j]
+    total = 0.0
+    for j in range(Y):
+        # NaN among the scores hides from every comparison above but not from this sum.
+        total += exp(forward[(T - 1) * Y + j] + end[j] - top)
+    log_z[0] = z + (top + log(total))
+    lower(backward + (T - 1) * Y, Y)
     for t in range(T - 2, -1, -1):
         E = edges if shared else edges + (t + 1) * Y * Y
         at = (t + 1) * Y
@@ -254,35 +280,35 @@ cdef void log_sequence(
                 for j in range(Y):
                     total += exp(E[i * Y + j] + scores[at + j] + backward[at + j] - top)
             backward[t * Y + i] = top + log(total) if total > 0.0 else -INFINITY
-    top = -INFINITY
-    for j in range(Y):
-        if forward[(T - 1) * Y + j] + end[j] > top:
-            top = forward[(T - 1) * Y + j] + end[j]
-    total = 0.0
-    for j in range(Y):
-        # NaN among the scores hides from every comparison above but not from this sum.
-        total += exp(forward[(T - 1) * Y + j] + end[j] - top)
-    z = top + log(total)
-    log_z[0] = z
-    # Large potentials leave z with an error of its own, which shares of a total do not see.
+        lower(backward + t * Y, Y)
+    # Marginals are shares of what is possible at a position: large potentials leave log Z with an error of its own.
     for t in range(T):
+        top = -INFINITY
+        for j in range(Y):
+            if forward[t * Y + j] + backward[t * Y + j] > top:
+                top = forward[t * Y + j] + backward[t * Y + j]
         total = 0.0
         for j in range(Y):
-            total += exp(forward[t * Y + j] + backward[t * Y + j] - z)
+            total += exp(forward[t * Y + j] + backward[t * Y + j] - top)
         for j in range(Y):
-            node[t * Y + j] = <real>(exp(forward[t * Y + j] + backward[t * Y + j] - z) / total)
+            node[t * Y + j] = <real>(exp(forward[t * Y + j] + backward[t * Y + j] - top) / total)
     if not shared:
         memset(edge, 0, Y * Y * sizeof(double))
     for t in range(1, T):
         E = edges if shared else edges + t * Y * Y
         at = t * Y
+        top = -INFINITY
+        for i in range(Y):
+            for j in range(Y):
+                if forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] > top:
+                    top = forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j]
         total = 0.0
         for i in range(Y):
             for j in range(Y):
-                total += exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z)
+                total += exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - top)
         for i in range(Y):
             for j in range(Y):
-                share = exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - z) / total
+                share = exp(forward[at - Y + i] + E[i * Y + j] + scores[at + j] + backward[at + j] - top) / total
                 if shared:
                     edge[i * Y + j] += weight * share
                 else:

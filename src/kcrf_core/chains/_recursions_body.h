@@ -238,6 +238,54 @@ static NEVER_INLINE TARGET double NAME(potentials)(
     return z;
 }
 
+/* The least of values [rows, stride] and 1, `width` of each row; zeros count unless they are `impossible`. */
+static FORCE_INLINE TARGET double NAME(least)(
+    const double *values, ptrdiff_t rows, ptrdiff_t width, ptrdiff_t stride, const int impossible)
+{
+    double least = 1.0;
+#if LANES > 1
+    lanes low[4]; /* share no chain of comparisons */
+    for (int way = 0; way < 4; way++)
+        low[way] = (lanes){0} + 1.0;
+#endif
+    for (ptrdiff_t t = 0; t < rows; t++) {
+        const double *row = values + t * stride;
+        ptrdiff_t j = 0;
+#if LANES > 1
+        for (; j + LANES <= width; j += 4 * LANES)
+            for (int way = 0; way < 4; way++)
+                if (j + (way + 1) * LANES <= width) {
+                    lanes x = CONST_AT(row + j, way);
+                    NAME(words) which = (NAME(words))(x < low[way]);
+                    if (impossible)
+                        which &= (NAME(words))(x > 0.0);
+                    low[way] = (lanes)(((NAME(words))x & which) | ((NAME(words))low[way] & ~which));
+                }
+        j = width / LANES * LANES;
+#endif
+        for (; j < width; j++)
+            least = row[j] < least && !(impossible && row[j] <= 0.0) ? row[j] : least;
+    }
+#if LANES > 1
+    for (int way = 0; way < 4; way++)
+        for (int k = 0; k < LANES; k++)
+            least = low[way][k] < least ? low[way][k] : least;
+#endif
+    return least;
+}
+
+/* Whether the least entries of psi and of the forward messages [T, stride] leave all terms far from underflow. Without
+   forbidden transitions every entry has its share of all of the row before, which sums to LEAST_KEPT at least. */
+static NEVER_INLINE TARGET int NAME(nothing_small)(
+    double least_psi, const double *alpha, ptrdiff_t T, ptrdiff_t Y, ptrdiff_t stride, const struct kcrf_shared *shared)
+{
+    double least_edge = exp(-shared->edge_depth);
+    if (!(exp(-shared->start_depth) * least_psi * least_psi * least_edge >= LEAST_TERM))
+        return 0;
+    double least_alpha = shared->forbidden ? NAME(least)(alpha, T, Y, stride, 1) : LEAST_KEPT * least_edge * least_psi;
+    return least_alpha * least_edge * least_psi >= LEAST_TERM;
+}
+
 /* One sequence. Zero where scaling cannot be trusted: then nothing has been added to `sums`. */
 static NEVER_INLINE TARGET int NAME(sequence)(
     const void *scores, int single, ptrdiff_t T, ptrdiff_t Y, double weight, const struct kcrf_shared *shared,
@@ -250,6 +298,7 @@ static NEVER_INLINE TARGET int NAME(sequence)(
     if (!isfinite(z))
         return 0;
 
+    log_z[0] = 0.0; /* the sum of the logarithms of scales, which costs the loop no register here */
     for (ptrdiff_t t = 0; t < T; t++) {
         double *now = alpha + t * P;
         lanes total = {0};
@@ -264,7 +313,9 @@ static NEVER_INLINE TARGET int NAME(sequence)(
         if (!(scale >= LEAST_KEPT && scale <= MOST_KEPT)) {
             if (!(scale >= LEAST_TRUSTED))
                 return 0;
-            z += log(scale);
+            double size = log(scale);
+            z += size;
+            log_z[0] += size;
             scale = 1.0 / scale;
             for (ptrdiff_t at = 0; at < Y; at += LANES)
                 AT(now + at, 0) *= scale;
@@ -284,8 +335,15 @@ static NEVER_INLINE TARGET int NAME(sequence)(
         double total = NAME(sum)(sum);
         if (!(total >= LEAST_PRODUCT))
             return 0;
-        if (t == T - 1)
-            log_z[0] = z + log(total);
+        if (t == T - 1) {
+            double size = log(total), scales = log_z[0];
+            log_z[0] = z + size;
+            if (!kcrf_outweighs(scales + size, T, shared->log_labels)
+                && !NAME(nothing_small)(NAME(least)(psi, T, Y, P, 0), alpha, T, Y, P, shared)
+                && !kcrf_lossless(
+                    scores, single, T, Y, alpha, Y, P, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+                return 0;
+        }
         double scale = 1.0 / total;
         for (ptrdiff_t at = 0; at < Y; at += LANES)
             NAME(store)(node, single, t * Y + at, Y - at, CONST_AT(now + at, 0) * CONST_AT(back + at, 0) * scale);
@@ -334,6 +392,7 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     for (ptrdiff_t at = 0; at < R; at += LANES)
         AT(lesser + at, 0) = NAME(exp)(CONST_AT(lesser + at, 0));
 
+    log_z[0] = 0.0;
     for (ptrdiff_t t = 0; t < T; t++) {
         double f0 = t > 0 ? a0 * E00 + a1 * E10 : shared->start[0];
         double f1 = t > 0 ? a0 * E01 + a1 * E11 : shared->start[1];
@@ -343,7 +402,9 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
         if (!(total >= LEAST_KEPT && total <= MOST_KEPT)) {
             if (!(total >= LEAST_TRUSTED))
                 return 0;
-            z += log(total);
+            double size = log(total);
+            z += size;
+            log_z[0] += size;
             a0 /= total;
             a1 /= total;
         }
@@ -354,14 +415,22 @@ static FORCE_INLINE TARGET int NAME(two_labels)(
     double s00 = 0.0, s01 = 0.0, s10 = 0.0, s11 = 0.0, g0 = 0.0, g1 = 0.0;
     b0 = shared->end[0];
     b1 = shared->end[1];
+    double last = a0 * b0 + a1 * b1;
+    if (!(last >= LEAST_PRODUCT))
+        return 0;
+    last = log(last);
+    double scales = log_z[0];
+    log_z[0] = z + last;
+    if (!kcrf_outweighs(scales + last, T, shared->log_labels)
+        && !NAME(nothing_small)(NAME(least)(lesser, 1, R, R, 0), alpha, T, 2, 2, shared)
+        && !kcrf_lossless(scores, single, T, 2, alpha, 2, 2, shared->start_depth, 0, 0, 0, shared->edge_depth, 0.0))
+        return 0;
     for (ptrdiff_t t = T - 1;; t--) {
         a0 = alpha[2 * t];
         a1 = alpha[2 * t + 1];
         double total = a0 * b0 + a1 * b1;
         if (!(total >= LEAST_PRODUCT))
             return 0;
-        if (t == T - 1)
-            log_z[0] = z + log(total);
         double scale = 1.0 / total, left0 = a0 * scale, left1 = a1 * scale;
         if (single) {
             ((float *)node)[2 * t] = (float)(left0 * b0);

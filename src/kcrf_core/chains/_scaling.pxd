@@ -1,6 +1,6 @@
 # What the scaled recursions of chains share, of first and of second order, inlined into each.
 
-from libc.math cimport exp, isfinite
+from libc.math cimport exp, INFINITY, isfinite
 
 cdef extern from "_recursions.h" nogil:
     struct kcrf_shared:
@@ -12,11 +12,22 @@ cdef extern from "_recursions.h" nogil:
         double edge_shift
         double start_shift
         double end_shift
+        double edge_depth
+        double start_depth
+        double log_labels
+        bint forbidden
         double* sums
 
     bint kcrf_sequence(
         const void* scores, bint single, Py_ssize_t T, Py_ssize_t Y, double weight, const kcrf_shared* shared,
         double* rows, void* node, double* log_z,
+    )
+    bint kcrf_outweighs(double log_z, Py_ssize_t T, double log_labels)
+    double kcrf_depth(const void* values, bint single, Py_ssize_t count)
+    bint kcrf_lossless(
+        const void* scores, bint single, Py_ssize_t T, Py_ssize_t Y, const double* messages, Py_ssize_t states,
+        Py_ssize_t stride, double start_depth, const double* E, Py_ssize_t entries, bint apart, double edge_depth,
+        double deeper,
     )
     double kcrf_exponentials(const void* values, bint single, Py_ssize_t Y, double* out)
     Py_ssize_t kcrf_stride(Py_ssize_t Y)
@@ -30,7 +41,10 @@ ctypedef long long int64
 
 
 cdef inline bint trusted(double scale) noexcept nogil:
-    """Whether what underflowed beside this scale cannot be seen: terms lost are below 1e-308. NaN is not trusted."""
+    """Whether what underflowed beside this scale cannot be seen: terms lost are below 1e-307. NaN is not trusted.
+
+    What messages of both directions have lost is another matter, see `_recursions.h`.
+    """
     return scale >= 1e-100
 
 
@@ -51,6 +65,26 @@ cdef inline double exponentiate(const double* edges, Py_ssize_t Y, double* out, 
         for j in range(Y):
             transposed[j * Y + i] = out[i * Y + j]
     return shift
+
+
+cdef inline double largest(const double* values, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double top = -INFINITY
+    for j in range(count):
+        if values[j] > top:
+            top = values[j]
+    return top
+
+
+cdef inline double lower(double* values, Py_ssize_t count) noexcept nogil:
+    """Bring the largest logarithm to 0, where rounding is finest, and return what it was; 0 where none is finite."""
+    cdef Py_ssize_t j
+    cdef double top = largest(values, count)
+    if not isfinite(top):
+        return 0.0
+    for j in range(count):
+        values[j] -= top
+    return top
 
 
 cdef inline void add_scaled(double* target, const double* source, double factor, Py_ssize_t Y) noexcept nogil:

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from ._max_plus cimport kcrf_max_plus
 from ._pairs cimport add_outer, back_through, dot, Layout, layout_of, scale_by, through, total_of
-from ._scaling cimport add_scaled, exponentials, int64, real, trusted
+from ._scaling cimport add_scaled, exponentials, int64, kcrf_depth, kcrf_lossless, kcrf_outweighs, real, trusted
 
 
 def forward_backward(
@@ -23,6 +23,7 @@ def forward_backward(
     const double[::1] triples,         # [Q] exp(U - shift), block by block
     const double[::1] transposed,      # [Q] the same, each block transposed
     double shift,
+    double depth,                      # how far the smallest finite U lies below the largest
     const int[::1] first,              # the layout, see there
     const int[::1] second,
     const int[::1] begin,
@@ -44,11 +45,12 @@ def forward_backward(
     cdef double* sums = &work[0]               # [Q] of one sequence
     cdef double* edge = &work[0] + Q           # [P] exp(E - its maximum)
     cdef double* rest = edge + L.P
-    cdef double edge_shift = 0.0
+    cdef double edge_shift = 0.0, edge_depth = 0.0
     cdef const double* per_position = NULL
     with nogil:
         if shared:
             edge_shift = exponentials(&pairs[0, 0], L.P, edge)
+            edge_depth = kcrf_depth(&pairs[0, 0], False, L.P)
         for k in range(offsets.shape[0] - 1):
             at = offsets[k]
             T = offsets[k + 1] - at
@@ -60,8 +62,9 @@ def forward_backward(
                 per_position = &pairs[at, 0]
             memset(sums, 0, Q * sizeof(double))
             done[k] = scaled_sequence(
-                &L, &scores[at, 0], per_position, &start[0], &end[0], &triples[0], &transposed[0], shift, T,
-                weights[k], edge, edge_shift, sums, rest, &node[at, 0], &pair[0 if shared else at, 0], &log_z[k],
+                &L, &scores[at, 0], per_position, &start[0], &end[0], &triples[0], &transposed[0], shift, depth, T,
+                weights[k], edge, edge_shift, edge_depth, sums, rest, &node[at, 0],
+                &pair[0 if shared else at, 0], &log_z[k],
             )
             if done[k]:
                 for q in range(Q):
@@ -78,10 +81,11 @@ def work_size(Py_ssize_t longest, Py_ssize_t Y, Py_ssize_t P, Py_ssize_t Q):
 
 cdef bint scaled_sequence(
     Layout* L, const real* scores, const double* per_position, const double* start, const double* end,
-    const double* triples, const double* transposed, double shift, Py_ssize_t T, double weight,
-    double* edge, double edge_shift, double* sums, double* rest, real* node, double* pair, double* log_z,
+    const double* triples, const double* transposed, double shift, double depth, Py_ssize_t T, double weight,
+    double* edge, double edge_shift, double edge_depth, double* sums, double* rest, real* node, double* pair,
+    double* log_z,
 ) noexcept nogil:
-    """One sequence by scaled recursions; False where a scale became too small to be trusted."""
+    """One sequence by scaled recursions; False where scaling cannot be trusted."""
     cdef Py_ssize_t Y = L.Y, P = L.P, t, p, j
     cdef bint shared = per_position == NULL
     cdef double* alpha = rest                  # [T, P] forward, each row sums to 1; row 0 is not used
@@ -92,7 +96,7 @@ cdef bint scaled_sequence(
     cdef double* back = g + P                  # [P] beta_t
     cdef double* pair_sums = back + P          # [P]
     cdef double* row
-    cdef double top, total, z = 0.0
+    cdef double top, total, size, z = 0.0, scales = 0.0
 
     for t in range(T):
         top = exponentials(&scores[t * Y], Y, &psi[t * Y])
@@ -121,7 +125,9 @@ cdef bint scaled_sequence(
     total = total_of(singles, Y)
     if not trusted(total):
         return False
-    z += log(total)
+    size = log(total)
+    z += size
+    scales += size
     scale_by(singles, 1.0 / total, Y)
     for t in range(1, T):
         if not shared:
@@ -142,7 +148,9 @@ cdef bint scaled_sequence(
         total = total_of(row, P)
         if not trusted(total):
             return False
-        z += log(total)
+        size = log(total)
+        z += size
+        scales += size
         scale_by(row, 1.0 / total, P)
 
     top = exponentials(end, Y, factors)
@@ -153,7 +161,13 @@ cdef bint scaled_sequence(
     total = dot(alpha + (T - 1) * P, back, P)
     if not trusted(total):
         return False
-    log_z[0] = z + top + log(total)
+    size = log(total)
+    log_z[0] = z + top + size
+    if not kcrf_outweighs(scales + size, T, log(<double>Y)) and not kcrf_lossless(
+        scores, real is float, T, Y, alpha, P, P, kcrf_depth(start, False, Y), per_position, P, not shared,
+        edge_depth, depth,
+    ):
+        return False
     memset(pair_sums, 0, P * sizeof(double))
     t = T - 1
     while True:

@@ -4,11 +4,11 @@ Beside each scaled message runs its derivative. Sequences whose scales cannot be
 do again in log space.
 """
 
-from libc.math cimport isfinite
+from libc.math cimport isfinite, log
 from libc.string cimport memcpy, memset
 
 from ._pairs cimport add_outer, back_through, dot, Layout, layout_of, through, total_of
-from ._scaling cimport add_scaled, exponentials, int64, real, trusted
+from ._scaling cimport add_scaled, exponentials, int64, kcrf_depth, kcrf_lossless, kcrf_outweighs, real, trusted
 
 
 def tangent(
@@ -18,6 +18,7 @@ def tangent(
     const double[::1] end,             # [Y]
     const double[::1] triples,         # [Q] exp(U - shift)
     const double[::1] transposed,      # [Q]
+    double depth,                      # how far the smallest finite U lies below the largest
     const real[:, ::1] d_scores,       # [n, Y] direction of F
     const double[:, ::1] d_pairs,      # direction of E, shaped like it
     const double[::1] d_start,         # [Y]
@@ -64,7 +65,7 @@ def tangent(
                 dE = &d_pairs[at, 0]
             memset(own_sums, 0, 2 * Q * sizeof(double))
             done[k] = scaled_tangent(
-                &L, &scores[at, 0], E, shared, &start[0], &end[0], &triples[0], &transposed[0],
+                &L, &scores[at, 0], E, shared, &start[0], &end[0], &triples[0], &transposed[0], depth,
                 &d_scores[at, 0], dE, &d_start[0], &d_end[0], &d_triples[0], &d_transposed[0], T, weights[k],
                 edge, own_sums, changes, rest, &d_node[at, 0], &d_pair[0 if shared else at, 0],
             )
@@ -82,12 +83,12 @@ def work_size(Py_ssize_t longest, Py_ssize_t Y, Py_ssize_t P, Py_ssize_t Q):
 
 cdef bint scaled_tangent(
     Layout* L, const real* scores, const double* E, bint shared, const double* start, const double* end,
-    const double* triples, const double* transposed,
+    const double* triples, const double* transposed, double depth,
     const real* d_scores, const double* dE, const double* d_start, const double* d_end,
     const double* d_triples, const double* d_transposed, Py_ssize_t T, double weight,
     double* edge, double* sums, double* changes, double* rest, real* d_node, double* d_pair,
 ) noexcept nogil:
-    """The scaled recursions with their derivatives beside them; False where a scale is too small.
+    """The scaled recursions with their derivatives beside them; False where scaling cannot be trusted.
 
     Beside each message m stands m times the derivative of log m, less its mean under the marginals.
     """
@@ -107,7 +108,7 @@ cdef bint scaled_tangent(
     cdef double* row
     cdef double* d_row
     cdef const double* change
-    cdef double top, total, mean, value, scale
+    cdef double top, total, mean, value, scale, product = 1.0, scales = 0.0
 
     for t in range(T):
         top = exponentials(&scores[t * Y], Y, &psi[t * Y])
@@ -168,6 +169,10 @@ cdef bint scaled_tangent(
         total = total_of(row, P)
         if not trusted(total):
             return False
+        product *= total
+        if product < 1e-150 or product > 1e150:
+            scales += log(product)
+            product = 1.0
         scale = 1.0 / total
         mean = total_of(d_row, P) * scale
         for p in range(P):
@@ -188,6 +193,13 @@ cdef bint scaled_tangent(
         d_row = v + t * P
         total = dot(row, back, P)
         if not trusted(total):
+            return False
+        if t == T - 1 and not kcrf_outweighs(
+            scales + log(product) + log(total), T, log(<double>Y)
+        ) and not kcrf_lossless(
+            scores, real is float, T, Y, alpha, P, P, kcrf_depth(start, False, Y), E, P, not shared,
+            kcrf_depth(E, False, P), depth,
+        ):
             return False
         scale = 1.0 / total
         mean = scale * (dot(d_row, back, P) + dot(row, r, P))

@@ -8,7 +8,10 @@ scaling cannot be trusted, a sequence is done again in log space.
 from libc.math cimport exp, log, INFINITY, isfinite
 from libc.string cimport memset
 
-from ._scaling cimport add_rows, add_scaled, exponentials, exponentiate, int64, real, trusted
+from ._scaling cimport (
+    add_rows, add_scaled, exponentials, exponentiate, int64, kcrf_depth, kcrf_lossless, kcrf_outweighs, lower,
+    real, trusted,
+)
 
 STATUS_OK = -1
 
@@ -83,7 +86,7 @@ cdef bint scaled_tangent(
     const real* d_scores, const double* dE, const double* d_start, const double* d_end,
     Py_ssize_t T, Py_ssize_t Y, double weight, double* work, real* d_node, double* d_edge,
 ) noexcept nogil:
-    """The scaled recursions with their derivatives beside them; False where a scale is too small.
+    """The scaled recursions with their derivatives beside them; False where scaling cannot be trusted.
 
     Beside each message m stands m times the derivative of log m, less its mean under the marginals: that
     stays bounded however long the sequence is, and no small number is ever divided by.
@@ -103,7 +106,7 @@ cdef bint scaled_tangent(
     cdef double* r = back + Y                              # [Y] beta times d log beta
     cdef double* left = r + Y                              # [Y] alpha / Z
     cdef Py_ssize_t t, i, j
-    cdef double top, total, scale, mean, a
+    cdef double top, total, scale, mean, a, product = 1.0, scales = 0.0
 
     for t in range(T):
         top = exponentials(&scores[t * Y], Y, &psi[t * Y])
@@ -135,6 +138,10 @@ cdef bint scaled_tangent(
             mean += v[t * Y + j]
         if not trusted(total):
             return False
+        product *= total
+        if product < 1e-150 or product > 1e150:
+            scales += log(product)
+            product = 1.0
         scale = 1.0 / total
         mean *= scale
         for j in range(Y):
@@ -156,6 +163,13 @@ cdef bint scaled_tangent(
         for j in range(Y):
             total += alpha[t * Y + j] * back[j]
         if not trusted(total):
+            return False
+        if t == T - 1 and not kcrf_outweighs(
+            scales + log(product) + log(total), T, log(<double>Y)
+        ) and not kcrf_lossless(
+            scores, real is float, T, Y, alpha, Y, Y, kcrf_depth(start, False, Y), E, Y * Y, not shared,
+            kcrf_depth(E, False, Y * Y), 0.0,
+        ):
             return False
         scale = 1.0 / total
         mean = 0.0
@@ -224,19 +238,21 @@ cdef bint log_tangent(
     Py_ssize_t T, Py_ssize_t Y, double weight, double* rows, real* d_node, double* d_edge,
 ) noexcept nogil:
     """The same in log space, for potentials that scaling cannot take; False where no path is left."""
-    cdef double* forward = rows                   # [T, Y] log alpha
+    cdef double* forward = rows                   # [T, Y] log alpha, less the largest of each row
     cdef double* u = rows + T * Y                 # [T, Y] its derivative
-    cdef double* backward = rows + 2 * T * Y      # [T, Y] log beta
+    cdef double* backward = rows + 2 * T * Y      # [T, Y] log beta, likewise
     cdef double* w = rows + 3 * T * Y             # [T, Y] its derivative
     cdef Py_ssize_t t, i, j, at
     cdef const double* edge
     cdef const double* change
-    cdef double top, total, mean, value, z, dz
+    cdef double top, total, mean, value
     for j in range(Y):
         forward[j] = start[j] + scores[j]
         u[j] = d_start[j] + d_scores[j]
         backward[(T - 1) * Y + j] = end[j]
         w[(T - 1) * Y + j] = d_end[j]
+    lower(forward, Y)
+    lower(backward + (T - 1) * Y, Y)
     for t in range(1, T):
         edge = E if shared else E + t * Y * Y
         change = dE if shared else dE + t * Y * Y
@@ -256,6 +272,7 @@ cdef bint log_tangent(
                         mean += value * (u[at + i] + change[i * Y + j])
             forward[t * Y + j] = top + log(total) + scores[t * Y + j] if total > 0.0 else -INFINITY
             u[t * Y + j] = mean / total + d_scores[t * Y + j] if total > 0.0 else 0.0
+        lower(forward + t * Y, Y)
     for t in range(T - 2, -1, -1):
         edge = E if shared else E + (t + 1) * Y * Y
         change = dE if shared else dE + (t + 1) * Y * Y
@@ -275,36 +292,52 @@ cdef bint log_tangent(
                         mean += value * (w[at + j] + change[i * Y + j] + d_scores[at + j])
             backward[t * Y + i] = top + log(total) if total > 0.0 else -INFINITY
             w[t * Y + i] = mean / total if total > 0.0 else 0.0
-    top = -INFINITY
-    for j in range(Y):
-        if forward[(T - 1) * Y + j] + end[j] > top:
-            top = forward[(T - 1) * Y + j] + end[j]
-    total = 0.0
-    mean = 0.0
-    for j in range(Y):
-        value = exp(forward[(T - 1) * Y + j] + end[j] - top)
-        total += value
-        if value > 0.0:
-            mean += value * (u[(T - 1) * Y + j] + d_end[j])
-    z = top + log(total)
-    if not isfinite(z):
-        return False
-    dz = mean / total
+        lower(backward + t * Y, Y)
+    # The derivative of a share is the share times what its own logarithm moves more than that of all of them.
     for t in range(T):
+        top = -INFINITY
         for j in range(Y):
-            value = exp(forward[t * Y + j] + backward[t * Y + j] - z)
-            d_node[t * Y + j] = <real>(value * (u[t * Y + j] + w[t * Y + j] - dz)) if value > 0.0 else <real>0.0
+            if forward[t * Y + j] + backward[t * Y + j] > top:
+                top = forward[t * Y + j] + backward[t * Y + j]
+        total = 0.0
+        mean = 0.0
+        for j in range(Y):
+            value = exp(forward[t * Y + j] + backward[t * Y + j] - top)
+            total += value
+            if value > 0.0:
+                mean += value * (u[t * Y + j] + w[t * Y + j])
+        # Also where the scores have NaN, which hides from comparisons but not from this sum.
+        if not isfinite(top + total):
+            return False
+        mean /= total
+        for j in range(Y):
+            value = exp(forward[t * Y + j] + backward[t * Y + j] - top) / total
+            d_node[t * Y + j] = <real>(value * (u[t * Y + j] + w[t * Y + j] - mean)) if value > 0.0 else <real>0.0
     if not shared:
         memset(d_edge, 0, Y * Y * sizeof(double))
     for t in range(1, T):
         edge = E if shared else E + t * Y * Y
         change = dE if shared else dE + t * Y * Y
         at = t * Y
+        top = -INFINITY
         for i in range(Y):
             for j in range(Y):
-                value = exp(forward[at - Y + i] + edge[i * Y + j] + scores[at + j] + backward[at + j] - z)
+                if forward[at - Y + i] + edge[i * Y + j] + scores[at + j] + backward[at + j] > top:
+                    top = forward[at - Y + i] + edge[i * Y + j] + scores[at + j] + backward[at + j]
+        total = 0.0
+        mean = 0.0
+        for i in range(Y):
+            for j in range(Y):
+                value = exp(forward[at - Y + i] + edge[i * Y + j] + scores[at + j] + backward[at + j] - top)
+                total += value
                 if value > 0.0:
-                    value *= u[at - Y + i] + change[i * Y + j] + d_scores[at + j] + w[at + j] - dz
+                    mean += value * (u[at - Y + i] + change[i * Y + j] + d_scores[at + j] + w[at + j])
+        mean /= total
+        for i in range(Y):
+            for j in range(Y):
+                value = exp(forward[at - Y + i] + edge[i * Y + j] + scores[at + j] + backward[at + j] - top) / total
+                if value > 0.0:
+                    value *= u[at - Y + i] + change[i * Y + j] + d_scores[at + j] + w[at + j] - mean
                 if shared:
                     d_edge[i * Y + j] += weight * value
                 else:

@@ -89,12 +89,12 @@ def marginals(
     if layout is None:
         edge, triple = np.zeros_like(stacked), np.zeros((Y, Y, Y))
     else:
-        shift, up, down = _exponentials(layout, triples)
+        shift, depth, up, down = _exponentials(layout, triples)
         pairs = layout.pairs(stacked)
         pair, packed = np.zeros_like(pairs), np.zeros(len(up))
         work = np.empty(_second_order.work_size(longest, Y, len(layout.first), len(up)))
         _second_order.forward_backward(
-            scores, pairs, start, end, up, down, shift, *layout.arrays(), offsets, weights,
+            scores, pairs, start, end, up, down, shift, depth, *layout.arrays(), offsets, weights,
             node, pair, packed, log_z, done, work,
         )  # fmt: skip
         edge, triple = layout.spread_pairs(pair), layout.spread_triples(packed)
@@ -129,15 +129,15 @@ def tangent(
     if layout is None:
         d_edge, d_triple = np.zeros_like(stacked), np.zeros((Y, Y, Y))
     else:
-        _, up, down = _exponentials(layout, triples)
+        _, depth, up, down = _exponentials(layout, triples)
         pairs, d_pairs = layout.pairs(stacked), layout.pairs(d_stacked)
         flat = d_triples.ravel()
         d_up, d_down = up * flat[layout.triples], down * flat[layout.transposed]
         d_pair, packed = np.zeros_like(pairs), np.zeros(len(up))
         work = np.empty(_second_order_tangent.work_size(longest, Y, len(layout.first), len(up)))
         _second_order_tangent.tangent(
-            scores, pairs, start, end, up, down, d_scores, d_pairs, d_start, d_end, d_up, d_down, *layout.arrays(),
-            offsets, weights, d_node, d_pair, packed, done, work,
+            scores, pairs, start, end, up, down, depth, d_scores, d_pairs, d_start, d_end, d_up, d_down,
+            *layout.arrays(), offsets, weights, d_node, d_pair, packed, done, work,
         )  # fmt: skip
         d_edge, d_triple = layout.spread_pairs(d_pair), layout.spread_triples(packed)
     for k in np.flatnonzero(done == 0):
@@ -203,14 +203,18 @@ def _longest(offsets: np.ndarray) -> int:
     return int(np.diff(offsets).max(initial=0))
 
 
-def _exponentials(layout: _Layout, triples: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The largest entry of U, and exp(U - it) block by block, upright and transposed."""
+def _exponentials(layout: _Layout, triples: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The largest entry of U, how far below it the smallest finite one lies, and exp(U - largest) block by block.
+
+    Blocks come upright and transposed.
+    """
     flat = np.ascontiguousarray(triples, dtype=np.float64).ravel()
     chosen = flat[layout.triples]
     shift = float(chosen.max(initial=-np.inf))
     if not np.isfinite(shift):
         shift = 0.0
-    return shift, np.exp(chosen - shift), np.exp(flat[layout.transposed] - shift)
+    depth = shift - float(chosen.min(initial=shift, where=np.isfinite(chosen)))
+    return shift, depth, np.exp(chosen - shift), np.exp(flat[layout.transposed] - shift)
 
 
 # ----------------------------------------------------------------------------- log space
