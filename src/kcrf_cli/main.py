@@ -17,6 +17,7 @@ import click
 
 from kcrf_core import errors
 from kcrf_core._version import __version__
+from kcrf_core.system import naming
 
 from . import about
 from .commands.crossval import crossval
@@ -26,15 +27,16 @@ from .commands.inspect import inspect
 from .commands.select_basis import select_basis
 from .commands.tag import tag
 from .commands.train import train
-from .running.files import discard, say
+from .running.files import STDOUT, discard, say
 
+INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
     errors.DataError: 3,
     errors.FileFormatError: 4,
     errors.NumericError: 5,
+    errors.Interrupted: INTERRUPTED,
 }
-INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 
 
 class Terminated(BaseException):
@@ -51,7 +53,7 @@ class _Group(click.Group):
     # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        with _exit_codes():  # --help and --version write already
+        with _exit_codes(), naming(STDOUT):  # --help and --version write already
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -62,7 +64,8 @@ class _Group(click.Group):
         with _exit_codes():
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                sys.stdout.flush()
+                with naming(STDOUT):
+                    sys.stdout.flush()
             return result
 
 
@@ -71,8 +74,8 @@ def _exit_codes() -> Iterator[None]:
     """Print one line and exit with a code for each kind of error that can be expected."""
     try:
         yield
-    except KeyboardInterrupt:
-        _leave("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        _leave(str(error) or "interrupted", INTERRUPTED)
     except Terminated:
         _leave("terminated", TERMINATED)
     except BrokenPipeError:
@@ -82,7 +85,7 @@ def _exit_codes() -> Iterator[None]:
         _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
-        where = f"{error.filename}: " if error.filename else ""
+        where = "" if error.filename is None else f"{error.filename or repr('')}: "
         _leave(f"{where}{error.strerror or error}", 1)
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)

@@ -36,6 +36,10 @@ class FileFormatError(KcrfError):
     """An `.npz` file that is not ours, is damaged, or does not fit the others."""
 
 
+class Interrupted(KcrfError):
+    """A run was asked to end before there was anything to keep."""
+
+
 class NumericError(KcrfError):
     """The arithmetic broke down; the message names the cause and the remedy."""
 

@@ -67,25 +67,25 @@ output_options = options.group(
     click.option(
         "-o",
         "--output",
-        type=click.Path(dir_okay=False, allow_dash=True),
+        type=options.FileToWrite(stdout=True),
         metavar="FILE",
         help="Results to write, as JSON; - for stdout. Default: none.",
     ),
     click.option(
         "--tsv",
-        type=click.Path(dir_okay=False, allow_dash=True),
+        type=options.FileToWrite(stdout=True),
         metavar="FILE",
         help="Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.",
     ),
     click.option(
         "--plot",
-        type=click.Path(dir_okay=False),
+        type=options.FileToWrite(),
         metavar="FILE",
         help="Picture (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none.",
     ),
     click.option(
         "--journal",
-        type=click.Path(dir_okay=False),
+        type=options.FileToWrite(),
         metavar="FILE",
         help="Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the "
         "output with .journal at its end, until the output is written.",

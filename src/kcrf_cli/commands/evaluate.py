@@ -90,7 +90,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False),
+    type=options.FileToWrite(),
     metavar="FILE",
     help="Write everything as one page with pictures and the worst sequences. Default: none.",
 )

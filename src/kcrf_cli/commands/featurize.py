@@ -18,7 +18,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="Dataset to write (.npz), or the text of --export.",
 )

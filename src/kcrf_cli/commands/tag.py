@@ -118,7 +118,7 @@ Tagger = Callable[["ParsedBlock"], "Iterator[bytes]"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="File to write. Default: stdout.",
 )

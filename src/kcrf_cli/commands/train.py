@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +79,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--log",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
 )
@@ -123,7 +119,8 @@ def train(
 
     Nothing needs to be set: numeric columns are real features, others categorical ones in a window of five, the
     kernel is linear, and the prior variance is chosen on held-out sequences. Training stops when the objective is
-    proven to be within --tolerance of its optimum. The first Ctrl-C ends it early with the best model so far.
+    proven to be within --tolerance of its optimum. The first Ctrl-C ends the final fit early with the best model so
+    far; before that fit it writes nothing.
 
     \b
     Example:
@@ -149,6 +146,7 @@ def train(
         show_footprint,
         write_out,
     )
+    from ..running.interruption import Interruption
     from ..running.log import Both, RunLog, check_log
     from ..running.progress import Talk
     from ..text import figures as render
@@ -190,15 +188,15 @@ def train(
                 observer.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
                 observer.note(memory_line(prepared, workers.memory))
-            with _stop_on_interrupt(observer.note) as interrupted:
+            with Interruption(observer) as interruption:
                 model, report = fit(
                     prepared.encoding,
                     prepared.dataset,
                     prepared.config,
                     basis=prepared.basis,
                     workers=workers,
-                    observer=observer,
-                    interrupted=interrupted,
+                    observer=interruption,
+                    interrupted=interruption.asked,
                     certify=certify,
                     select_terms=select_terms,
                     min_gain=MIN_GAIN if min_gain is None else min_gain,
@@ -223,7 +221,7 @@ def train(
         for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
             say(line)
     run_log.check()
-    if report.result.reason == INTERRUPTED:
+    if report.result.reason == INTERRUPTED or interruption.asked():
         raise KeyboardInterrupt
     if strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
@@ -258,31 +256,3 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
         if unknown:
             out[-1] += f"; {unknown:,} labels that DATA does not have count as wrong"
     return out
-
-
-@contextlib.contextmanager
-def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks for an end, and a note says so when the run notices; the second is the ordinary one."""
-    asked = told = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def interrupted() -> bool:
-        nonlocal told
-        if asked and not told:
-            told = True
-            say("stopping here and writing the model; Ctrl-C again to give up")
-        return asked
-
-    try:
-        before = signal.signal(signal.SIGINT, handler)
-    except ValueError:  # not in the main thread: nobody can interrupt
-        yield lambda: False
-        return
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -140,8 +140,6 @@ class _Search:
 
     def _attempt(self, label: str, names: Sequence[str], factor: float) -> bool:
         """Fit and judge one setting; whether it is the best so far, which it then becomes."""
-        if self._tried and self._minimiser.interrupted():
-            return False
         values = {name: value * factor if name in names else value for name, value in self._values.items()}
         if any(not PATH_LEAST <= values[name] * self._scales[name] <= PATH_MOST * 1.01 for name in names):
             return False
