@@ -182,31 +182,33 @@ def train(
             start.check_columns(prepared.encoding)
         dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
-        with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
-            observer = Both(talk, run_log)
+        with (
+            Workers(threads, memory) as workers,
+            Talk(quiet, verbose) as talk,
+            Interruption(Both(talk, run_log)) as interruption,
+        ):
             for remark in _remarks(prepared, dev_set):
-                observer.note(remark)
+                interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
-                observer.note(memory_line(prepared, workers.memory))
-            with Interruption(observer) as interruption:
-                model, report = fit(
-                    prepared.encoding,
-                    prepared.dataset,
-                    prepared.config,
-                    basis=prepared.basis,
-                    workers=workers,
-                    observer=interruption,
-                    interrupted=interruption.asked,
-                    certify=certify,
-                    select_terms=select_terms,
-                    min_gain=MIN_GAIN if min_gain is None else min_gain,
-                    start=start,
-                    dev=dev_set,
-                    keep=keep or "last",
-                    prune=prune,
-                )
-                talk.close()
-                model.save(output)
+                interruption.note(memory_line(prepared, workers.memory))
+            model, report = fit(
+                prepared.encoding,
+                prepared.dataset,
+                prepared.config,
+                basis=prepared.basis,
+                workers=workers,
+                observer=interruption,
+                interrupted=interruption.asked,
+                certify=certify,
+                select_terms=select_terms,
+                min_gain=MIN_GAIN if min_gain is None else min_gain,
+                start=start,
+                dev=dev_set,
+                keep=keep or "last",
+                prune=prune,
+            )
+            talk.close()
+            model.save(output)
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),
