@@ -82,13 +82,19 @@ def _exit_codes() -> Iterator[None]:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
     except errors.KcrfError as error:
-        _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
         where = "" if error.filename is None else f"{error.filename or repr('')}: "
         _leave(f"{where}{error.strerror or error}", 1)
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
+
+
+def _with_flags(error: errors.KcrfError) -> str:
+    """What the library says, and what its settings are called here."""
+    flags = [f"--{name.replace('_', '-')}" for name in error.settings]
+    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -293,7 +293,8 @@ def test_a_basis_that_training_grows_cannot_be_chosen_before(kcrf, parts, tmp_pa
     done = kcrf("select-basis", parts[0], "--kernel", "rbf", "--select", "gradient", "-q", "-o", basis)
     assert done.code == 2 and not basis.exists()
     assert done.err == (
-        "kcrf: term 'node': 'gradient' chooses pivots while a model is trained: give it to train (--select)\n"
+        "kcrf: term 'node': 'gradient' chooses pivots while a model is trained: name another way to choose them before "
+        "(--select)\n"
     )
     done = kcrf("train", parts[0], "--kernel", "rbf", "--basis-tolerance", "0.1", "-o", tmp_path / "m.npz")
     assert done.code == 2 and "'basis_tolerance' is for 'select: gradient', not for 'random'" in done.err

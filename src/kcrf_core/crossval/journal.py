@@ -112,7 +112,7 @@ class Journal:
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
-            f"{self.path}: another run of kcrf crossval keeps its results there: name another (--journal)"
+            f"{self.path}: another run of kcrf crossval keeps its results there: name another", settings=["journal"]
         )
 
     def _read(self, stream: IO[bytes]) -> None:

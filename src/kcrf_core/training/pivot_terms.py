@@ -252,7 +252,7 @@ class ChosenPlan(PivotPlan):
         if self.size == len(self.inputs):
             return ", every position"
         if self.size == MOST_PIVOTS:
-            return ", the most without --size"
+            return ", the most where no size is given"
         return f", as many as are soon chosen among {len(self.inputs):,} positions"
 
 
@@ -297,7 +297,9 @@ class GrowingPlan(PivotPlan):
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         raise ConfigError(
-            f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
+            f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: name another way to choose "
+            "them before",
+            settings=["select"],
         )
 
     def fit(self, context: FitContext) -> FittedGrowing:

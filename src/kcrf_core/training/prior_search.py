@@ -51,7 +51,7 @@ def choose_prior(task: TrainingTask, given: Mapping[str, float | None], seed: in
     scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
     if not scales:
         return Prior(fixed)
-    parts = _held_out(task.problem, seed)
+    parts = held_out_parts(task.problem, seed)
     if parts is None:
         minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
@@ -161,7 +161,7 @@ class _Search:
         return True
 
 
-def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+def held_out_parts(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Sequences to fit on and to judge by: a tenth of the positions is held out, of a sample where there are many.
 
     Of few sequences up to a quarter, since a comparison on a handful of them is mostly chance. Sequences without

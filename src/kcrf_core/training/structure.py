@@ -56,8 +56,9 @@ def check_choice(config: Config) -> None:
     names = [term.name for term in config.terms if term.type != EDGE.name]
     if len(names) < 2:
         raise ConfigError(
-            f"there is nothing to choose from (--select-terms): '{names[0]}' is the only term but transitions; "
-            "describe several under 'terms:' in a configuration"
+            f"there is nothing to choose from: '{names[0]}' is the only term but transitions; describe several under "
+            "'terms:' in a configuration",
+            settings=["select_terms"],
         )
 
 
@@ -76,7 +77,9 @@ def choose_structure(
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
     observer.tell(structure)
     if all(task.term(name).map is None for name in chosen):
-        raise DataError("no term that looks at the input does better than chance (--select-terms): nothing to train")
+        raise DataError(
+            "no term that looks at the input does better than chance: nothing to train", settings=["select_terms"]
+        )
     return structure
 
 

@@ -82,7 +82,9 @@ def select_bases(
         else:
             observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
     if not found:
-        raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
+        raise ConfigError(
+            "no term needs pivots: give a kernel such as poly, or a map such as reduced", settings=["kernel", "map"]
+        )
     return StoredBasis(encoding, config, tuple(found))
 
 

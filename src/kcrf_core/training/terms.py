@@ -207,5 +207,6 @@ def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> 
     if needed > workers.memory.total:
         raise ConfigError(
             f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
-            f"{size_text(workers.memory.total)} (--memory); 'map: reduced' with fewer pivots needs less"
+            f"{size_text(workers.memory.total)}; 'map: reduced' with fewer pivots needs less",
+            settings=["memory"],
         )
