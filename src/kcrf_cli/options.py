@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from kcrf_core.errors import ConfigError
+from kcrf_core.system import LEAST_TOLERANCE
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -416,9 +417,9 @@ training = group(
     ),
     click.option(
         "--tolerance",
-        type=click.FloatRange(min=0, min_open=True),
+        type=click.FloatRange(min=LEAST_TOLERANCE),
         metavar="T",
-        help="Stop when the certified relative gap to the optimum is this small. Default: 0.001.",
+        help="Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
     ),
     click.option(
         "--max-passes",

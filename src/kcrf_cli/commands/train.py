@@ -130,7 +130,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
     """
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
     from kcrf_core.training import MIN_GAIN, WarmStart
@@ -212,6 +212,10 @@ def train(
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),
+            "sequences": prepared.dataset.sequences,
+            "positions": prepared.dataset.positions,
+            "labels": len(model.labels),
+            "terms": term_sizes(model),
             "bytes": os.path.getsize(output),
             "seconds": seconds,
             "peak_memory": render.peak_memory(),
@@ -251,10 +255,13 @@ def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | N
 
 def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     """What to say before work begins."""
+    from kcrf_core.system import counted
+
     out = prepared.encoding.remarks(prepared.dataset)
     if dev is not None:
         unknown = int((dev.labels < 0).sum())
-        out.append(f"dev: {dev.sequences:,} sequences, {dev.positions:,} positions")
+        out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")
         if unknown:
-            out[-1] += f"; {unknown:,} labels that DATA does not have count as wrong"
+            strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")
+            out[-1] += f"; {strange} as wrong"
     return out

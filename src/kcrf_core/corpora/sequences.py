@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system import counted
 from .corpus import AttributeRows, Corpus, NumberColumn
 
 SEPARATOR = ":"
@@ -163,7 +164,7 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
         raise TypeError("y must hold a list of labels for each sequence")
     out = list(y)
     if len(out) != len(X):
-        raise ValueError(f"{len(X):,} sequences in X, but {len(out):,} in y")
+        raise ValueError(f"{counted(len(X), 'sequence')} in X, but {len(out):,} in y")
     for number, (labels, sequence) in enumerate(zip(out, X, strict=True)):
         if isinstance(labels, str) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
             raise ValueError(f"y[{number}] must be a list of labels, one for each position, not {labels!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
+from ..system import counted
 from .calibration import Calibration, calibrate
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
@@ -158,4 +159,4 @@ def check_same_data(first: Labelling, second: Labelling) -> None:
             how = "ends" if ends[1][t] else "goes on"
             message = f"a sequence {how} here, unlike at line {there} of the other {advice}"
             raise DataError(message, second.source, here)
-    raise DataError(f"{len(second.gold):,} positions, expected {len(first.gold):,} {advice}", second.source)
+    raise DataError(f"{counted(len(second.gold), 'position')}, expected {len(first.gold):,} {advice}", second.source)

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..objective import Posterior, Vector
+from ..system import counted
 from .observer import ALL_TERMS, Trial
 from .task import Minimiser, TrainingTask
 
@@ -88,7 +89,7 @@ class _Search:
         self._used = sample.used_columns()
         self._sample, self._held = sample.narrow(self._used), task.subset(held_part).narrow(self._used)
         minimiser.observer.note(
-            f"choosing sigma2 on {len(held_part):,} held-out sequences, fits on {len(fit_part):,} "
+            f"choosing sigma2 on {counted(len(held_part), 'held-out sequence')}, fits on {len(fit_part):,} "
             f"of {len(task.problem.offsets) - 1:,}"
         )
         self._values = {name: PATH_START / scale for name, scale in scales.items()}

@@ -18,7 +18,7 @@ from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
-from ..system import Workers, hand_back
+from ..system import Workers, counted, hand_back
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .observed_features import observed_only
@@ -269,7 +269,8 @@ class TrainingRun:
         result = self._minimiser.solve(complete.posterior(prior.sigma2), theta, run)
         what = "optimum" if result.reason == CERTIFIED else "best point found"
         self._observer.note(
-            f"training begins at the {what} of {len(which):,} sequences with all labels, {result.passes} passes"
+            f"training begins at the {what} of {counted(len(which), 'sequence')} with all labels, "
+            f"{counted(result.passes, 'pass', 'passes')}"
         )
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
