@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ import click
 
 from kcrf_core import errors
 from kcrf_core._version import __version__
-from kcrf_core.system import naming
 
 from . import about
 from .commands.crossval import crossval
@@ -29,6 +29,7 @@ from .commands.tag import tag
 from .commands.train import train
 from .running.files import STDOUT, discard, say
 
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
@@ -53,7 +54,7 @@ class _Group(click.Group):
     # Here and not around main(): Click itself would turn Ctrl-C and a closed pipe into exit code 1.
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        with _exit_codes(), naming(STDOUT):  # --help and --version write already
+        with _exit_codes():  # --help and --version write already
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -64,8 +65,7 @@ class _Group(click.Group):
         with _exit_codes():
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                with naming(STDOUT):
-                    sys.stdout.flush()
+                sys.stdout.flush()
             return result
 
 
@@ -85,7 +85,9 @@ def _exit_codes() -> Iterator[None]:
         _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
-        where = "" if error.filename is None else f"{error.filename or repr('')}: "
+        # Whatever writes a file names it, so what is full and has no name is where Click writes.
+        name = STDOUT if error.filename is None and error.errno in FULL else error.filename
+        where = "" if name is None else f"{name or repr('')}: "
         _leave(f"{where}{error.strerror or error}", 1)
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)

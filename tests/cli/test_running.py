@@ -300,6 +300,18 @@ def test_a_basis_that_training_grows_cannot_be_chosen_before(kcrf, parts, tmp_pa
     assert done.code == 2 and "'basis_tolerance' is for 'select: gradient', not for 'random'" in done.err
 
 
+def test_json_counts_what_was_trained_on(kcrf, parts, tmp_path):
+    options = ("--kernel", "rbf", "--size", "20", "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz")
+    found = json.loads(kcrf("train", parts[0], *options).out)
+    counts = json.loads(kcrf("featurize", parts[0], "--json").out)
+    assert {key: found[key] for key in ("sequences", "positions", "labels")} == {
+        key: counts[key] for key in ("sequences", "positions", "labels")
+    }
+    assert found["terms"] == [{"name": "node", "type": "node", "pivots": 20, "weights": 20}]
+    found = json.loads(kcrf("train", parts[0], "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz").out)
+    assert found["terms"][0]["dimensions"] == found["terms"][0]["weights"] > 100
+
+
 # ----------------------------------------------------------------------------- Ctrl-C
 
 

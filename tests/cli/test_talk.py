@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -73,3 +74,33 @@ def test_quiet_and_verbose_contradict_each_other(kcrf, command):
     for flags in (["-q", "-v"], ["-v", "-q"]):
         done = kcrf(*command, *flags)
         assert done.code == 2 and "contradict each other" in done.err
+
+
+def test_one_is_not_many(kcrf, tmp_path):
+    data, model = tmp_path / "one.conll", tmp_path / "one.npz"
+    data.write_text("a\tx\n")
+    said = [kcrf("train", data, "-o", model).err, kcrf("inspect", model).text, kcrf("featurize", data, "--json").err]
+    said += [kcrf("evaluate", "-m", model, data).text, kcrf("train", data, "--dev", data, "-o", model).err]
+    said += [kcrf("select-basis", data, "--kernel", "rbf", "-o", tmp_path / "b.npz").err]
+    assert said[0].startswith("1 sequence, 1 position, 1 label (x)\n") and "1 pivot " in said[-1]
+    for text in said:
+        assert not re.search(r"\b1 (?!pass\b)[a-z-]+( [a-z-]+)?s\b(?! right| of )", text), text
+
+
+def test_lines_of_trials_line_up(kcrf, sample_data, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("terms: [{name: a-rather-long-name, features: [c0]}, {name: b, features: [c1]}, {type: edge}]\n")
+    done = kcrf("train", sample_data / "pitch_accent.conll", "-c", config, "-o", tmp_path / "m.npz")
+    trials = [line for line in done.err.splitlines() if "held-out log p" in line]
+    assert {line.split()[2] for line in trials} >= {"a-rather-long-name", "b", "edge"}
+    assert len({line.index("held-out log p") for line in trials}) == 1
+    assert len({re.search(r" [\d.e+-]+ +held-out", line).start() for line in trials}) == 1
+
+
+def test_tag_and_evaluate_are_quiet_where_that_is_asked_for(kcrf, trained, sample_data, tmp_path):
+    data, gold = sample_data / "pitch_accent.conll", tmp_path / "partial.conll"
+    gold.write_text("a\t?\tx\nb\tx\tx\n")
+    plain = kcrf("tag", "-m", trained, data)
+    assert kcrf("tag", "-m", trained, data, "-q") == plain and plain.err == ""
+    loud, quiet = (kcrf("evaluate", "-m", trained, data, *flags) for flags in ((), ("--quiet",)))
+    assert loud.out == quiet.out and quiet.err == ""
