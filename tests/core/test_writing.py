@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import struct
 
 import pytest
 
@@ -100,6 +101,24 @@ def test_another_group_gets_no_more_than_everybody(tmp_path, monkeypatch):
         stream.write(b"new")
     monkeypatch.undo()
     assert mode(path) == 0o644
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no lists of access rights here")
+def test_a_list_of_access_rights_stays(tmp_path):
+    """With such a list, the bits of the group say what any entry may have, and not what the group has."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    nobody = 0xFFFFFFFF
+    # Owner rw, one more user r, group nothing, mask r, others nothing.
+    entries = [(0x01, 6, nobody), (0x02, 4, 12345), (0x04, 0, nobody), (0x10, 4, nobody), (0x20, 0, nobody)]
+    rights = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(path, "system.posix_acl_access", rights)
+    except OSError:
+        pytest.skip("a file system without lists of access rights")
+    with replacing(path) as stream:
+        stream.write(b"new")
+    assert path.read_bytes() == b"new" and os.getxattr(path, "system.posix_acl_access") == rights
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")

@@ -82,17 +82,16 @@ class Journal:
         try:
             with naming(self.path, temporary):
                 stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
-            try:
-                _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
-                _lock(stream)
-                _name(temporary, target)
-            except FileExistsError:
-                stream.close()
-                raise self._in_use() from None
-            except BaseException:
-                stream.close()
-                raise
-            return stream
+                try:
+                    _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
+                    _lock(stream)
+                    _name(temporary, target)
+                except BaseException:
+                    stream.close()
+                    raise
+                return stream
+        except FileExistsError:
+            raise self._in_use() from None
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator
 from typing import IO, Any
 
+BINARY = getattr(os, "O_BINARY", 0)  # Windows
 ACCESS_LIST = "system.posix_acl_access"  # an extended attribute; with it, the bits of the group are something else
 
 
@@ -26,7 +27,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(errno.ENOENT, "an empty name is no file", path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe, such as /dev/null, cannot be replaced.
-        with io.BufferedWriter(NamedFile(path, os.open(path, os.O_WRONLY))) as stream:
+        with io.BufferedWriter(NamedFile(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
             yield stream
         return
     target = os.path.realpath(path)  # a link keeps pointing where it pointed
@@ -35,8 +36,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     temporary = temporary_beside(target)
     try:
         with naming(path, temporary):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            number = os.open(temporary, flags, 0o666 if before is None else 0o600)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            number = os.open(temporary, flags | BINARY, 0o666 if before is None else 0o600)
         with io.BufferedWriter(NamedFile(path, number)) as stream:
             yield stream
             stream.flush()
@@ -63,7 +64,7 @@ def naming(path: str, *instead: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None or error.filename in instead:
+        if error.errno is not None and (error.filename is None or error.filename in instead):
             raise OSError(error.errno, error.strerror, path) from None
         raise
 
