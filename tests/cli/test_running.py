@@ -159,7 +159,7 @@ def test_unknown_dev_labels_are_told(kcrf, small, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("the D X\ncat N NEW\n")
     done = kcrf("train", small, "--sigma2", "1", "--dev", dev, "--json", "-o", tmp_path / "m.npz")
-    assert done.code == 0 and "1 labels that DATA does not have count as wrong" in done.err
+    assert done.code == 0 and "1 label that DATA does not have counts as wrong" in done.err
     assert json.loads(done.out)["dev"]["unknown_gold"] == 1
 
 

@@ -171,7 +171,8 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
         out[number] = list(labels)
         if len(out[number]) != len(sequence):
             raise ValueError(
-                f"X[{number}] has {len(sequence):,} positions, but y[{number}] {len(out[number]):,} labels"
+                f"X[{number}] has {counted(len(sequence), 'position')}, but y[{number}] "
+                f"{counted(len(out[number]), 'label')}"
             )
         broken = next((label for label in out[number] if isinstance(label, str) and _BREAKS.search(label)), None)
         if broken is not None:  # a line of columns could not hold it
