@@ -21,7 +21,6 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": DEBUG,
     "cdivision": True,
-    "freethreading_compatible": True,
 }
 
 # -O3 lets GCC and Clang vectorise the inner loops; there is no -ffast-math and no -march, so that

@@ -83,7 +83,7 @@ def _alike(line: str, shown: re.Match, said: re.Match) -> bool:
 
 def _lines(text: str) -> list[str]:
     """Lines with single spaces, without the steps of a search for sigma2 and the mark of the best setting."""
-    text = re.sub(r"^ *(score variance|sigma2 of \w+) [\d.]+ .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *(score variance|sigma2 of \S+) +[\d.]+ .*\n", "", text, flags=re.MULTILINE)
     lines = [" ".join(line.split()) for line in text.split("\n")]
     return [line.removesuffix(" *") for line in lines if line]
 

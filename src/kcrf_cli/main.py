@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,15 +27,17 @@ from .commands.inspect import inspect
 from .commands.select_basis import select_basis
 from .commands.tag import tag
 from .commands.train import train
-from .running.files import discard, say
+from .running.files import STDOUT, discard, say
 
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
     errors.DataError: 3,
     errors.FileFormatError: 4,
     errors.NumericError: 5,
+    errors.Interrupted: INTERRUPTED,
 }
-INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 
 
 class Terminated(BaseException):
@@ -71,21 +74,29 @@ def _exit_codes() -> Iterator[None]:
     """Print one line and exit with a code for each kind of error that can be expected."""
     try:
         yield
-    except KeyboardInterrupt:
-        _leave("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        _leave(str(error) or "interrupted", INTERRUPTED)
     except Terminated:
         _leave("terminated", TERMINATED)
     except BrokenPipeError:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
     except errors.KcrfError as error:
-        _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+        _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
         discard(sys.stdout)  # it may be what failed, and what it still holds is useless
-        where = f"{error.filename}: " if error.filename else ""
+        # Whatever writes a file names it, so what is full and has no name is where Click writes.
+        name = STDOUT if error.filename is None and error.errno in FULL else error.filename
+        where = "" if name is None else f"{name or repr('')}: "
         _leave(f"{where}{error.strerror or error}", 1)
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
+
+
+def _with_flags(error: errors.KcrfError) -> str:
+    """What the library says, and what its settings are called here."""
+    flags = [f"--{name.replace('_', '-')}" for name in error.settings]
+    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def _leave(message: str, code: int) -> NoReturn:

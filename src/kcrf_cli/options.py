@@ -7,6 +7,7 @@ file, a basis or a dataset can speak; `given` collects those that were.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import click
 
 from kcrf_core.errors import ConfigError
+from kcrf_core.system import LEAST_TOLERANCE
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -90,6 +92,21 @@ class MemorySize(click.ParamType):
         if not 0 < size < 1 << 60:
             self.fail(f"'{value}' is not a size such as 500M or 4G", param, ctx)
         return size
+
+
+class FileToWrite(click.Path):
+    """The name of a file that a command writes; `-`, where it may be, is stdout."""
+
+    def __init__(self, stdout: bool = False):
+        super().__init__(dir_okay=False, allow_dash=stdout)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not path:
+            self.fail("the name is empty: give the name of a file to write", param, ctx)
+        if path.endswith((os.sep, os.altsep or os.sep)):
+            self.fail(f"'{path}' is the name of a directory: give the name of a file to write", param, ctx)
+        return path
 
 
 class Window(click.ParamType):
@@ -249,14 +266,12 @@ def solvers() -> Iterable[str]:
 
 data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 
-output = click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="File to write."
-)
+output = click.option("-o", "--output", required=True, type=FileToWrite(), metavar="FILE", help="File to write.")
 
 output_unless_dry = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=FileToWrite(),
     metavar="FILE",
     help="File to write. Needed, but for what only prints.",
 )
@@ -402,9 +417,9 @@ training = group(
     ),
     click.option(
         "--tolerance",
-        type=click.FloatRange(min=0, min_open=True),
+        type=click.FloatRange(min=LEAST_TOLERANCE),
         metavar="T",
-        help="Stop when the certified relative gap to the optimum is this small. Default: 0.001.",
+        help="Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
     ),
     click.option(
         "--max-passes",

@@ -42,7 +42,7 @@ _lazy_name, _, _names = lazy(
         "config": ["Config", "parse_config"],
         "corpora": ["Corpus", "read_corpus"],
         "encoding": ["Encoding", "fit_encoding"],
-        "errors": ["ConfigError", "DataError", "FileFormatError", "KcrfError", "NumericError"],
+        "errors": ["ConfigError", "DataError", "FileFormatError", "Interrupted", "KcrfError", "NumericError"],
         "estimator": ["KernelCRF"],
         "model": ["Model"],
         "scoring": ["Evaluation", "evaluate"],

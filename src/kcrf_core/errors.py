@@ -1,6 +1,7 @@
 """What can go wrong, one class per exit code (the command line maps them in one place).
 
-Every message says where, what, and what to do, in one line.
+Every message says where, what, and what to do, in one line. Settings have the names that configurations and Python have
+for them; an error lists those that it is about, so that the command line can add its own names.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from collections.abc import Iterable
 
 
 class KcrfError(Exception):
-    """Base of every error this library raises on purpose."""
+    """Base of every error this library raises on purpose; `settings` are the names of those that it is about."""
+
+    def __init__(self, *arguments: object, settings: Iterable[str] = ()):
+        super().__init__(*arguments)
+        self.settings = tuple(settings)
 
 
 class ConfigError(KcrfError, ValueError):
@@ -23,17 +28,21 @@ class DataError(KcrfError, ValueError):
     `path` is the name shown to the user, `line` counts from 1; both may be unknown.
     """
 
-    def __init__(self, message: str, path: str | None = None, line: int | None = None):
+    def __init__(self, message: str, path: str | None = None, line: int | None = None, *, settings: Iterable[str] = ()):
         self.message, self.path, self.line = message, path, line
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(where + message)
+        super().__init__(where + message, settings=settings)
 
-    def __reduce__(self):  # Exception's own would lose path and line on the way out of a worker process
-        return type(self), (self.message, self.path, self.line)
+    def __reduce__(self):  # Exception's own would take the whole text for the message, out of a worker process
+        return type(self), (self.message, self.path, self.line), self.__dict__
 
 
 class FileFormatError(KcrfError):
     """An `.npz` file that is not ours, is damaged, or does not fit the others."""
+
+
+class Interrupted(KcrfError):
+    """A run was asked to end before there was anything to keep."""
 
 
 class NumericError(KcrfError):

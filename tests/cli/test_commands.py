@@ -350,19 +350,70 @@ def test_signals_leave_no_half_files(trained, tmp_path, number, code):
     assert list(folder.iterdir()) == []
 
 
+# What is said on stderr when a stage is under way, and options that lead there.
+EARLY_STAGES = {
+    "search": ("held-out log p", ["--kernel", "rbf", "--size", "1500"]),
+    "pivots": ("memory", ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--sigma2", "1"]),
+    "terms": ("term b:", ["--select-terms", "-c", "terms.yaml"]),
+}
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_first_interrupt_writes_a_usable_model(kcrf, sample_data, tmp_path):
-    model = tmp_path / "m.npz"
-    with process("train", sample_data / "digits.conll", "--kernel", "rbf", "--size", "1500", "-o", model) as running:
-        for line in running.stderr:  # the search for sigma2 that now begins takes seconds
-            if b"choosing sigma2" in line:
+@pytest.mark.parametrize("stage", EARLY_STAGES)
+@pytest.mark.parametrize("older", [True, False])
+def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path, stage, older):
+    wanted, options = EARLY_STAGES[stage]
+    (tmp_path / "terms.yaml").write_text(
+        "terms: [{name: a, kernel: rbf, map: {size: 300}}, {name: b, kernel: poly, map: {size: 300}}, {type: edge}]\n"
+    )
+    folder = tmp_path / "out"
+    folder.mkdir()
+    model = folder / "m.npz"
+    if older:
+        model.write_bytes(b"an older model")
+    command = ("train", sample_data / "digits.conll", *options, "-o", model)
+    with process(*command, cwd=tmp_path) as running:
+        seen = ""
+        for line in running.stderr:
+            seen += line.decode()
+            if wanted in seen:
                 break
-        time.sleep(0.3)
+        running.send_signal(signal.SIGINT)
+        seen += running.stderr.read().decode()
+        assert running.wait(60) == 130, seen
+    assert seen.endswith("kcrf: interrupted before there was a model to write\n"), seen
+    assert list(folder.iterdir()) == ([model] if older else [])
+    assert not older or model.read_bytes() == b"an older model"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interrupt_while_data_is_read_writes_nothing(tmp_path):
+    model = tmp_path / "m.npz"
+    model.write_bytes(b"an older model")
+    with process("train", "-", "-o", model) as running:
+        running.stdin.write(b"the\tN\n\n" * 10_000)
+        running.stdin.flush()
+        time.sleep(1.0)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+        assert b"Traceback" not in running.stderr.read()
+    assert model.read_bytes() == b"an older model"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, sample_data, tmp_path):
+    model, log = tmp_path / "m.npz", tmp_path / "log.jsonl"
+    options = ["--kernel", "rbf", "--map", "full", "--tolerance", "1e-9", "-v"]
+    with process("train", sample_data / "digits.conll", *options, "--log", log, "-o", model) as running:
+        for line in running.stderr:
+            if line.startswith(b"  training: pass 5,"):
+                break
         running.send_signal(signal.SIGINT)
         running.stderr.read()
         assert running.wait(60) == 130
     done = kcrf("evaluate", "-m", model, sample_data / "digits.conll", "--json")
-    assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.2
+    assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.5
+    assert json.loads(log.read_text().splitlines()[-1])["stop"] == "interrupted"
 
 
 @pytest.mark.parametrize("suffix, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

@@ -76,7 +76,7 @@ def test_word_in_a_real_column_when_tagging(kcrf, tmp_path, write):
         ("terms:\n  - {kernel: {type: ploy}}\n", ["config.yaml:2:", "'ploy'", "did you mean 'poly'"]),
         ("features:\n  - {column: nose}\n", ["no column 'nose'", "c0"]),
         ("columns: [a, b]\n", ["2 columns", "has 4"]),
-        ("training: {tolerance: -1}\n", ["config.yaml:1:", "greater than 0"]),
+        ("training: {tolerance: -1}\n", ["config.yaml:1:", "at least 1e-12"]),
         ("features: [unclosed\n", ["config.yaml:", "not valid YAML"]),
         ("terms:\n  - {features: [nose]}\n", ["no feature is called 'nose'"]),
     ],
@@ -244,7 +244,7 @@ def test_training_tells_what_it_read_and_what_looks_like_a_slip(kcrf, tmp_path, 
     rows = "\n".join(f"X\tword{number} here" for number in range(300))
     done = train(kcrf, tmp_path, write("data.conll", rows), "--max-passes", "2")
     assert done.code == 0
-    assert "1 sequences, 300 positions, 300 labels" in done.err
+    assert "1 sequence, 300 positions, 300 labels" in done.err
     assert done.err.count("warning:") == 3
 
 
@@ -305,3 +305,14 @@ def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
     done = kcrf(*call, tmp_path / "curve.png")
     assert done.code == 2 and "pip install 'kcrf[plot]'" in done.err
     assert not (tmp_path / "b.npz").exists()
+
+
+def test_a_tolerance_that_nothing_can_prove(kcrf, sample_data, tmp_path):
+    accent = sample_data / "pitch_accent.conll"
+    config, model = tmp_path / "config.yaml", tmp_path / "m.npz"
+    config.write_text("training: {tolerance: 1e-320}\n")
+    for options in (["--tolerance", "1e-320"], ["-c", config]):
+        done = kcrf("train", accent, *options, "-o", model)
+        assert done.code == 2 and "1e-12" in done.err and not model.exists()
+    done = kcrf("train", accent, "--sigma2", "1", "--tolerance", "1e-12", "-o", model)
+    assert done.code == 0 and "within 0 of" not in done.err and "gap 0" not in done.err

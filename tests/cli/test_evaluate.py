@@ -131,8 +131,8 @@ def test_what_probability_columns_tell(kcrf, columns, log_loss, error):
 def test_gold_labels_without_a_chance(kcrf):
     stdin = b"X X:1.0 Y:0.0 X\nY X:1.0 Y:0.0 X\nZ X:0.0 Y:1.0 Y\n"
     text = kcrf("evaluate", "-", stdin=stdin).text
-    assert "1 gold labels have probability 0, taken for 1e-30" in text
-    assert "log-loss without 1 gold labels that have no probability" in text
+    assert "1 gold label has probability 0, taken for 1e-30" in text
+    assert "log-loss without 1 gold label that has no probability" in text
 
 
 # ----------------------------------------------------------------------------- intervals and comparisons

@@ -19,6 +19,7 @@ from kcrf_core.training import (
     DevProgress,
     DevScore,
     Event,
+    FinalFit,
     GrowthRound,
     Note,
     Observer,
@@ -158,7 +159,7 @@ def test_unknown_dev_labels_are_told(kcrf, small, tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("the D X\ncat N NEW\n")
     done = kcrf("train", small, "--sigma2", "1", "--dev", dev, "--json", "-o", tmp_path / "m.npz")
-    assert done.code == 0 and "1 labels that DATA does not have count as wrong" in done.err
+    assert done.code == 0 and "1 label that DATA does not have counts as wrong" in done.err
     assert json.loads(done.out)["dev"]["unknown_gold"] == 1
 
 
@@ -236,6 +237,7 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
     told = [
         Note("two labels"),
         Stage("training"),
+        FinalFit(),
         PivotsChosen(3, 10),
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
         Trial("all", 0.1, {"node": 0.2}, -0.7, 0.6),
@@ -291,25 +293,36 @@ def test_a_basis_that_training_grows_cannot_be_chosen_before(kcrf, parts, tmp_pa
     done = kcrf("select-basis", parts[0], "--kernel", "rbf", "--select", "gradient", "-q", "-o", basis)
     assert done.code == 2 and not basis.exists()
     assert done.err == (
-        "kcrf: term 'node': 'gradient' chooses pivots while a model is trained: give it to train (--select)\n"
+        "kcrf: term 'node': 'gradient' chooses pivots while a model is trained: name another way to choose them before "
+        "(--select)\n"
     )
     done = kcrf("train", parts[0], "--kernel", "rbf", "--basis-tolerance", "0.1", "-o", tmp_path / "m.npz")
     assert done.code == 2 and "'basis_tolerance' is for 'select: gradient', not for 'random'" in done.err
+
+
+def test_json_counts_what_was_trained_on(kcrf, parts, tmp_path):
+    options = ("--kernel", "rbf", "--size", "20", "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz")
+    found = json.loads(kcrf("train", parts[0], *options).out)
+    counts = json.loads(kcrf("featurize", parts[0], "--json").out)
+    assert {key: found[key] for key in ("sequences", "positions", "labels")} == {
+        key: counts[key] for key in ("sequences", "positions", "labels")
+    }
+    assert found["terms"] == [{"name": "node", "type": "node", "pivots": 20, "weights": 20}]
+    found = json.loads(kcrf("train", parts[0], "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz").out)
+    assert found["terms"][0]["dimensions"] == found["terms"][0]["weights"] > 100
 
 
 # ----------------------------------------------------------------------------- Ctrl-C
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("stage", ["choosing pivots", "training", "growing"])
+@pytest.mark.parametrize("stage", ["training", "growing"])
 def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, parts, tmp_path, stage):
     """With a warm start, scores and a log: all of them end well."""
     training, dev = parts
     early, model, log = tmp_path / "early.npz", tmp_path / "m.npz", tmp_path / "run.jsonl"
     assert kcrf("train", dev, "--sigma2", "1", "-q", "-o", early).code == 0
     options = ["--kernel", "rbf", "--map", "full", "--sigma2", "1000", "--tolerance", "1e-9", "--init", early]
-    if stage == "choosing pivots":
-        options = ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--init", early]
     if stage == "growing":
         options = ["--kernel", "rbf", "--select", "gradient", "--size", "1500", "--sigma2", "1000", "--init", early]
     running = subprocess.Popen(
@@ -319,11 +332,10 @@ def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, pa
     )  # fmt: skip
     with running:
         deadline = time.monotonic() + 60
-        event = {"choosing pivots": "start", "training": "dev", "growing": "growth"}[stage]
+        event = {"training": "dev", "growing": "growth"}[stage]
         wanted = f'"event": "{event}"'
         while (not log.exists() or wanted not in log.read_text()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        time.sleep(0.1)  # the handler stands as soon as the data is read
         running.send_signal(signal.SIGINT)
         running.stderr.read()
         assert running.wait(60) == 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -73,3 +74,34 @@ def test_quiet_and_verbose_contradict_each_other(kcrf, command):
     for flags in (["-q", "-v"], ["-v", "-q"]):
         done = kcrf(*command, *flags)
         assert done.code == 2 and "contradict each other" in done.err
+
+
+def test_one_is_not_many(kcrf, tmp_path):
+    data, model = tmp_path / "one.conll", tmp_path / "one.npz"
+    data.write_text("a\tx\n")
+    said = [kcrf("train", data, "-o", model).err, kcrf("inspect", model).text, kcrf("featurize", data, "--json").err]
+    said += [kcrf("evaluate", "-m", model, data).text, kcrf("train", data, "--dev", data, "-o", model).err]
+    said += [kcrf("select-basis", data, "--kernel", "rbf", "-o", tmp_path / "b.npz").err]
+    assert said[0].startswith("1 sequence, 1 position, 1 label (x)\n") and "1 pivot " in said[-1]
+    for text in said:
+        assert not re.search(r"\b1 (?!pass\b)[a-z-]+( [a-z-]+)?s\b(?! right| of )", text), text
+
+
+def test_lines_of_trials_line_up(kcrf, sample_data, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("terms: [{name: a-rather-long-name, features: [c0]}, {name: b, features: [c1]}, {type: edge}]\n")
+    done = kcrf("train", sample_data / "pitch_accent.conll", "-c", config, "-o", tmp_path / "m.npz")
+    trials = [line for line in done.err.splitlines() if "held-out log p" in line]
+    assert {line.split()[2] for line in trials} >= {"a-rather-long-name", "b", "edge"}
+    assert len({line.index("held-out log p") for line in trials}) == 1
+    assert len({re.search(r" [\d.e+-]+ +held-out", line).start() for line in trials}) == 1
+
+
+def test_tag_and_evaluate_are_quiet_where_that_is_asked_for(kcrf, tmp_path):
+    data, model = tmp_path / "data.conll", tmp_path / "m.npz"
+    data.write_text("a\tx\nb\t?\n\nb\ty\na\tx\n\n" * 5)
+    assert kcrf("train", data, "--unobserved", "?", "--sigma2", "1", "-q", "-o", model).code == 0
+    loud, quiet = (kcrf("evaluate", "-m", model, data, *flags) for flags in ((), ("--quiet",)))
+    assert "5 gold labels are not observed" in loud.err
+    assert (quiet.code, quiet.err, quiet.out) == (0, "", loud.out)
+    assert kcrf("tag", "-m", model, data, "-q") == kcrf("tag", "-m", model, data)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from imports import Import, Source, Sources, cycles
+from kcrf_cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE, COMMANDS = "kcrf_core", "kcrf_cli"
@@ -298,3 +299,27 @@ def test_the_graph_is_read_as_python_reads_it(tmp_path):
         arrows[each.module].add(target)
     assert cycles(arrows) == [["house.high.late", "house.high.other"]]
     assert found.target(Import("house.high.late", "os", "path", 1)) is None
+
+
+def test_the_core_names_settings_and_not_flags(sources):
+    """Whoever calls it from Python has no flags; the command layer adds them to what an error is about."""
+    wrong = []
+    for source in (source for source in sources.files if package_of(source.module) == CORE):
+        alone = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}  # docstrings
+        for node in source.nodes:
+            said = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+            if said and re.search(r"--[a-z]", node.value):
+                wrong.append(f"{sources.where(source.module, node.lineno)}: {node.value}")
+    assert not wrong
+
+
+def test_every_setting_that_an_error_is_about_is_an_option(sources):
+    options = {parameter.name for command in main.commands.values() for parameter in command.params}
+    named = {
+        name.value
+        for source in sources.files
+        for node in source.nodes
+        if isinstance(node, ast.keyword) and node.arg == "settings" and isinstance(node.value, ast.List)
+        for name in node.value.elts
+    }
+    assert len(named) > 8 and named <= options

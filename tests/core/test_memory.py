@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -143,3 +144,68 @@ def test_threads_never_see_rows_half_computed(rng):
 
         with Workers(4) as workers:
             assert all(workers.map(same, np.repeat(np.arange(0, 1700, 50), 4).tolist()))
+
+
+GiB = 1 << 30
+# What a kernel tells of control groups, and the bytes that they leave.
+GROUPS = {
+    "version 2": (
+        {
+            "/proc/self/cgroup": "0::/a/b",
+            "/sys/fs/cgroup/a/b/memory.max": 8 * GiB,
+            "/sys/fs/cgroup/a/b/memory.current": GiB,
+        },
+        7 * GiB,
+    ),
+    "a limit further up": (
+        {
+            "/proc/self/cgroup": "0::/a/b",
+            "/sys/fs/cgroup/a/b/memory.max": "max",
+            "/sys/fs/cgroup/a/b/memory.current": GiB,
+            "/sys/fs/cgroup/a/memory.max": 4 * GiB,
+            "/sys/fs/cgroup/a/memory.current": 2 * GiB,
+        },
+        2 * GiB,
+    ),
+    "version 1": (
+        {
+            "/proc/self/cgroup": "9:name=systemd:/x\n4:cpu,memory:/jobs/7\n0::/",
+            "/sys/fs/cgroup/memory/jobs/7/memory.limit_in_bytes": 3 * GiB,
+            "/sys/fs/cgroup/memory/jobs/7/memory.usage_in_bytes": GiB,
+        },
+        2 * GiB,
+    ),
+    "version 1, names of the machine": (
+        {
+            "/proc/self/cgroup": "4:memory:/docker/0123",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes": 5 * GiB,
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes": 2 * GiB,
+            "/sys/fs/cgroup/memory/memory.stat": f"cache 5\ntotal_inactive_file {GiB}",
+        },
+        4 * GiB,
+    ),
+    "files that can be forgotten": (
+        {
+            "/proc/self/cgroup": "0::/",
+            "/sys/fs/cgroup/memory.max": 4 * GiB,
+            "/sys/fs/cgroup/memory.current": 4 * GiB,
+            "/sys/fs/cgroup/memory.stat": f"anon 7\ninactive_file {3 * GiB}",
+        },
+        3 * GiB,
+    ),
+    "no group": ({}, 50 * GiB),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_limits_of_control_groups_are_kept(monkeypatch, name):
+    files, left = GROUPS[name]
+    files = {"/proc/meminfo": f"MemAvailable: {50 * GiB // 1024} kB", **files}
+
+    def read(path, encoding):
+        if str(path) not in files:
+            raise FileNotFoundError(path)
+        return f"{files[str(path)]}\n"
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert free_memory() == left

@@ -15,7 +15,7 @@ import pytest
 import kcrf_core
 
 ROOT = Path(__file__).resolve().parents[2]
-ERRORS = {"KcrfError", "ConfigError", "DataError", "FileFormatError", "NumericError"}
+ERRORS = {"KcrfError", "ConfigError", "DataError", "FileFormatError", "Interrupted", "NumericError"}
 WITH_EXAMPLES = sorted(set(kcrf_core.__all__) - ERRORS - {"__version__"})
 
 

@@ -15,12 +15,12 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.errors import DataError, FileFormatError
+from kcrf_core.errors import DataError, FileFormatError, Interrupted
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
 from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
 from kcrf_core.system import Workers, read_container, write_container
-from kcrf_core.training import Observer, footprint, select_bases, train
+from kcrf_core.training import FinalFit, Observer, footprint, select_bases, train
 from kcrf_core.training.term_plans import fit_terms
 from listening import Recorder
 from problems import random_inputs
@@ -216,15 +216,27 @@ def test_attribute_files_train(rng):
 
 def test_interruption_gives_a_usable_model(rng):
     corpus = toy_corpus(rng, 60)
-    calls = []
+    recorder = Recorder()
+
+    def interrupted():
+        return bool(recorder.of(FinalFit))
+
+    model, report = fit(corpus, interrupted=interrupted, observer=recorder)
+    assert report.result.reason == "interrupted"
+    assert len(model.tag_corpus(corpus)) == corpus.positions
+
+
+@pytest.mark.parametrize("asked", [1, 12])
+def test_interrupted_in_the_search_for_sigma2_there_is_no_model(rng, asked):
+    calls, recorder = [], Recorder()
 
     def interrupted():
         calls.append(1)
-        return len(calls) > 12
+        return len(calls) > asked
 
-    model, report = fit(corpus, interrupted=interrupted)
-    assert report.result.reason == "interrupted"
-    assert len(model.tag_corpus(corpus)) == corpus.positions
+    with pytest.raises(Interrupted, match="before the final fit"):
+        fit(toy_corpus(rng, 60), interrupted=interrupted, observer=recorder)
+    assert not recorder.of(FinalFit)
 
 
 def test_unseen_words_do_not_stop_a_tagger(rng):

@@ -67,25 +67,25 @@ output_options = options.group(
     click.option(
         "-o",
         "--output",
-        type=click.Path(dir_okay=False, allow_dash=True),
+        type=options.FileToWrite(stdout=True),
         metavar="FILE",
         help="Results to write, as JSON; - for stdout. Default: none.",
     ),
     click.option(
         "--tsv",
-        type=click.Path(dir_okay=False, allow_dash=True),
+        type=options.FileToWrite(stdout=True),
         metavar="FILE",
         help="Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.",
     ),
     click.option(
         "--plot",
-        type=click.Path(dir_okay=False),
+        type=options.FileToWrite(),
         metavar="FILE",
         help="Picture (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none.",
     ),
     click.option(
         "--journal",
-        type=click.Path(dir_okay=False),
+        type=options.FileToWrite(),
         metavar="FILE",
         help="Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the "
         "output with .journal at its end, until the output is written.",
@@ -248,6 +248,7 @@ def _fold_numbers(corpus: Corpus, path: str) -> np.ndarray:
 def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
     """The journal of a run. One that was not asked for goes when all is done; whatever ends a run early leaves it."""
     from kcrf_core.crossval import Journal, finished, task_count
+    from kcrf_core.system import counted
 
     from ..running.files import check_writable, say
 
@@ -259,21 +260,22 @@ def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> I
     check_writable(path)
     kept = Journal(path)
     total = task_count(plan)
+    of_all = counted(total, "training is", "trainings are")
     if kept.begun and not quiet:
         known = finished(plan, kept)
         if known:
-            say(f"{known:,} of {total:,} trainings are taken from {path}, where they were finished before")
+            say(f"{known:,} of {of_all} taken from {path}, where they were finished before")
         others = len(kept) - known
         if others:
             say(f"{others:,} more in {path} are of other data, other settings or another version: they are not used")
         if kept.damaged:
-            say(f"{kept.damaged:,} lines of {path} cannot be read: what they were about is done again")
+            say(f"{counted(kept.damaged, 'line')} of {path} cannot be read: what they were about is done again")
     try:
         yield kept
     except BaseException:
         known = finished(plan, kept)
         if known and not quiet:
-            say(f"{known:,} of {total:,} trainings are kept in {path}: the same command goes on from there")
+            say(f"{known:,} of {of_all} kept in {path}: the same command goes on from there")
         raise
     else:
         if journal is None:

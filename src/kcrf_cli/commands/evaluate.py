@@ -90,7 +90,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False),
+    type=options.FileToWrite(),
     metavar="FILE",
     help="Write everything as one page with pictures and the worst sequences. Default: none.",
 )
@@ -104,6 +104,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 @options.format
 @options.json
 @click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
+@options.quiet
 def evaluate(
     data: str,
     model: str | None,
@@ -123,6 +124,7 @@ def evaluate(
     format_: str | None,
     as_json: bool,
     as_tsv: bool,
+    quiet: bool,
 ) -> None:
     """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
 
@@ -139,6 +141,7 @@ def evaluate(
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.scoring import JudgementOptions, judge
+    from kcrf_core.system import counted
 
     from ..running.files import check_writable, output_stream, say, write_out
     from ..text import evaluation as evaluation_text
@@ -161,8 +164,8 @@ def evaluate(
         first, second = _against(gold, data, compare, format_, label)
     else:
         first, second = _labellings(data, model, compare, format_)
-    if first.left_out:
-        say(f"{first.left_out:,} gold labels are not observed: these positions are left out")
+    if first.left_out and not quiet:
+        say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     found = judge(
         first,
         second,

@@ -18,7 +18,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="Dataset to write (.npz), or the text of --export.",
 )
@@ -70,6 +70,7 @@ def featurize(
     from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
+    from kcrf_core.system import counted
 
     from ..running.files import check_writable, load_config, output_stream, say, write_out
     from ..text import figures as render
@@ -131,10 +132,12 @@ def featurize(
                 "features of edge-x terms are written like others: as text they belong to positions, not to transitions"
             )
         say(
-            f"{figures['sequences']:,} sequences, {figures['positions']:,} positions, {figures['labels']:,} labels; "
-            f"{figures['categorical_columns']} categorical and {figures['real_columns']} real columns after windows"
-            + (f", {figures['attributes']:,} attributes" if figures["attributes"] else "")
+            ", ".join(counted(figures[f"{noun}s"], noun) for noun in ("sequence", "position", "label"))
+            + f"; {figures['categorical_columns']} categorical and "
+            f"{counted(figures['real_columns'], 'real column')} after windows"
+            + (f", {counted(figures['attributes'], 'attribute')}" if figures["attributes"] else "")
         )
         for term in figures["terms"]:
             if term["type"] != "edge":
-                say(f"term {term['name']}: {term['values']:,} distinct values, {term['weights']:,} weights if linear")
+                distinct, weights = counted(term["values"], "distinct value"), counted(term["weights"], "weight")
+                say(f"term {term['name']}: {distinct}, {weights} if linear")

@@ -23,7 +23,7 @@ from .. import options
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False),
+    type=options.FileToWrite(),
     metavar="FILE",
     help="Draw the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
     "Default: no picture.",

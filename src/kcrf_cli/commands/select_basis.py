@@ -22,7 +22,7 @@ from .. import options
 @options.seed
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False),
+    type=options.FileToWrite(),
     metavar="FILE",
     help="Draw what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no picture.",
 )

@@ -118,7 +118,7 @@ Tagger = Callable[["ParsedBlock"], "Iterator[bytes]"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="File to write. Default: stdout.",
 )
@@ -126,7 +126,16 @@ Tagger = Callable[["ParsedBlock"], "Iterator[bytes]"]
 @OUTPUT
 @options.format
 @options.threads
-def tag(data: str, model: str, output: str | None, format_: str | None, threads: int | None, **values: Any) -> None:
+@options.quiet
+def tag(
+    data: str,
+    model: str,
+    output: str | None,
+    format_: str | None,
+    threads: int | None,
+    quiet: bool,  # it says nothing in any case: the option is there because other commands have it
+    **values: Any,
+) -> None:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 
     Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they

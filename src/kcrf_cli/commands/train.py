@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +79,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--log",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
 )
@@ -123,7 +119,8 @@ def train(
 
     Nothing needs to be set: numeric columns are real features, others categorical ones in a window of five, the
     kernel is linear, and the prior variance is chosen on held-out sequences. Training stops when the objective is
-    proven to be within --tolerance of its optimum. The first Ctrl-C ends it early with the best model so far.
+    proven to be within --tolerance of its optimum. The first Ctrl-C ends the final fit early with the best model so
+    far; before that fit it writes nothing.
 
     \b
     Example:
@@ -133,7 +130,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
     """
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
     from kcrf_core.training import MIN_GAIN, WarmStart
@@ -149,6 +146,7 @@ def train(
         show_footprint,
         write_out,
     )
+    from ..running.interruption import Interruption
     from ..running.log import Both, RunLog, check_log
     from ..running.progress import Talk
     from ..text import figures as render
@@ -184,34 +182,40 @@ def train(
             start.check_columns(prepared.encoding)
         dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
-        with Workers(threads, memory) as workers, Talk(quiet, verbose) as talk:
-            observer = Both(talk, run_log)
+        with (
+            Workers(threads, memory) as workers,
+            Talk(quiet, verbose) as talk,
+            Interruption(Both(talk, run_log)) as interruption,
+        ):
             for remark in _remarks(prepared, dev_set):
-                observer.note(remark)
+                interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
-                observer.note(memory_line(prepared, workers.memory))
-            with _stop_on_interrupt(observer.note) as interrupted:
-                model, report = fit(
-                    prepared.encoding,
-                    prepared.dataset,
-                    prepared.config,
-                    basis=prepared.basis,
-                    workers=workers,
-                    observer=observer,
-                    interrupted=interrupted,
-                    certify=certify,
-                    select_terms=select_terms,
-                    min_gain=MIN_GAIN if min_gain is None else min_gain,
-                    start=start,
-                    dev=dev_set,
-                    keep=keep or "last",
-                    prune=prune,
-                )
-                talk.close()
-                model.save(output)
+                interruption.note(memory_line(prepared, workers.memory))
+            model, report = fit(
+                prepared.encoding,
+                prepared.dataset,
+                prepared.config,
+                basis=prepared.basis,
+                workers=workers,
+                observer=interruption,
+                interrupted=interruption.asked,
+                certify=certify,
+                select_terms=select_terms,
+                min_gain=MIN_GAIN if min_gain is None else min_gain,
+                start=start,
+                dev=dev_set,
+                keep=keep or "last",
+                prune=prune,
+            )
+            talk.close()
+            model.save(output)
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),
+            "sequences": prepared.dataset.sequences,
+            "positions": prepared.dataset.positions,
+            "labels": len(model.labels),
+            "terms": term_sizes(model),
             "bytes": os.path.getsize(output),
             "seconds": seconds,
             "peak_memory": render.peak_memory(),
@@ -223,7 +227,7 @@ def train(
         for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
             say(line)
     run_log.check()
-    if report.result.reason == INTERRUPTED:
+    if report.result.reason == INTERRUPTED or interruption.asked():
         raise KeyboardInterrupt
     if strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
@@ -251,38 +255,13 @@ def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | N
 
 def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     """What to say before work begins."""
+    from kcrf_core.system import counted
+
     out = prepared.encoding.remarks(prepared.dataset)
     if dev is not None:
         unknown = int((dev.labels < 0).sum())
-        out.append(f"dev: {dev.sequences:,} sequences, {dev.positions:,} positions")
+        out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")
         if unknown:
-            out[-1] += f"; {unknown:,} labels that DATA does not have count as wrong"
+            strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")
+            out[-1] += f"; {strange} as wrong"
     return out
-
-
-@contextlib.contextmanager
-def _stop_on_interrupt(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks for an end, and a note says so when the run notices; the second is the ordinary one."""
-    asked = told = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def interrupted() -> bool:
-        nonlocal told
-        if asked and not told:
-            told = True
-            say("stopping here and writing the model; Ctrl-C again to give up")
-        return asked
-
-    try:
-        before = signal.signal(signal.SIGINT, handler)
-    except ValueError:  # not in the main thread: nobody can interrupt
-        yield lambda: False
-        return
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)

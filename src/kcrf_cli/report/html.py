@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcrf_core.system import counted
+
 from .svg import safe, shortened
 
 if TYPE_CHECKING:
@@ -191,14 +193,14 @@ def _shown_name(source: str) -> str:
 def _summary(found: Judgement) -> str:
     scores = found.scores
     figures = {
-        "accuracy": (scores.accuracy, f"{scores.correct:,} of {scores.positions:,} positions"),
+        "accuracy": (scores.accuracy, f"{scores.correct:,} of {counted(scores.positions, 'position')}"),
         "sequence_accuracy": (scores.sequence_accuracy, f"{scores.correct_sequences:,} of {scores.sequences:,}"),
     }
     if found.spans is not None:
         total = found.spans.total
         figures |= {
-            "precision": (total.precision, f"{total.correct:,} of {total.predicted:,} predicted spans"),
-            "recall": (total.recall, f"{total.correct:,} of {total.gold:,} gold spans"),
+            "precision": (total.precision, f"{total.correct:,} of {counted(total.predicted, 'predicted span')}"),
+            "recall": (total.recall, f"{total.correct:,} of {counted(total.gold, 'gold span')}"),
             "f1": (total.f1, f"{scheme_text(scores)}{', strict' * found.options.strict}"),
         }
     header = ["figure", "value", *([interval_name(found)] if found.intervals else []), ""]
@@ -208,11 +210,12 @@ def _summary(found: Judgement) -> str:
         rows.append([FIGURES[figure], percent(value), *interval, note])
     notes = []
     if found.intervals:
-        notes.append(f"Intervals by the bootstrap over sequences, {found.options.resamples:,} resamples.")
+        notes.append(f"Intervals by the bootstrap over sequences, {counted(found.options.resamples, 'resample')}.")
     elif found.options.resamples:
         notes.append("No confidence intervals: they need more than one sequence.")
     if scores.unknown_gold:
-        notes.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong.")
+        unknown = counted(scores.unknown_gold, "gold label is", "gold labels are")
+        notes.append(f"{unknown} unknown to the model and counted wrong.")
     return _table(header, rows) + _note(notes)
 
 
@@ -226,7 +229,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
     ]
     notes = [
         f"This is {_shown_name(system)}, the other is {_shown_name(other)}.",
-        f"p by paired randomisation over sequences, {found.options.draws:,} draws, two-sided.",
+        f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
     return _table(comparison_header(found), comparison_rows(found)) + _note(notes) + _table(["positions", ""], counts)
 

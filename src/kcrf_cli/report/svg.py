@@ -13,6 +13,7 @@ from html import escape
 import numpy as np
 
 from kcrf_core.scoring import Bin
+from kcrf_core.system import counted
 
 # More labels than this would be too small to read: the rest share a row and a column.
 MOST_LABELS = 40
@@ -135,8 +136,9 @@ def reliability(bins: Sequence[Bin]) -> str:
         high = bars * b.positions / most
         wide = max(side * (b.high - b.low) - 2, 0.5)
         told = (
-            f"confidence {b.low:g} to {b.high:g}: {b.positions:,} positions ({100 * b.positions / total:.1f} %), "
-            f"mean confidence {100 * b.confidence:.1f} %, accuracy {100 * b.accuracy:.1f} %"
+            f"confidence {b.low:g} to {b.high:g}: {counted(b.positions, 'position')} "
+            f"({100 * b.positions / total:.1f} %), mean confidence {100 * b.confidence:.1f} %, "
+            f"accuracy {100 * b.accuracy:.1f} %"
         )
         out.append(
             f'<rect class="bar" x="{_n(x(b.low) + 1)}" y="{_n(base - high)}" '

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
+from kcrf_core.system import naming
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
@@ -188,6 +189,24 @@ def show_config(config: Config) -> None:
     write_out(f"# configuration of kcrf {__version__}\n{text.rstrip()}")
 
 
+STDOUT = "standard output"
+
+
+class _Named:
+    """Standard output, by its name where writing to it fails."""
+
+    def __init__(self, stream: IO[bytes]):
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        with naming(STDOUT):
+            return self._stream.write(data)
+
+    def flush(self) -> None:
+        with naming(STDOUT):
+            self._stream.flush()
+
+
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
@@ -195,15 +214,17 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
 
     if path is None or path == "-":
         if sys.stdout is None:
-            raise OSError(errno.EBADF, "standard output is closed")
-        sys.stdout.flush()
+            raise OSError(errno.EBADF, "is closed", STDOUT)
         stream = sys.stdout.buffer
+        with naming(STDOUT):
+            sys.stdout.flush()
         # With PYTHONUNBUFFERED it is a raw file, which may write a part and leave the rest to its caller.
         raw = isinstance(stream, io.RawIOBase)
         whole = io.BufferedWriter(stream) if raw else stream
         try:
-            yield whole
-            whole.flush()
+            yield _Named(whole)
+            with naming(STDOUT):
+                whole.flush()
         finally:
             if raw:
                 with contextlib.suppress(OSError):

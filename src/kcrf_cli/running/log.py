@@ -18,6 +18,7 @@ from typing import IO, Any
 import click
 
 from kcrf_core.solvers import Progress
+from kcrf_core.system import naming
 from kcrf_core.training import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
 
 from .files import check_writable, write_out
@@ -107,10 +108,11 @@ class RunLog(Observer):
             if self._stream is None:
                 write_out(line)
             else:
-                self._stream.write((line + "\n").encode())
-                self._stream.flush()
+                with naming(self._path):
+                    self._stream.write((line + "\n").encode())
+                    self._stream.flush()
         except OSError as error:
-            self._error = type(error)(error.errno, error.strerror, None if self._stream is None else self._path)
+            self._error = error
 
     def __enter__(self) -> RunLog:
         return self

@@ -75,13 +75,14 @@ class Talk(Observer):
 
     @tell.register
     def _tried(self, trial: Trial) -> None:
+        every, own = "score variance", {name: f"sigma2 of {name}" for name in trial.sigma2}
+        width = max(map(len, (every, *own.values())))  # for any trial of the search, so that figures line up
         if trial.term == ALL_TERMS:
-            setting = f"score variance {trial.score_variance:<8g}"
+            what, value = every, trial.score_variance
         else:
-            setting = f"sigma2 of {trial.term} {trial.sigma2[trial.term]:<8g}"
-        self.note(
-            f"  {setting} held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        )
+            what, value = own[trial.term], trial.sigma2[trial.term]
+        found = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
+        self.note(f"  {what:<{width}} {value:<8g} {found}")
 
     @tell.register
     def _grew(self, state: GrowthRound) -> None:

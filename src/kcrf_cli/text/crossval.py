@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcrf_core.system import counted
+
 from . import figures as render
 
 TITLES = {"accuracy": "accuracy %", "sequence_accuracy": "sequences %", "f1": "F1"}
@@ -33,7 +35,7 @@ def table(results: dict[str, Any]) -> str:
     if unknown["unknown_gold"]:
         labels = sorted({label for fold in unknown["folds"] for label in fold["unknown_labels"]})
         few = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
-        count = f"{unknown['unknown_gold']:,} gold labels ({few})"
+        count = f"{counted(unknown['unknown_gold'], 'gold label')} ({few})"
         text += f"\n{count} were missing from their training folds and counted wrong"
     return text
 

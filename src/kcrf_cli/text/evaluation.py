@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kcrf_core.scoring import SMALLEST_PROBABILITY
+from kcrf_core.system import counted
 
 from .figures import percent, table
 
@@ -101,7 +102,7 @@ def totals(found: Judgement) -> list[str]:
     """Lines with the figures over everything; spans come last where there are any."""
     scores = found.scores
     lines = [
-        f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {scores.positions:,} positions)"
+        f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {counted(scores.positions, 'position')})"
         + interval_text(found, "accuracy"),
         f"whole sequences right {percent(scores.sequence_accuracy)} % "
         f"({scores.correct_sequences:,} of {scores.sequences:,})" + interval_text(found, "sequence_accuracy"),
@@ -113,7 +114,9 @@ def totals(found: Judgement) -> list[str]:
     if scores.spans is not None:
         lines += _span_lines(found)
     if scores.unknown_gold:
-        lines.append(f"{scores.unknown_gold:,} gold labels are unknown to the model and counted wrong")
+        lines.append(
+            f"{counted(scores.unknown_gold, 'gold label is', 'gold labels are')} unknown to the model and counted wrong"
+        )
     return lines
 
 
@@ -157,9 +160,11 @@ def calibration_text(calibration: Calibration) -> str:
     line = f"probabilities: {', '.join(parts)}"
     notes = []
     if calibration.impossible:
-        notes.append(f"{calibration.impossible:,} gold labels have probability 0, taken for {SMALLEST_PROBABILITY:g}")
+        impossible = counted(calibration.impossible, "gold label has", "gold labels have")
+        notes.append(f"{impossible} probability 0, taken for {SMALLEST_PROBABILITY:g}")
     if calibration.left_out and calibration.log_loss is not None:
-        notes.append(f"log-loss without {calibration.left_out:,} gold labels that have no probability")
+        left_out = counted(calibration.left_out, "gold label that has", "gold labels that have")
+        notes.append(f"log-loss without {left_out} no probability")
     return f"{line} ({'; '.join(notes)})" if notes else line
 
 
@@ -206,7 +211,7 @@ def comparison_text(found: Judgement) -> str:
     compared = found.comparison
     lines = [
         table(comparison_header(found), list(comparison_rows(found))),
-        f"p: paired randomisation over sequences, {found.options.draws:,} draws",
+        f"p: paired randomisation over sequences, {counted(found.options.draws, 'draw')}",
         f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
         f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}",
     ]

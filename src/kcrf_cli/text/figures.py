@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kcrf_core.system import size_text
+from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 
 if TYPE_CHECKING:
     from kcrf_core.model import PruneReport
@@ -40,7 +40,7 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
     """What training found, for stderr; `size` is that of the model's file in bytes."""
     result = report.result
     reasons = {
-        "certified": f"certified: within {result.gap:.2g} of the optimum (tolerance {tolerance:g})",
+        "certified": f"certified: within {gap_text(result.gap)} of the optimum (tolerance {tolerance:g})",
         "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
@@ -64,11 +64,11 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
-    columns = "1 score column" if report.score_columns == 1 else f"{report.score_columns} score columns"
-    lines.append(f"  sigma2: {sigma2}; {columns}, {report.parameters:,} parameters")
-    work = [f"{result.passes} passes"]
+    columns = counted(report.score_columns, "score column")
+    lines.append(f"  sigma2: {sigma2}; {columns}, {counted(report.parameters, 'parameter')}")
+    work = [counted(result.passes, "pass", "passes")]
     if result.products:
-        work.append(f"{result.products} Hessian products")
+        work.append(counted(result.products, "Hessian product"))
     work.append(f"{seconds:.1f} s")
     memory = peak_memory()
     if memory is not None:
@@ -99,7 +99,7 @@ def growth_text(state: GrowthRound) -> str:
 
 
 def _pivots_text(state: GrowthRound) -> str:
-    return ", ".join(f"{name} {count:,} pivots" for name, count in state.pivots.items())
+    return ", ".join(f"{name} {counted(count, 'pivot')}" for name, count in state.pivots.items())
 
 
 def _growth_end(growth: Growth) -> str:
@@ -132,7 +132,7 @@ def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
     gap = "unknown" if pruned.certified_gap is None else gap_text(pruned.certified_gap)
     data = "DEV" if pruned.accuracy_on == "dev" else "the training data"
     return [
-        f"pruned by {pruned.prune:g}: {pruned.weights_left:,} of {pruned.weights:,} weights left, "
+        f"pruned by {pruned.prune:g}: {pruned.weights_left:,} of {counted(pruned.weights, 'weight')} left, "
         f"{size_text(size)} of {size_text(size + pruned.bytes_saved)}",
         f"before pruning P {pruned.objective:.6f}, gap {gap}; accuracy on {data} {percent(pruned.accuracy_left)} %, "
         f"{percent(pruned.accuracy)} % before",
@@ -140,7 +140,8 @@ def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
 
 
 def gap_text(gap: float) -> str:
-    return f"{gap:.2g}" if gap < 1e6 else "unknown"
+    """A relative gap; what rounding hides is not called nothing."""
+    return f"{max(gap, LEAST_TOLERANCE):.2g}" if gap < 1e6 else "unknown"
 
 
 def peak_memory() -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kcrf_core.system import size_text
+from kcrf_core.system import counted, size_text
 
 from .figures import gap_text, table
 
@@ -47,7 +47,7 @@ def _head(found: dict[str, Any], path: str) -> str:
         f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
     ]
     if found["kind"] == "dataset":
-        lines.append(f"{found['sequences']:,} sequences, {found['positions']:,} positions")
+        lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
     lines += [f"term {_term(term)}" for term in found.get("terms", [])]
     if found["kind"] == "model":
@@ -93,18 +93,18 @@ def _feature(feature: dict[str, Any]) -> str:
         places = ",".join(map(str, window))
     count = feature["values"]
     if feature["type"] == "real":
-        values = "1 column" if count == 1 else f"{count:,} columns"
+        values = counted(count, "column")
     else:
-        values = f"{count:,} values"
+        values = counted(count, "value")
     return f"{feature['type']}, {values}, window {places}"
 
 
 def _term(term: dict[str, Any]) -> str:
     parts = [f"{shown(term['name'])}: {_kernel(term['kernel'])} kernel on {_some(term['features'])}"]
     if "pivots" in term:
-        parts.append(f"{term['pivots']:,} pivots")
+        parts.append(counted(term["pivots"], "pivot"))
     if "dimensions" in term:
-        parts.append(f"{term['dimensions']:,} features")
+        parts.append(counted(term["dimensions"], "feature"))
     if "weights" in term:
         parts.append(f"{term['weights']:,} {'coefficients' if 'pivots' in term else 'weights'}")
     if "unexplained" in term:
@@ -141,7 +141,7 @@ def _training(training: Any) -> list[str]:
         proven = "unknown" if gap is None else gap_text(gap)
         lines.append(f"certificate: P {value:.6f}{least}; certified relative gap {proven}")
         if "stop" in training and passes is not None:
-            lines[-1] += f" ({shown(str(training['stop']))}, {passes:g} passes)"
+            lines[-1] += f" ({shown(str(training['stop']))}, {counted(int(passes), 'pass', 'passes')})"
     for key, kind in (("outside_bound", "at most"), ("outside_estimate", "estimate")):
         if number(key):
             lines.append(f"gain still possible outside the pivots ({kind}): {number(key):.4g}")

@@ -317,7 +317,7 @@ def _parse_training(section: _Section) -> TrainingConfig:
     training = TrainingConfig(
         sigma2=section.get("sigma2", values.automatic),
         solver=section.get("solver", values.choice(SOLVERS), default.solver),
-        tolerance=section.get("tolerance", values.positive, default.tolerance),
+        tolerance=section.get("tolerance", values.tolerance, default.tolerance),
         max_passes=section.get("max_passes", Whole(1), default.max_passes),
         seed=section.get("seed", Whole(0), default.seed),
         precision=section.get("precision", values.choice(PRECISIONS), default.precision),

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import ConfigError, suggestion
-from ..system import AUTO, Number, Whole, described, finite
+from ..system import AUTO, LEAST_TOLERANCE, Number, Whole, described, finite
 from .config import WIDEST_WINDOW
 
 positive = Number(0, above=True)
 not_negative = Number(0)
 automatic = Number(0, above=True, automatic=True)
+tolerance = Number(LEAST_TOLERANCE)
 
 
 def text(value: Any) -> str:

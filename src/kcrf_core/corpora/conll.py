@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ..errors import DataError
+from ..system import counted
 from . import _text
 from .corpus import CodedColumn, Corpus
 from .formats import Format
@@ -98,7 +99,7 @@ def _offsets(numbers: np.ndarray) -> np.ndarray:
 
 
 def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count} columns"
+    return counted(count, "column")
 
 
 def _hint(row: str, separator: str) -> str:

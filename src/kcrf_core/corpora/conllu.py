@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ..errors import DataError
+from ..system import counted
 from .corpus import Corpus
 from .formats import Format
 from .lines import Block, ParsedBlock, encode_lines
@@ -45,7 +46,7 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
             continue
         row = line.split("\t")
         if len(row) != len(COLUMNS):
-            count = "1 column" if len(row) == 1 else f"{len(row)} columns"
+            count = counted(len(row), "column")
             raise DataError(f"{count}, expected 10 (CoNLL-U, tab-separated; is a value missing?)", name, number)
         if row[0] != str(words + 1):
             if _NOT_A_WORD.fullmatch(row[0]):

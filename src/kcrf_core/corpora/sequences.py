@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system import counted
 from .corpus import AttributeRows, Corpus, NumberColumn
 
 SEPARATOR = ":"
@@ -163,14 +164,15 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
         raise TypeError("y must hold a list of labels for each sequence")
     out = list(y)
     if len(out) != len(X):
-        raise ValueError(f"{len(X):,} sequences in X, but {len(out):,} in y")
+        raise ValueError(f"{counted(len(X), 'sequence')} in X, but {len(out):,} in y")
     for number, (labels, sequence) in enumerate(zip(out, X, strict=True)):
         if isinstance(labels, str) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
             raise ValueError(f"y[{number}] must be a list of labels, one for each position, not {labels!r}")
         out[number] = list(labels)
         if len(out[number]) != len(sequence):
             raise ValueError(
-                f"X[{number}] has {len(sequence):,} positions, but y[{number}] {len(out[number]):,} labels"
+                f"X[{number}] has {counted(len(sequence), 'position')}, but y[{number}] "
+                f"{counted(len(out[number]), 'label')}"
             )
         broken = next((label for label in out[number] if isinstance(label, str) and _BREAKS.search(label)), None)
         if broken is not None:  # a line of columns could not hold it

@@ -313,11 +313,11 @@ def _named(plan: Plan, task: Task, error: Exception) -> Exception:
     """The same error, with the fold and the setting where it happened."""
     where = plan.describe(task)
     if isinstance(error, DataError):
-        return DataError(f"{error.message} ({where})", error.path, error.line)
+        return DataError(f"{error.message} ({where})", error.path, error.line, settings=error.settings)
     if isinstance(error, MemoryError):
-        return KcrfError(f"{where}: out of memory: try fewer --jobs, fewer pivots or less data")
+        return KcrfError(f"{where}: out of memory: try fewer jobs, fewer pivots or less data", settings=["jobs"])
     if isinstance(error, KcrfError):
-        return type(error)(f"{where}: {error}")
+        return type(error)(f"{where}: {error}", settings=error.settings)
     return error
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..corpora import Corpus
 from ..errors import ConfigError, DataError, suggestion
+from ..system import counted
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def read_folds(text: str, source: str, corpus: Corpus) -> np.ndarray:
         except ValueError:
             raise DataError(f"'{entry.strip()}' is not the number of a fold (one on each line)", source, line) from None
     if len(numbers) != corpus.sequences:
-        raise DataError(f"{len(numbers):,} folds, but {corpus.source} has {corpus.sequences:,} sequences", source)
+        folds, sequences = counted(len(numbers), "fold"), counted(corpus.sequences, "sequence")
+        raise DataError(f"{folds}, but {corpus.source} has {sequences}", source)
     if len(set(numbers)) < 2:
         raise DataError("all sequences are in one fold: there must be at least two", source)
     if max(map(abs, numbers)) > 2**62:

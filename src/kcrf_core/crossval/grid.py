@@ -44,6 +44,10 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def _error(message: str) -> ConfigError:
+    return ConfigError(message, settings=["grid"])
+
+
 def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
     """Entries such as `degree=1,2,3` as {"degree": [1, 2, 3]}, the keys as typed."""
     grid: dict[str, list[Any]] = {}
@@ -52,11 +56,11 @@ def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
         key, equals, text = entry.partition("=")
         key = key.strip()
         if not equals or not key or not text.strip():
-            raise ConfigError(f"--grid takes KEY=VALUE,VALUE,... such as degree=1,2,3, not '{entry}'")
+            raise _error(f"the grid takes KEY=VALUE,VALUE,... such as degree=1,2,3, not '{entry}'")
         place = path_of(key)
         if place in places:
             same = "" if places[place] == key else f" (as '{places[place]}')"
-            raise ConfigError(f"--grid names '{key}' twice{same}")
+            raise _error(f"the grid names '{key}' twice{same}")
         places[place] = key
         grid[key] = _values(entry, text)
     return grid
@@ -68,11 +72,11 @@ def _values(entry: str, text: str) -> list[Any]:
     except (yaml.YAMLError, ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or None in found:
-        raise ConfigError(f"--grid cannot read the values of '{entry}'")
+        raise _error(f"cannot read the values of the grid in '{entry}'")
     values = [_number(value) for value in found]
     for number, value in enumerate(values):
         if value in values[:number]:
-            raise ConfigError(f"--grid has the value {shown(value)} twice in '{entry}'")
+            raise _error(f"the grid has the value {shown(value)} twice in '{entry}'")
     return values
 
 
@@ -97,7 +101,7 @@ def path_of(key: str) -> str:
     known = [*paths, *PLAIN_KEYS]
     if name not in known:
         typed = [option.replace("_", "-") for option in (*known, *ALIASES)]
-        raise ConfigError(f"--grid: there is no option or key '{key}'{suggestion(key, typed)}")
+        raise _error(f"there is no option or key '{key}' for a grid{suggestion(key, typed)}")
     return paths.get(name, name)
 
 
@@ -106,7 +110,7 @@ def make_settings(grid: Mapping[str, Sequence[Any]], options: Mapping[str, Any])
     taken = {path_of(name): name for name in options}
     for key in grid:
         if path_of(key) in taken:
-            raise ConfigError(f"--grid sets '{key}', and so does an option: give one of them")
+            raise _error(f"the grid sets '{key}', and so does an option: give one of them")
     return tuple(
         Setting(dict(zip(grid, values, strict=True)), {**options, **_meant(grid, values)})
         for values in itertools.product(*grid.values())
@@ -119,7 +123,7 @@ def _meant(grid: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> dict[str
         name = key if "." in key else key.replace("-", "_")
         if name == "c2":  # CRFsuite's name for 1 / (2 sigma2)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise ConfigError(f"--grid: 'c2' must be a number greater than 0, not {shown(value)}")
+                raise _error(f"of the grid, 'c2' must be a number greater than 0, not {shown(value)}")
             value = 1.0 / (2.0 * value)
         out[ALIASES.get(name, name)] = value
     return out

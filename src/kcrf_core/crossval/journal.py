@@ -10,12 +10,12 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 from typing import IO, Any
 
 from .._version import __version__
 from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
+from ..system import naming, temporary_beside
 
 KIND = "kcrf crossval journal"
 FORMAT = 1
@@ -59,7 +59,7 @@ class Journal:
     def add(self, key: str, about: dict[str, Any], result: dict[str, Any]) -> None:
         """Keep a result; `about` is for people who look into the file."""
         entry = {"key": key, **about, "result": result, "check": digest_of(key, result)}
-        try:
+        with naming(self.path):
             if self._stream is None:
                 self._stream = self._begin()
             line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
@@ -67,8 +67,6 @@ class Journal:
             self._stream.seek(0, os.SEEK_END)
             _write(self._stream, line)
             self._open_line = False
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, self.path) from None
         self._found[key] = result
 
     def remove(self) -> None:
@@ -80,20 +78,20 @@ class Journal:
     def _begin(self) -> IO[bytes]:
         """A new file: nobody sees it without its header, and one that another run has begun meanwhile stays."""
         target = os.path.realpath(self.path)
-        temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
+        temporary = temporary_beside(target)
         try:
-            stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
-            try:
-                _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
-                _lock(stream)
-                _name(temporary, target)
-            except FileExistsError:
-                stream.close()
-                raise self._in_use() from None
-            except BaseException:
-                stream.close()
-                raise
-            return stream
+            with naming(self.path, temporary):
+                stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
+                try:
+                    _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
+                    _lock(stream)
+                    _name(temporary, target)
+                except BaseException:
+                    stream.close()
+                    raise
+                return stream
+        except FileExistsError:
+            raise self._in_use() from None
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -113,7 +111,7 @@ class Journal:
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
-            f"{self.path}: another run of kcrf crossval keeps its results there: name another (--journal)"
+            f"{self.path}: another run of kcrf crossval keeps its results there: name another", settings=["journal"]
         )
 
     def _read(self, stream: IO[bytes]) -> None:

@@ -94,7 +94,9 @@ class Processes:
             connection.close()
             code = process.exitcode
             how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-            return False, ProcessDied(f"its process {how}, perhaps for lack of memory: try fewer --jobs")
+            return False, ProcessDied(
+                f"its process {how}, perhaps for lack of memory: try fewer jobs at a time", settings=["jobs"]
+            )
 
 
 @contextlib.contextmanager

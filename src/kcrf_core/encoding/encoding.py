@@ -19,7 +19,7 @@ from ..config import BAGS, Config, FeatureConfig, TermConfig
 from ..corpora import FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
 from ..errors import ConfigError, DataError, FileFormatError
 from ..kernels import Group, Inputs, matching_features
-from ..system import AUTO, Contents, NotRegistered, pack_strings
+from ..system import AUTO, Contents, NotRegistered, counted, pack_strings
 from .columns import Columns, column_weights
 from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .feature_storage import pack_feature, unpack_feature
@@ -87,8 +87,7 @@ class Encoding:
         if corpus.width == self.width - 1:
             return False
         raise DataError(
-            f"{corpus.width} column{'s' * (corpus.width != 1)}, expected {self.width} with labels "
-            f"or {self.width - 1} without",
+            f"{counted(corpus.width, 'column')}, expected {self.width} with labels or {self.width - 1} without",
             corpus.source,
             int(corpus.lines[0]) if corpus.positions else None,
         )
@@ -165,15 +164,16 @@ class Encoding:
     def remarks(self, dataset: Dataset) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
         few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-        out = [f"{dataset.sequences:,} sequences, {dataset.positions:,} positions, {len(self.labels):,} labels ({few})"]
+        counts = {"sequence": dataset.sequences, "position": dataset.positions, "label": len(self.labels)}
+        out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
         hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
         if self.unobserved is not None and not hidden:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if hidden:
             whole = complete_sequences(dataset.labels, dataset.offsets)
             out.append(
-                f"{hidden:,} labels are not observed ('{self.unobserved}'); "
-                f"{int(whole.sum()):,} sequences have all of theirs"
+                f"{counted(hidden, 'label is', 'labels are')} not observed ('{self.unobserved}'); "
+                f"{counted(int(whole.sum()), 'sequence has', 'sequences have')} all of theirs"
             )
         if dataset.sequences == 1 and dataset.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
@@ -187,7 +187,8 @@ class Encoding:
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         out += [
-            f"feature {feature.config.name}: {feature.missing:,} missing values (NA, ? or _) taken for the mean"
+            f"feature {feature.config.name}: {counted(feature.missing, 'missing value')} (NA, ? or _) "
+            "taken for the mean"
             for feature in self.features
             if isinstance(feature, RealFeature) and feature.missing
         ]
@@ -349,7 +350,7 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
             raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
         if len(config.columns) != corpus.width:
             raise ConfigError(
-                f"'columns' names {len(config.columns)} columns ({', '.join(config.columns)}), "
+                f"'columns' names {counted(len(config.columns), 'column')} ({', '.join(config.columns)}), "
                 f"{corpus.source} has {corpus.width}, the label included"
             )
         return config.columns

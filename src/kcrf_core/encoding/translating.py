@@ -56,7 +56,9 @@ class Translation:
         codes = np.full((N, len(self.like.sizes)), NOTHING, dtype=np.int32)
         for field, to_field, table in self.fields:
             column = inputs.codes[:, field]
-            codes[:, to_field] = np.where(column >= 0, table[column], column)
+            known = column >= 0
+            codes[:, to_field] = column
+            codes[known, to_field] = table[column[known]]
         real = np.zeros((N, self.like.real.shape[1]))
         for one in self.real:
             real[:, one.to_column] = (inputs.real[:, one.column] * one.scale + one.mean - one.to_mean) / one.to_scale

@@ -53,6 +53,12 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.unseen)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has anything: no value, no attribute and no real column."""
+        bag = self.bag is not None and self.bag.nnz > 0
+        return not (bag or self.real.shape[1] or (self.codes != NOTHING).any())
+
     def take(self, rows: slice | np.ndarray) -> Inputs:
         return Inputs(
             self.codes[rows],

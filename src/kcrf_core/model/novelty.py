@@ -31,7 +31,7 @@ class Novelty:
                 triangle = pivot_triangle(term.kernel, term.pivots)
                 self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:
-            raise ConfigError("the model has no pivots to tell novelty by: train with --map reduced")
+            raise ConfigError("the model has no pivots to tell novelty by: train with a reduced map", settings=["map"])
 
     def of(self, dataset: Dataset) -> np.ndarray:
         """The relative residual of each position, [N] from 0 to 1."""

@@ -71,7 +71,7 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
     weights = term_weights(model, term)
     out: dict[str, Any] = {"name": term.name, "type": term.type, "features": list(term.features)}
     out |= term.described()
-    out |= {"pivots" if term.has_pivots else "dimensions": weights.items, "weights": term.weight_count}
+    out |= _size(model, term)
     if top:
         # Of pairs of labels there are too many to show each.
         strongest = weights.strongest(top, together=term.clique.axes > 1)
@@ -80,6 +80,16 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
             for column, found in strongest.items()
         ]
     return out
+
+
+def term_sizes(model: Model) -> list[dict[str, Any]]:
+    """Names and types of the terms that look at the input, with how many pivots or features and weights they have."""
+    return [{"name": term.name, "type": term.type} | _size(model, term) for term in model.terms]
+
+
+def _size(model: Model, term: Term) -> dict[str, int]:
+    items = term_weights(model, term).items
+    return {"pivots" if term.has_pivots else "dimensions": items, "weights": term.weight_count}
 
 
 def _labels(model: Model, term: Term, column: int) -> list[str]:

@@ -41,7 +41,7 @@ class TermShape:
     def weights(self, block: np.ndarray) -> np.ndarray:
         """W [D, columns] of a term with a map: a view of its block, but where only some places have parameters."""
         if self.kept is None:
-            return block.reshape(self.rows, -1)
+            return block.reshape(self.rows, self.columns)
         weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
         weights.ravel()[self.kept] = block
         return weights

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import DataError
+from ..system import counted
 from .calibration import Calibration, calibrate
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
@@ -93,7 +94,9 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         check_same_data(first, second)
     scores = _evaluate(first, options.scheme)
     if options.strict and scores.scheme is None:
-        raise DataError("no spans to count strictly: the labels are of no scheme known (see --scheme)", first.source)
+        raise DataError(
+            "no spans to count strictly: the labels are of no scheme known", first.source, settings=["scheme"]
+        )
     counts = sequence_counts(scores, options.strict)
     # A single sequence has a single resample, whose interval would look like certainty.
     resamples = options.resamples if scores.sequences > 1 else 0
@@ -131,7 +134,7 @@ def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
     try:
         return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
     except DataError as error:
-        raise DataError(error.message, labelling.source) from None
+        raise DataError(error.message, labelling.source, settings=error.settings) from None
 
 
 def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:
@@ -156,4 +159,4 @@ def check_same_data(first: Labelling, second: Labelling) -> None:
             how = "ends" if ends[1][t] else "goes on"
             message = f"a sequence {how} here, unlike at line {there} of the other {advice}"
             raise DataError(message, second.source, here)
-    raise DataError(f"{len(second.gold):,} positions, expected {len(first.gold):,} {advice}", second.source)
+    raise DataError(f"{counted(len(second.gold), 'position')}, expected {len(first.gold):,} {advice}", second.source)

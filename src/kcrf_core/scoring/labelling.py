@@ -14,6 +14,7 @@ import numpy as np
 
 from ..corpora import Corpus
 from ..errors import DataError
+from ..system import counted
 from .calibration import Probabilities, from_marginals
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
@@ -82,7 +83,7 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
         shorter = min(gold.sequences, predicted.sequences)
         unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])
         if not len(unequal):
-            counts = f"{predicted.sequences:,} sequences, {gold.source} has {gold.sequences:,}"
+            counts = f"{counted(predicted.sequences, 'sequence')}, {gold.source} has {gold.sequences:,}"
             raise DataError(f"not the same data: {counts}", predicted.source)
         lengths = [int(np.diff(corpus.offsets)[unequal[0]]) for corpus in (predicted, gold)]
         line = int(predicted.lines[predicted.offsets[unequal[0]]])

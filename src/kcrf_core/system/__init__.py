@@ -1,4 +1,4 @@
-"""Threads, the memory budget, `.npz` containers, compressed files, registries and declared settings.
+"""Threads, the memory budget, writing files, `.npz` containers, compressed files, registries and declared settings.
 
 Nothing here knows of conditional random fields.
 """
@@ -15,12 +15,13 @@ __getattr__, __dir__, __all__ = lazy(
             "pack_sparse",
             "pack_strings",
             "read_container",
-            "replacing",
             "write_container",
         ],
         "memory": ["Budget", "hand_back", "size_text"],
+        "plurals": ["counted"],
         "registry": ["NotRegistered", "Registry"],
-        "settings": ["AUTO", "Number", "DeclaredSetting", "Whole", "described", "finite"],
+        "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
+        "writing": ["NamedFile", "naming", "replacing", "temporary_beside"],
     },
 )

@@ -1,20 +1,18 @@
-"""Files that are written whole or not at all, and the `.npz` container of datasets, bases and models.
+"""The `.npz` container of datasets, bases and models.
 
-A container holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, what kind of file
+It holds plain little-endian arrays, and a JSON header under the name `header`: a magic word, what kind of file
 it is, a format number, words for what a reader needs to know beyond the format, the version that wrote it and the names
 of the arrays. There is no pickle, no path, no time and no host in it, so equal content gives equal bytes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
 import json
 import os
-import secrets
 import zipfile
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +20,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import FileFormatError
+from .writing import replacing
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -37,33 +36,6 @@ READABLE = (1, 2, 3, 4)
 # older readers would get wrong adds a word here, and writes it into those files alone that have the new thing.
 NEEDS_SINCE = 4
 KNOWN_NEEDS: frozenset[str] = frozenset()
-
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes otherwise."""
-    path = os.fspath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:  # a device or a pipe, such as /dev/null, cannot be replaced
-            yield stream
-        return
-    target = os.path.realpath(path)  # a link keeps pointing where it pointed
-    # The name is known before the file is there: an interrupt at any moment finds it to remove.
-    temporary = os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            stream = open(temporary, "xb")  # noqa: SIM115, closed below
-        except OSError as error:  # name what the user asked for, not our temporary file
-            raise OSError(error.errno, error.strerror, path) from None
-        with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:

@@ -19,6 +19,8 @@ DEFAULT_SHARE = 0.6
 # Where the memory of this machine cannot be found out.
 FALLBACK = 4 << 30
 
+GROUPS = Path("/sys/fs/cgroup")
+
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -76,21 +78,41 @@ def _available() -> int | None:
 
 
 def _group_limits() -> list[int]:
-    """What the control groups of this process leave: a container may have less than its machine."""
+    """What the control groups of this process leave: a container may have less than its machine.
+
+    A limit of a group holds for all groups in it, so each folder from that of the process up counts. Version 1 has a
+    tree for memory alone. A container may be shown the names of groups as the machine sees them, and their folders as
+    it sees them itself: names that are not there are passed over.
+    """
     try:
-        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().splitlines()[-1].split("::", 1)[1]
-        folders = [Path("/sys/fs/cgroup") / own.strip("/"), Path("/sys/fs/cgroup")]
-    except (OSError, IndexError):
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
         return []
     found = []
-    for folder in folders:
-        try:
-            limit = int((folder / "memory.max").read_text(encoding="ascii"))
-            used = int((folder / "memory.current").read_text(encoding="ascii"))
-        except (OSError, ValueError):  # none, or the word max
+    for line in lines:
+        _, controllers, own = [*line.split(":", 2), "", ""][:3]
+        if "memory" in controllers.split(","):
+            root, names = GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        elif not controllers:
+            root, names = GROUPS, ("memory.max", "memory.current", "inactive_file")
+        else:
             continue
-        found.append(max(limit - used, 0))
+        folder = root / own.strip("/")
+        for one in (folder, *folder.parents):
+            with suppress(OSError, ValueError):  # no such file, or the word max
+                found.append(_left(one, *names))
+            if one == root:
+                break
     return found
+
+
+def _left(folder: Path, limit: str, used: str, cache: str) -> int:
+    """Bytes that a group leaves; files that the system keeps in memory and can forget at once do not count as used."""
+    most, now = (int((folder / name).read_text(encoding="ascii")) for name in (limit, used))
+    with suppress(OSError, ValueError):
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+        now -= int(stat.get(cache, 0))
+    return max(most - now, 0)
 
 
 def size_text(count: float) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ConfigError
 
 AUTO = "auto"  # stands for what is decided by the data
+LEAST_TOLERANCE = 1e-12  # relative: sums in double precision are rounded by about a tenth of that
 
 
 @dataclass(frozen=True)

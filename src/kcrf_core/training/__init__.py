@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy(
             "DevProgress",
             "DevScore",
             "Event",
+            "FinalFit",
             "GrowthRound",
             "TermJudgement",
             "Note",

@@ -35,7 +35,7 @@ from ..maps import (
     why_not,
 )
 from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
-from ..system import Workers
+from ..system import Workers, counted
 from .label_match import LabelMatch
 from .observed_features import places_seen
 from .observer import Observer
@@ -71,7 +71,7 @@ class FittedFeatures(MappedTerm):
 
     def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
         kept, places = places_seen(self.map, self.config.clique, problem)
-        observer.note(f"term {self.name}: {len(kept):,} weights of {places:,}, those of pairs seen")
+        observer.note(f"term {self.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
         return replace(self, kept=kept)
 
     def _stored(self, weights: np.ndarray) -> Weights:
@@ -117,7 +117,7 @@ class FittedLinear(FittedFeatures):
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
         weights = labels.weights(weights, old.clique, self.kept is None)
-        return self._of_columns(weights), f"with {int(known.sum()):,} of {self.feature_count:,} features"
+        return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,10 @@ class LinearPlan(TermPlan):
         else:
             own = self.shared(lambda rows, _: MergedMap(merged, rows, dtype), context)
             fitted = FittedMerged(term, self.features, own, merged=merged)
-            columns = f" in {own.size:,} columns"
+            columns = f" in {counted(own.size, 'column')}"
         context.observer.note(
-            f"term {term.name}: {term.kernel.title} kernel, explicit map, {fitted.feature_count:,} features{columns}"
+            f"term {term.name}: {term.kernel.title} kernel, explicit map, "
+            f"{counted(fitted.feature_count, 'feature')}{columns}"
         )
         return fitted
 
@@ -173,12 +174,12 @@ class LinearPlan(TermPlan):
         entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
         fixed = entries * BYTES_PER_ENTRY + len(inputs) * (order.real + constant) * itemsize
         size = order.size + constant
-        what, parameters = f"explicit map of {size:,} features", size * width
+        what, parameters = f"explicit map of {counted(size, 'feature')}", size * width
         if labels is not None:
             fixed += BYTES_PER_WEIGHT * parameters
             seen = _pairs(inputs, labels if width > 1 else np.minimum(labels, 0), width)
             parameters = min(seen, parameters)
-            what += f" with {parameters:,} weights"
+            what += f" with {counted(parameters, 'weight')}"
         return TermFootprint(self.term.name, what, 0, fixed, parameters)
 
 
@@ -218,7 +219,8 @@ class AffinePlan(LinearPlan):
         kernel = fit_kernel(replace(self.term.kernel, cosine=False), self.inputs, context.seed)
         affine, dtype = Affine.of(kernel), context.dtype
         own = self.shared(lambda rows, _: affine.map_of(rows, dtype), context)
-        context.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {own.size:,} features")
+        features = counted(own.size, "feature")
+        context.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {features}")
         return FittedAffine(self.term, self.features, own, affine=affine)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
@@ -250,7 +252,7 @@ class FittedConjunctions(FittedFeatures):
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
         weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.clique, self.kept is None)
-        return weights, f"with {taken:,} of {len(found.keys):,} conjunctions"
+        return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
 
 
 def _conjunction_map(
@@ -271,17 +273,18 @@ class ConjunctionPlan(TermPlan):
     def fit(self, context: FitContext) -> FittedConjunctions:
         term, observer = self.term, context.observer
         kernel = fit_kernel(replace(term.kernel, cosine=False), self.inputs, context.seed)
-        table = f"a table of {self.entries:,} conjunctions"
+        table = f"a table of {counted(self.entries, 'conjunction')}"
         check_memory(term, table, BYTES_PER_CONJUNCTION * self.entries, context.workers)
         observer.note(
             f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
-            f"going through {self.entries:,} conjunctions"
+            f"going through {counted(self.entries, 'conjunction')}"
         )
         found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off)
-        observer.note(f"term {term.name}: {len(found.keys):,} distinct conjunctions in {found.size:,} columns")
+        distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
+        observer.note(f"term {term.name}: {distinct} in {columns}")
         own = _conjunction_map(term, found, phi, self.inputs, context.dtype)
         return FittedConjunctions(term, self.features, own, conjunctions=found)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        what = f"at most {self.entries:,} conjunctions"
+        what = f"at most {counted(self.entries, 'conjunction')}"
         return TermFootprint(self.term.name, what, 0, BYTES_PER_CONJUNCTION * self.entries, None)

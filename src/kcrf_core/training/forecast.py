@@ -50,7 +50,7 @@ class Footprint:
         text = f"memory: about {size_text(self.total)}"
         if self.held < self.table:
             text += (
-                f"; {size_text(self.held)} of {size_text(self.table)} kernel values fit into --memory "
+                f"; {size_text(self.held)} of {size_text(self.table)} kernel values fit into a budget of "
                 f"{size_text(self.budget)}, the others are computed again in every pass"
             )
         return text

@@ -26,6 +26,7 @@ from ..encoding import Dataset
 from ..maps import GrowingBasis
 from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, moved
+from ..system import counted
 from .dev import Watch
 from .observer import GrowthRound
 from .task import Minimiser, Solution, TrainingTask
@@ -136,7 +137,7 @@ class Growing:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
         terms = self._task.terms
         pivots = {terms[j].name: terms[j].map.size for j in self._growing}
-        self._observer.stage(f"training on {sum(pivots.values()):,} pivots")
+        self._observer.stage(f"training on {counted(sum(pivots.values()), 'pivot')}")
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
         self._run.proves = tight
         result = self._minimiser.solve(self._posterior, self._theta, self._run)

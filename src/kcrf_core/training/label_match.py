@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..chains import MappedClique
+from ..system import counted
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class LabelMatch:
         return tuple(np.array(pairs, dtype=np.int64).reshape(-1, 2).T)
 
     def summary(self) -> str:
-        return f"{len(self._places[0])} of {len(self.new)} labels"
+        return f"{len(self._places[0])} of {counted(len(self.new), 'label')}"
 
     def chosen(self, values: np.ndarray, axes: int) -> np.ndarray:
         """Values whose last `axes` axes are old labels, laid out by new ones; zero where one is new."""

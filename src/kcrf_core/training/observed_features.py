@@ -25,7 +25,10 @@ from .terms import FittedTerm
 def observed_only(fitted: Sequence[FittedTerm], problem: Problem, observer: Observer) -> list[FittedTerm]:
     """The same terms; those with explicit maps have weights for pairs that the problem has."""
     if not any(term.has_features for term in fitted):
-        raise ConfigError("--observed-features is for explicit maps, such as that of the linear kernel: there is none")
+        raise ConfigError(
+            "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
+            settings=["observed_features"],
+        )
     return [term.observed(problem, observer) for term in fitted]
 
 

@@ -33,6 +33,11 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class FinalFit:
+    """All choices are made and the final fit begins: after its first pass an interruption leaves a model."""
+
+
+@dataclass(frozen=True)
 class PivotsChosen:
     """So many pivots have been chosen so far."""
 
@@ -122,7 +127,7 @@ class Structure:
 
 
 # Everything that `tell` may get. `Progress` is one more pass of a solver over the data.
-Event: TypeAlias = Note | Stage | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
+Event: TypeAlias = Note | Stage | FinalFit | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
 
 
 class Observer:

@@ -29,7 +29,7 @@ from ..maps import (
 )
 from ..model import TERMS, KernelTerm, Term, TermBasis
 from ..objective import certificates
-from ..system import Workers
+from ..system import Workers, counted
 from .label_match import LabelMatch
 from .observer import Observer
 from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, shared_map, worth_sharing
@@ -66,7 +66,7 @@ class FittedPivots(MappedTerm):
         old.add_scores(pivots, values)
         weights = labels.weights(values, old.clique)
         found = solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
-        return found, f"at its {self.map.size:,} pivots"
+        return found, f"at its {counted(self.map.size, 'pivot')}"
 
     def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
         observer.note(f"term {self.name}: pivots keep all coefficients, features that are observed have none here")
@@ -199,7 +199,7 @@ class PivotPlan(TermPlan):
         return len(self.inputs.distinct()[0])
 
     def _pivots_text(self) -> str:
-        return f"{self.size:,} pivots"
+        return counted(self.size, "pivot")
 
     def _kernel(self, context: FitContext) -> Kernel:
         groups = context.encoding.groups(self.features)
@@ -213,7 +213,7 @@ class PivotPlan(TermPlan):
         """What was found, said and kept."""
         term = self.term
         context.observer.note(
-            f"term {term.name}: {term.kernel.title} kernel, {kind} map, {len(found.rows):,} pivots ({how}), "
+            f"term {term.name}: {term.kernel.title} kernel, {kind} map, {counted(len(found.rows), 'pivot')} ({how}), "
             f"{100 * found.unexplained:.2g} % of the trace unexplained"
         )
         return _term_basis(term, self.features, self.inputs, context.dataset, kernel, found)
@@ -254,8 +254,8 @@ class ChosenPlan(PivotPlan):
         if self.size == len(self.inputs):
             return ", every position"
         if self.size == MOST_PIVOTS:
-            return ", the most without --size"
-        return f", as many as are soon chosen among {len(self.inputs):,} positions"
+            return ", the most where no size is given"
+        return f", as many as are soon chosen among {counted(len(self.inputs), 'position')}"
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class FullPlan(PivotPlan):
         return self.size
 
     def _pivots_text(self) -> str:
-        return f"every one of {self.size:,} distinct inputs as a pivot"
+        return f"every one of {counted(self.size, 'distinct input')} as a pivot"
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class StoredPlan(PivotPlan):
         if self.stored.features != self.features:
             raise ConfigError(f"term '{self.term.name}': its pivots in the basis have other features than the term")
         context.observer.note(
-            f"term {self.term.name}: {self.term.kernel.title} kernel, {self.size:,} pivots of the basis file"
+            f"term {self.term.name}: {self.term.kernel.title} kernel, {counted(self.size, 'pivot')} of the basis file"
         )
         return self.stored, None
 
@@ -303,7 +303,9 @@ class GrowingPlan(PivotPlan):
 
     def chosen(self, context: FitContext) -> tuple[TermBasis, np.ndarray]:
         raise ConfigError(
-            f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: give it to train (--select)"
+            f"term '{self.term.name}': 'gradient' chooses pivots while a model is trained: name another way to choose "
+            "them before",
+            settings=["select"],
         )
 
     def fit(self, context: FitContext) -> FittedGrowing:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..objective import Posterior, Vector
+from ..system import counted
 from .observer import ALL_TERMS, Trial
 from .task import Minimiser, TrainingTask
 
@@ -51,7 +52,7 @@ def choose_prior(task: TrainingTask, given: Mapping[str, float | None], seed: in
     scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
     if not scales:
         return Prior(fixed)
-    parts = _held_out(task.problem, seed)
+    parts = held_out_parts(task.problem, seed)
     if parts is None:
         minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
@@ -88,7 +89,7 @@ class _Search:
         self._used = sample.used_columns()
         self._sample, self._held = sample.narrow(self._used), task.subset(held_part).narrow(self._used)
         minimiser.observer.note(
-            f"choosing sigma2 on {len(held_part):,} held-out sequences, fits on {len(fit_part):,} "
+            f"choosing sigma2 on {counted(len(held_part), 'held-out sequence')}, fits on {len(fit_part):,} "
             f"of {len(task.problem.offsets) - 1:,}"
         )
         self._values = {name: PATH_START / scale for name, scale in scales.items()}
@@ -140,8 +141,6 @@ class _Search:
 
     def _attempt(self, label: str, names: Sequence[str], factor: float) -> bool:
         """Fit and judge one setting; whether it is the best so far, which it then becomes."""
-        if self._tried and self._minimiser.interrupted():
-            return False
         values = {name: value * factor if name in names else value for name, value in self._values.items()}
         if any(not PATH_LEAST <= values[name] * self._scales[name] <= PATH_MOST * 1.01 for name in names):
             return False
@@ -163,7 +162,7 @@ class _Search:
         return True
 
 
-def _held_out(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+def held_out_parts(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Sequences to fit on and to judge by: a tenth of the positions is held out, of a sample where there are many.
 
     Of few sequences up to a quarter, since a comparison on a handful of them is mostly chance. Sequences without

@@ -29,11 +29,14 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
     """An error where some labels are not observed and something is asked for that rests on P being convex."""
     if select_terms:
-        raise ConfigError("terms cannot be chosen (--select-terms) where labels are not observed")
+        raise ConfigError("terms cannot be chosen where labels are not observed", settings=["select_terms"])
     if certify == "exact":
-        raise ConfigError("--certify exact needs all labels: where some are not observed nothing is certified")
+        raise ConfigError(
+            "an exact certificate needs all labels: where some are not observed nothing is certified",
+            settings=["certify"],
+        )
     if any(term.map.select == GRADIENT for term in config.mapped_terms):
-        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots (--select)")
+        raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots", settings=["select"])
 
 
 def forbidden_transitions(
@@ -50,14 +53,16 @@ def forbidden_transitions(
     if t is not None:
         raise DataError(
             f"the label '{encoding.labels[problem.labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
-            f"by the scheme {training.scheme} (--scheme)"
+            f"by the scheme {training.scheme}",
+            settings=["scheme"],
         )
     forbidden = Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
     t = first_impossible(problem.labels, problem.offsets, forbidden)
     if t is not None:
         raise DataError(
             f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "
-            "others are that are not observed (--scheme, --observed-transitions)"
+            "others are that are not observed",
+            settings=["scheme", "observed_transitions"],
         )
     return forbidden
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..chains import Problem
 from ..corpora import sequence_rows
 from ..encoding import Dataset
+from ..system import counted
 from .observer import Observer
 from .terms import FittedTerm
 
@@ -31,7 +32,7 @@ def collapse(
     kept = int(np.diff(dataset.offsets)[first].sum())
     if kept > (1 - WORTH_COLLAPSING) * dataset.positions:
         return problem, dataset, list(fitted)
-    observer.note(f"{len(first):,} distinct sequences of {dataset.sequences:,}: each is gone through once")
+    observer.note(f"{counted(len(first), 'distinct sequence')} of {dataset.sequences:,}: each is gone through once")
     rows = sequence_rows(dataset.offsets, first)
     smaller = replace(problem.subset(first), weights=np.bincount(group, problem.weights, minlength=len(first)))
     terms = [term if term.map is None else replace(term, map=term.map.subset(rows)) for term in fitted]

@@ -56,8 +56,9 @@ def check_choice(config: Config) -> None:
     names = [term.name for term in config.terms if term.type != EDGE.name]
     if len(names) < 2:
         raise ConfigError(
-            f"there is nothing to choose from (--select-terms): '{names[0]}' is the only term but transitions; "
-            "describe several under 'terms:' in a configuration"
+            f"there is nothing to choose from: '{names[0]}' is the only term but transitions; describe several under "
+            "'terms:' in a configuration",
+            settings=["select_terms"],
         )
 
 
@@ -72,14 +73,13 @@ def choose_structure(
         return _all_of(names)
     selection = Selection(Fits(task, given, seed, minimiser), min_gain, seed, minimiser)
     selection.run()
-    if minimiser.interrupted() and not selection.added:
-        observer.note("interrupted before any term was chosen: all are kept")
-        return _all_of(names)
     chosen = tuple(name for name in names if name in selection.now.sigma2)
     structure = Structure(chosen, tuple(selection.judgements[name] for name in names))
     observer.tell(structure)
     if all(task.term(name).map is None for name in chosen):
-        raise DataError("no term that looks at the input does better than chance (--select-terms): nothing to train")
+        raise DataError(
+            "no term that looks at the input does better than chance: nothing to train", settings=["select_terms"]
+        )
     return structure
 
 
@@ -123,8 +123,6 @@ class Fits:
             if best is not None and tried.held_out.sum() <= best.held_out.sum():
                 break
             best = tried
-            if self._minimiser.interrupted():
-                break
         return self._on_all(best, before)
 
     def without(self, before: Fit, name: str) -> Fit:
@@ -190,7 +188,7 @@ class Selection:
 
     def __init__(self, fits: Fits, min_gain: float, seed: int, minimiser: Minimiser):
         self._fits, self._task, self._min_gain, self._seed = fits, fits.task, min_gain, seed
-        self._observer, self._interrupted = minimiser.observer, minimiser.interrupted
+        self._observer, self._minimiser = minimiser.observer, minimiser
         self._candidates = [term.name for term in self._task.terms if term.config.type != EDGE.name]
         always = [term.name for term in self._task.terms if term.config.type == EDGE.name]
         self.judgements = {term.name: TermJudgement(term.name, UNDECIDED) for term in self._task.terms}
@@ -201,12 +199,10 @@ class Selection:
 
     def run(self) -> None:
         """Take terms one by one, best first, as long as one is worth it; then drop those that others made useless."""
-        while not self._interrupted() and self._step():
+        while self._step():
             pass
         # The last one was judged beside all others; those before it were not.
         for name in self.added[:-1]:
-            if self._interrupted():
-                return
             self._reconsider(name)
 
     def _step(self) -> bool:
@@ -214,9 +210,8 @@ class Selection:
         open_ = [name for name in self._candidates if name not in self.added]
         self._observer.stage("bounds of terms", len(open_))
         for name in open_:
+            self._minimiser.check_interrupted()  # bounds are no fits
             self.judgements[name] = self._against_chance(self.now, name)
-            if self._interrupted():
-                return False
         promising = [name for name in open_ if self.judgements[name].decision == UNDECIDED]
         for name in sorted(promising, key=lambda name: -self.judgements[name].ratio):
             judgement, tried = self._on_held_out(self.now, self.judgements[name])
@@ -226,8 +221,6 @@ class Selection:
                 self.added.append(name)
                 self._observer.note(f"  + {name}: {_figures(judgement)}")
                 return True
-            if self._interrupted():
-                return False
             self._observer.note(f"  not {name}: {_figures(judgement)}")
         return False
 
@@ -240,7 +233,7 @@ class Selection:
             held_out, error = _difference(without.held_out, self.now.held_out, self._fits.folds)
             gain = without.value - self.now.value
             judgement = replace(judgement, gain=gain, held_out=held_out, held_out_error=error)
-        if self._interrupted() or (judgement.decision == UNDECIDED and judgement.is_confirmed):
+        if judgement.decision == UNDECIDED and judgement.is_confirmed:
             return
         self.now = without
         self.added.remove(name)
@@ -329,8 +322,6 @@ class Selection:
             held_out=held_out,
             held_out_error=error,
         )
-        if self._interrupted():
-            return judgement, tried
         return replace(judgement, decision=TAKEN if judgement.is_confirmed else UNCONFIRMED), tried
 
 

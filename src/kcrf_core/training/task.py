@@ -14,9 +14,10 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..corpora import sequence_rows
 from ..encoding import Encoding
+from ..errors import Interrupted
 from ..model import Model
 from ..objective import ObjectiveTerm, Posterior, Vector
-from ..solvers import Run, SolverResult
+from ..solvers import INTERRUPTED, Run, SolverResult
 from ..system import Workers
 from .observed_features import kept_in
 from .observer import Observer
@@ -87,6 +88,8 @@ class Solution:
         return Model(encoding, mapped, posterior.potentials_of(theta))
 
 
+NOTHING_YET = "interrupted before the final fit: there is no model yet"
+
 Solver = Callable[[Posterior, Vector, Run], SolverResult]
 
 
@@ -99,6 +102,17 @@ class Minimiser:
     interrupted: Callable[[], bool]
 
     def minimise(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> Vector:
-        """Parameters within the tolerance of the optimum, or as near as so many passes come."""
+        """Parameters within the tolerance of the optimum, or as near as so many passes come.
+
+        Fits of this kind prepare for the final one: nothing they find is worth keeping after an interruption.
+        """
         run = Run(tolerance, max_passes, self.observer.tell, self.interrupted, proves=False)
-        return self.solve(posterior, theta, run).theta
+        result = self.solve(posterior, theta, run)
+        if result.reason == INTERRUPTED:
+            raise Interrupted(NOTHING_YET)
+        return result.theta
+
+    def check_interrupted(self) -> None:
+        """Give up, if that was asked for before the final fit."""
+        if self.interrupted():
+            raise Interrupted(NOTHING_YET)

@@ -10,7 +10,7 @@ import numpy as np
 from ..chains import Clique
 from ..config import GRADIENT, MAPS, Config, TermConfig
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
 from ..model import StoredBasis, TermBasis
@@ -75,12 +75,16 @@ def select_bases(
     found = []
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, None)
-        if plan.has_pivots:
+        if plan.inputs.is_empty:
+            observer.note(f"warning: {_no_features(config, term)}: it gets no pivots")
+        elif plan.has_pivots:
             found.append(plan.chosen(context)[0])
         else:
             observer.note(f"term {term.name}: {term.kernel.title} kernel, explicit map; it needs no pivots")
     if not found:
-        raise ConfigError("no term needs pivots: give a kernel such as --kernel poly, or a map such as --map reduced")
+        raise ConfigError(
+            "no term needs pivots: give a kernel such as poly, or a map such as reduced", settings=["kernel", "map"]
+        )
     return StoredBasis(encoding, config, tuple(found))
 
 
@@ -95,6 +99,7 @@ def fit_terms(
 ) -> list[FittedTerm]:
     """Terms with maps first, in the order of the configuration, then those over labels alone.
 
+    A term of whose features the data has none is left out; it is an error if no term is left that looks at the input.
     If they `rehearse`, `begin_growth` is still to be called for those whose basis is to grow.
     """
     context = FitContext(encoding, dataset, config, workers, observer)
@@ -102,8 +107,29 @@ def fit_terms(
     fitted: list[FittedTerm] = []
     for term in config.mapped_terms:
         # One plan at a time: each holds the inputs of its term.
-        fitted.append(plan_term(term, encoding, dataset, stored.get(term.name), rehearse).fit(context))
+        plan = plan_term(term, encoding, dataset, stored.get(term.name), rehearse)
+        found = None if plan.inputs.is_empty else plan.fit(context)
+        if found is not None and found.map.size:
+            fitted.append(found)
+        else:
+            observer.note(f"warning: {_no_features(config, term)}: the model is trained without it")
+    if not fitted:
+        raise DataError(f"{_no_features(config, *config.mapped_terms)}: nothing would look at the input")
     return fitted + [FittedLabels(term) for term in config.label_terms]
+
+
+def _no_features(config: Config, *terms: TermConfig) -> str:
+    """Why the maps of terms have no columns."""
+    limits = {
+        "min_count": max([config.min_count, *(feature.min_count or 1 for feature in config.features or ())]),
+        "cut_off": max(term.map.cut_off for term in terms),
+    }
+    given = [f"{value:,} times ('{name}')" for name, value in limits.items() if value > 1]
+    return f"no feature of {_names(terms)} occurs in the data" + (" at least " + " or ".join(given) if given else "")
+
+
+def _names(terms: Sequence[TermConfig]) -> str:
+    return f"{'term' if len(terms) == 1 else 'terms'} {', '.join(term.name for term in terms)}"
 
 
 def begin_growth(

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import FeatureMap, GrowingBasis, RepeatedMap
 from ..model import Term, TermBasis
-from ..system import Workers, size_text
+from ..system import Workers, counted, size_text
 from .label_match import LabelMatch
 from .observer import Observer
 
@@ -194,7 +194,8 @@ def shared_map(
     rows, group = inputs.distinct()
     if not worth_sharing(len(rows), len(inputs)):
         return make(inputs, slice(None))
-    observer.note(f"term {term.name}: {len(rows):,} distinct inputs at {len(inputs):,} positions, each computed once")
+    distinct, positions = counted(len(rows), "distinct input"), counted(len(inputs), "position")
+    observer.note(f"term {term.name}: {distinct} at {positions}, each computed once")
     return RepeatedMap(make(inputs.take(rows), rows), group, workers)
 
 
@@ -207,5 +208,6 @@ def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> 
     if needed > workers.memory.total:
         raise ConfigError(
             f"term '{term.name}': {what} takes up to {size_text(needed)}, and there is memory for "
-            f"{size_text(workers.memory.total)} (--memory); 'map: reduced' with fewer pivots needs less"
+            f"{size_text(workers.memory.total)}; 'map: reduced' with fewer pivots needs less",
+            settings=["memory"],
         )

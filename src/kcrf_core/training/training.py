@@ -18,11 +18,11 @@ from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
-from ..system import Workers, hand_back
+from ..system import Workers, counted, hand_back
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .observed_features import observed_only
-from .observer import Observer, Structure, Trial
+from .observer import FinalFit, Observer, Structure, Trial
 from .prior_search import Prior, choose_prior
 from .problems import check_partial, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
@@ -100,6 +100,9 @@ def train(
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
+    Before the final fit, while terms and sigma2 are chosen, there is none: then `Interrupted` is raised. The event
+    `FinalFit` says when it begins.
+
     `certify` says how to find what could still be gained outside the pivots: "exact" takes a pass over all pairs of
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
@@ -173,6 +176,8 @@ class TrainingRun:
         task, structure = self.choose_terms(task)
         prior = self.choose_sigma2(task)
         task, dataset = self.settle(task)
+        self._minimiser.check_interrupted()
+        self._observer.tell(FinalFit())
         run = Run(self._training.tolerance, self._training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
         watch = self.watch(task, prior)
@@ -271,7 +276,8 @@ class TrainingRun:
         result = self._minimiser.solve(complete.posterior(prior.sigma2), theta, run)
         what = "optimum" if result.reason == CERTIFIED else "best point found"
         self._observer.note(
-            f"training begins at the {what} of {len(which):,} sequences with all labels, {result.passes} passes"
+            f"training begins at the {what} of {counted(len(which), 'sequence')} with all labels, "
+            f"{counted(result.passes, 'pass', 'passes')}"
         )
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
@@ -336,6 +342,8 @@ class TrainingRun:
             return proven, "exact"
         if not posterior.convex:  # nothing is proven about it
             return None, certify
+        if self._minimiser.interrupted():
+            certify = "estimate"  # the bound takes a pass over all pairs of positions
         theta = solution.result.theta
         if certify == "exact":
             posterior = posterior.in_double()

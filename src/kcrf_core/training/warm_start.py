@@ -66,7 +66,7 @@ class WarmStart:
         }
         if found:
             values = ", ".join(f"{name} {value:g}" for name, value in found.items())
-            observer.note(f"sigma2 as in {self.name}: {values} (--sigma2 auto chooses it again)")
+            observer.note(f"sigma2 as in {self.name}: {values} (auto chooses it again)")
         return found
 
     def _stored_sigma2(self) -> dict[str, float]:
