@@ -1,4 +1,4 @@
-"""Threads, the memory budget, `.npz` containers, compressed files, registries and declared settings.
+"""Threads, products of rows, the memory budget, `.npz` containers, compressed files, registries and declared settings.
 
 Nothing here knows of conditional random fields.
 """
@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy(
             "write_container",
         ],
         "memory": ["Budget", "hand_back", "size_text"],
+        "products": ["SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],
