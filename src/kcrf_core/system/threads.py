@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -45,33 +45,40 @@ class _OneBlasThread:
         self._lock = threading.Lock()
         self._holders = 0
         self._modules = -1  # imported when libraries were last searched for
-        self._libraries: list = []
-        self._before: list[tuple[object, int]] = []  # limited libraries, and the threads they had
+        self._libraries: list[Any] = []
+        self._before: list[tuple[Any, int]] = []  # limited libraries, and the threads they had
 
     def __enter__(self) -> None:
         with self._lock:
             if len(sys.modules) != self._modules:
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
                 self._modules = len(sys.modules)
-                self._limit()
-            elif self._holders == 0:
-                self._limit()
+            for library in self._libraries:
+                threads = library.get_num_threads()
+                if threads is not None and threads > 1:
+                    self._before.append((library, threads))
+                    _set_threads(library, 1)
             self._holders += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
-                for library, threads in self._before:
-                    library.set_num_threads(threads)
-                self._before = []
+                while self._before:
+                    library, threads = self._before.pop()
+                    _set_threads(library, threads)
+                    _release(library)
 
-    def _limit(self) -> None:
-        for library in self._libraries:
-            threads = library.get_num_threads()
-            if threads is not None and threads > 1:
-                self._before.append((library, threads))
-                library.set_num_threads(1)
+
+def _set_threads(library: Any, threads: int) -> None:
+    _release(library)
+    library.set_num_threads(threads)
+
+
+def _release(library: Any) -> None:
+    """Let this thread set a limit: later versions of threadpoolctl let only that one which was the first to set one."""
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread(force=True)
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
