@@ -28,7 +28,7 @@ def accents(kcrf, tmp_path):
     lengths = rng.integers(1, 12, 270)
     values = rng.normal(size=(lengths.sum(), 20))
     labels = np.where(values[:, 0] * values[:, 1] + values[:, 2] + rng.normal(size=len(values)) / 2 > 0, "a", "b")
-    rows = [" ".join([*map(repr, row), label]) for row, label in zip(values.tolist(), labels, strict=True)]
+    rows = [" ".join([*(f"{value:.3f}" for value in row), label]) for row, label in zip(values, labels, strict=True)]
     data, model = write_conll(tmp_path / "data.conll", rows, lengths), tmp_path / "model.npz"
     options = ("--kernel", "rbf", "--gamma", 0.01, "--size", 300, "--sigma2", 1e8, "--max-passes", 40, "-q")
     assert kcrf("train", data, "-o", model, *options, "--tolerance", 0.01).code == 0
@@ -41,7 +41,7 @@ def test_tag_writes_the_same_bytes_however_fast_a_pipe_delivers(kcrf, accents, m
     text = data.read_bytes()
     at_once = kcrf("tag", "-m", model, "--threads", 1, *options, stdin=text)
     assert at_once.code == 0 and at_once.out
-    for size in (500, 7777):  # bytes that arrive at a time
+    for size in (1000, 7777):  # bytes that arrive at a time
         monkeypatch.setattr(lines, "READ_SIZE", size)
         for threads in (1, 2):
             assert kcrf("tag", "-m", model, "--threads", threads, *options, stdin=text).out == at_once.out
@@ -52,11 +52,8 @@ def pairs(kcrf, tmp_path):
     """A model whose transitions look at the input, with many labels, and data for it."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 10, 2000)
-    words = rng.integers(0, 40, lengths.sum())
-    rows = [
-        f"w{word} y{(word + chance) % 40:02}"
-        for word, chance in zip(words, rng.integers(0, 3, len(words)), strict=True)
-    ]
+    words, chance = rng.integers(0, 40, lengths.sum()), rng.integers(0, 3, lengths.sum())
+    rows = [f"w{word} y{label:02}" for word, label in zip(words, (words + chance) % 40, strict=True)]
     data, model = write_conll(tmp_path / "pairs.conll", rows, lengths), tmp_path / "pairs.npz"
     few = write_conll(tmp_path / "few.conll", rows, lengths[:100])
     config = tmp_path / "pairs.yaml"
