@@ -137,7 +137,7 @@ class KernelCRF(Protocol):
     tolerance : training stops when the objective is proven to be within this part of its optimum.
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
-    n_jobs : threads. None: one; -1: all cores. The result is the same.
+    n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
