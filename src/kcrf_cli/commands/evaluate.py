@@ -102,6 +102,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     help="Sequences with the most errors to show in the page. Default: 20.",
 )
 @options.format
+@options.threads
 @options.json
 @click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
 @options.quiet
@@ -122,6 +123,7 @@ def evaluate(
     html: str | None,
     worst: int,
     format_: str | None,
+    threads: int | None,
     as_json: bool,
     as_tsv: bool,
     quiet: bool,
@@ -163,7 +165,7 @@ def evaluate(
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label)
     else:
-        first, second = _labellings(data, model, compare, format_)
+        first, second = _labellings(data, model, compare, format_, threads)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     found = judge(
@@ -212,7 +214,7 @@ def _against(
 
 
 def _labellings(
-    data: str, model: str | None, compare: str | None, format_: str | None
+    data: str, model: str | None, compare: str | None, format_: str | None, threads: int | None
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format, read_corpus
@@ -238,16 +240,20 @@ def _labellings(
         return first, None if compare is None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
     corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
-    first = _with_model(data, model, format_, corpora)
+    first = _with_model(data, model, format_, threads, corpora)
     if compare is None:
         return first, None
     if is_archive(compare):
-        return first, _with_model(data, compare, format_, corpora)
+        return first, _with_model(data, compare, format_, threads, corpora)
     return first, from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
 
 def _with_model(
-    data: str, model: str, format_: str | None, corpora: dict[tuple[str, tuple[str, ...]], Corpus]
+    data: str,
+    model: str,
+    format_: str | None,
+    threads: int | None,
+    corpora: dict[tuple[str, tuple[str, ...]], Corpus],
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.corpora import FORMATS, read_corpus
@@ -258,14 +264,14 @@ def _with_model(
     from ..running.files import is_archive
 
     fitted = Model.load(model)
-    with Workers(1):
+    with Workers(threads) as workers:
         if is_archive(data):
             stored = load_dataset(data)
             if not stored.encoding.same_as(fitted.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
-            return from_model_and_dataset(fitted, stored.dataset, data)
+            return from_model_and_dataset(fitted, stored.dataset, data, workers)
         format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else ())
         if key not in corpora:
             corpora[key] = read_corpus(data, format_, columns)
-        return from_model(fitted, corpora[key])
+        return from_model(fitted, corpora[key], workers)

@@ -76,7 +76,7 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
         _check_finite(log_z, scores, offsets)
         return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z, triple)
     node = np.empty_like(scores)
-    edge = np.zeros_like(stacked)
+    edge = _room_of_pairs(stacked, edges)
     log_z = np.empty(S)
     bad = _chain.forward_backward(
         scores,
@@ -92,7 +92,7 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
     )
     if bad != _chain.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))
-    return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z)
+    return Marginals(node, edge[:n] if edges.transitions.ndim == 3 else edge[0], log_z)
 
 
 def tangent(
@@ -209,6 +209,17 @@ def _weights(weights: np.ndarray | None, sequences: int) -> np.ndarray:
     if weights.shape != (sequences,):
         raise ValueError(f"weights must be {sequences} numbers, one for each sequence")
     return _vector(weights)
+
+
+def _room_of_pairs(stacked: np.ndarray, edges: Edges) -> np.ndarray:
+    """Zeros for the marginals of pairs, like the potentials.
+
+    The core takes one matrix for one that all positions share, and then computes in another order. A single position
+    with a matrix of its own gets room for two, so that it has the bits that it has among others.
+    """
+    if len(stacked) == 1 and edges.transitions.ndim == 3:
+        return np.zeros((2, *stacked.shape[1:]))
+    return np.zeros_like(stacked)
 
 
 def _longest(offsets: np.ndarray) -> int:

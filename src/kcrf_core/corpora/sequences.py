@@ -274,7 +274,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
     table = np.concatenate(blocks)  # [N, D]
     if table.dtype.kind != "f":
         return tuple(list(map(str, column)) for column in table.T.tolist())
-    return tuple(NumberColumn(np.ascontiguousarray(column)) for column in table.T)
+    return tuple(map(NumberColumn, np.ascontiguousarray(table.T)))
 
 
 def _table(sequence: Sequence[Any], number: int) -> np.ndarray:

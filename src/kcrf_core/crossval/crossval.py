@@ -181,7 +181,7 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
     with Workers(threads, memory) as workers:
         encoding, dataset = fit_encoding(config, training_part)
         model, report = train(encoding, dataset, config, workers=workers)
-        tagged = model.tag_corpus(test_part)
+        tagged = model.tag_corpus(test_part, workers)
     gold = test_part.columns[-1]
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
     return {

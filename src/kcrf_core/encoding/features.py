@@ -318,7 +318,10 @@ def _raw_real(
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
     if config.transform == "identity":
-        return np.stack([columns.real(c, name) for c, name in zip(where, config.columns, strict=True)], axis=1)
+        out = np.empty((columns.corpus.positions, len(where)))
+        for r, (column, name) in enumerate(zip(where, config.columns, strict=True)):
+            out[:, r] = columns.real(column, name)
+        return out
     if config.transform == "position":
         offsets = columns.corpus.offsets
         lengths = np.diff(offsets)

@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
 from operator import eq
@@ -35,9 +35,9 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
-from ..model import ROWS_AT_ONCE, Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
+from ..model import Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
 from ..solvers import CERTIFIED, Progress
-from ..system import Workers, sequence_chunks
+from ..system import Workers
 from ..training import Event, Note, Observer, Trial, train
 from .parameters import config_of, params_of, threads_of
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
@@ -137,7 +137,7 @@ class KernelCRF(Protocol):
     tolerance : training stops when the objective is proven to be within this part of its optimum.
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
-    n_jobs : threads. None: one; -1: all cores. The result is the same.
+    n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
@@ -253,8 +253,7 @@ class KernelCRF(Protocol):
     def predict(self, X: Any) -> list[list[Any]]:
         """The best labels of each sequence, a list of lists."""
         X, dataset = self._encoded(X)
-        threads = threads_of(self.n_jobs)
-        with nullcontext() if threads == 1 else Workers(threads) as workers:
+        with self._labelling() as workers:
             best = self.model_.tag(dataset, workers).tolist()
         labels = iter(map(self._label_values().__getitem__, best))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
@@ -268,9 +267,8 @@ class KernelCRF(Protocol):
         columns in the order of `classes_`.
         """
         X, dataset = self._encoded(X)
-        chunks = sequence_chunks(dataset.offsets, ROWS_AT_ONCE)
-        found = [self.model_.marginals(dataset.span(*chunk)) for chunk in chunks]
-        every = np.concatenate([np.empty((0, len(self.model_.labels))), *found])[:, self._order()]
+        with self._labelling() as workers:
+            every = self.model_.marginals(dataset, workers)[:, self._order()]
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -291,6 +289,10 @@ class KernelCRF(Protocol):
         right = [sum(map(eq, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
         total = float(weights @ [len(sequence) for sequence in X])
         return float(weights @ right) / total if total else float("nan")
+
+    def _labelling(self) -> Workers:
+        """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""
+        return Workers(threads_of(self.n_jobs), memory=0)
 
     def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
+from ..system import SLAB, row_products
 from . import _kernels
 from .inputs import NOTHING, Inputs
 from .kernel import Kernel
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 # Rows per block are chosen so that a block stays in the second-level cache.
 BLOCK_BYTES = 1 << 20
-# Rows of one matrix product.
-SLAB = 96
 # Rows that are prepared at a time: bounds the memory of what kernels make of them.
 ROWS_AT_ONCE = 1024
 
@@ -83,22 +82,6 @@ class InnerProducts(Protocol):
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None: ...
 
 
-def _products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-    """out = rows @ columns, the bytes of a row being the same whatever rows it stands among.
-
-    BLAS sums in an order that depends on the number of rows and, at the ends of its tiles, on where a row stands: so
-    it always gets the same number of them, a multiple of the heights of all tiles.
-    """
-    n = len(rows)
-    whole = n - n % SLAB
-    for first in range(0, whole, SLAB):
-        np.matmul(rows[first : first + SLAB], columns, out=out[first : first + SLAB])
-    if whole < n:
-        last = np.zeros((SLAB, rows.shape[1]), dtype=rows.dtype)
-        last[: n - whole] = rows[whole:]
-        out[whole:] = (last @ columns)[: n - whole]
-
-
 class PreparedPivots:
     """Pivots laid out for inner products with many rows."""
 
@@ -152,7 +135,7 @@ class PreparedPivots:
         def fill(part: slice, out: np.ndarray) -> None:
             block = np.empty(out.shape) if self._exact and out.dtype != np.float64 else out
             if self._real.shape[0]:
-                _products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
+                row_products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..system import row_squares
+
 if TYPE_CHECKING:
     import scipy.sparse
 
@@ -85,7 +87,7 @@ class Inputs:
     def squared_norms(self) -> np.ndarray:
         """<x, x> of each row, [N] float64."""
         norms = self.unseen + (self.codes != NOTHING).sum(axis=1)
-        norms += np.einsum("nr,nr->n", self.real, self.real)
+        norms += row_squares(self.real)
         if self.bag is not None:
             norms += self.bag.multiply(self.bag).sum(axis=1)
         return norms

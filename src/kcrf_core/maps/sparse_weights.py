@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..system import Contents
+from ..system import Contents, row_products
 from . import _sparse
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _AllWeights:
         _sparse.multiply(*rows, self.values[first:], 0, len(out), out)
 
     def add_dense(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
-        out += rows @ self.values[first : first + rows.shape[1]]
+        out += row_products(rows, self.values[first : first + rows.shape[1]])
 
 
 Weights = np.ndarray | SparseWeights  # [D, C]

@@ -21,7 +21,7 @@ from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Transitions, allowed_transitions
-from ..system import Workers, sequence_chunks
+from ..system import Workers
 from .model import ROWS_AT_ONCE, Model
 
 if TYPE_CHECKING:
@@ -74,12 +74,9 @@ class Decoder:
     def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
         """Runs of whole sequences, in order; the labels of the dataset are kept if the wishes say so."""
 
-        def task(sequences: tuple[int, int]) -> Decoded:
-            return self._decode(dataset.span(*sequences), source)
-
         # Where each position comes out many times, fewer at once take the same memory.
-        size = min(ROWS_AT_ONCE, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
-        return workers.map(task, sequence_chunks(dataset.offsets, size))
+        size = 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1)
+        return self.model.over_parts(dataset, lambda part: self._decode(part, source), workers, size)
 
     def _decode(self, part: Dataset, source: str) -> Decoded:
         wishes, offsets = self.wishes, part.offsets

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..encoding import Encoding
 from ..kernels import Inputs, Kernel, Pivots, kernel_to_dict
-from ..system import Workers
+from ..system import Workers, row_products
 from .pruning import needless_first
 from .stored_terms import StoredTerm, pack_pivots
 from .term import PartsOfRow, Term, TermParts, WeightTable
@@ -33,11 +33,11 @@ class KernelTerm(Term):
     @cached_property
     def _prepared(self) -> tuple[Pivots, np.ndarray]:
         dtype = np.float32 if self.precision == "single" else np.float64
-        return Pivots(self.pivots, self.kernel, dtype), self.alpha.astype(dtype)
+        return Pivots(self.pivots, self.kernel, dtype), np.ascontiguousarray(self.alpha, dtype=dtype)
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
         pivots, alpha = self._prepared
-        out += pivots.gram(inputs) @ alpha
+        out += row_products(pivots.gram(inputs), alpha)
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}

@@ -6,23 +6,38 @@ A model is self-contained and immutable.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..chains import NODE, Potentials, chain, score_columns
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
-from ..system import Contents, Workers, container_size, read_container, sequence_chunks, write_container
+from ..system import (
+    SLAB,
+    Contents,
+    Workers,
+    container_size,
+    ranges,
+    read_container,
+    sequence_chunks,
+    write_container,
+)
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
 from .kernel_term import KernelTerm
 from .stored_terms import StoredTerm, stored_terms
 from .term import Term
 
-# Positions scored at a time: bounds the memory of tagging, whatever the length of the input.
+# Positions scored at a time: bounds the memory of tagging, whatever the length of the input. Scores of all pairs of
+# labels at every position take the most: of them so many at a time, unless that is very few positions.
 ROWS_AT_ONCE = 2048
+PAIRS_AT_ONCE = 1 << 20
+FEWEST_ROWS = 2 * SLAB
 
+Result = TypeVar("Result")
 
 # The kinds of maps by their words in files.
 TERMS: dict[str, type[Term]] = {each.kind: each for each in (ExplicitTerm, AffineTerm, KernelTerm, ConjunctionTerm)}
@@ -72,33 +87,67 @@ class Model:
         scores = {clique: np.zeros((N, clique.columns(Y))) for clique in [NODE, *(term.clique for term in self.terms)]}
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
-            for first in range(0, N, ROWS_AT_ONCE):
-                rows = slice(first, first + ROWS_AT_ONCE)
+            for rows in ranges(N, ROWS_AT_ONCE):
                 term.add_scores(inputs.take(rows), scores[term.clique][rows])
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
             clique.add(values, out, Y)
         return out.scores, out.edges
 
+    @property
+    def rows_at_once(self) -> int:
+        """Positions to score at a time, one sequence at least."""
+        if not any(term.clique.per_position for term in self.terms):
+            return ROWS_AT_ONCE
+        return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
+
+    def over_parts(
+        self,
+        dataset: Dataset,
+        work: Callable[[Dataset], Result],
+        workers: Workers | None = None,
+        most_rows: int = ROWS_AT_ONCE,
+    ) -> Iterator[Result]:
+        """`work` on runs of whole sequences, in their order: so that no more than a few of them take memory at once.
+
+        A sequence has the same potentials, to the last bit, in whatever run it stands.
+        """
+        chunks = sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
+        with nullcontext(workers) if workers is not None else Workers(1, memory=0) as workers:
+            yield from workers.map(lambda sequences: work(dataset.span(*sequences)), chunks)
+
     def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """Numbers of the best labels, [N] int32."""
 
-        def task(sequences: tuple[int, int]) -> np.ndarray:
-            part = dataset.span(*sequences)
+        def task(part: Dataset) -> np.ndarray:
             return chain.viterbi(*self.potentials(part), part.offsets)[0]
 
-        chunks = sequence_chunks(dataset.offsets, ROWS_AT_ONCE)
-        found = (map if workers is None else workers.map)(task, chunks)
-        return np.concatenate([np.empty(0, dtype=np.int32), *found])
+        return np.concatenate([np.empty(0, dtype=np.int32), *self.over_parts(dataset, task, workers)])
 
-    def tag_corpus(self, corpus: Corpus) -> list[str]:
+    def tag_corpus(self, corpus: Corpus, workers: Workers | None = None) -> list[str]:
         """The best labels of a corpus, with or without gold ones."""
-        best = self.tag(self.encoding.encode(corpus))
+        best = self.tag(self.encoding.encode(corpus), workers)
         return [self.labels[number] for number in best.tolist()]
 
-    def marginals(self, dataset: Dataset) -> np.ndarray:
+    def marginals(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """p(y_t | x), [N, Y]."""
-        return chain.marginals(*self.potentials(dataset), dataset.offsets).node
+
+        def task(part: Dataset) -> np.ndarray:
+            return chain.marginals(*self.potentials(part), part.offsets).node
+
+        return np.concatenate([np.empty((0, len(self.labels))), *self.over_parts(dataset, task, workers)])
+
+    def tag_with_marginals(
+        self, dataset: Dataset, work: Callable[[Dataset, np.ndarray, np.ndarray], Result], workers: Workers
+    ) -> Iterator[Result]:
+        """`work` on runs of whole sequences, the numbers of their best labels [n] and their marginals [n, Y]."""
+
+        def task(part: Dataset) -> Result:
+            scores, edges = self.potentials(part)
+            best = chain.viterbi(scores, edges, part.offsets)[0]
+            return work(part, best, chain.marginals(scores, edges, part.offsets).node)
+
+        return self.over_parts(dataset, task, workers)
 
     # ------------------------------------------------------------------------- storage
 

@@ -17,6 +17,7 @@ from ..encoding import Dataset
 from ..errors import ConfigError
 from ..kernels import Pivots
 from ..maps import pivot_triangle
+from ..system import SLAB, Workers, padded, ranges, row_squares
 from .model import ROWS_AT_ONCE, Model
 
 
@@ -26,10 +27,11 @@ class Novelty:
     def __init__(self, model: Model):
         self._encoding = model.encoding
         self._terms = []
-        for term in model.terms:
-            if term.has_pivots:
-                triangle = pivot_triangle(term.kernel, term.pivots)
-                self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
+        with Workers(1, memory=0):  # SciPy has a BLAS of its own, which came with this module
+            for term in model.terms:
+                if term.has_pivots:
+                    triangle = pivot_triangle(term.kernel, term.pivots)
+                    self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:
             raise ConfigError("the model has no pivots to tell novelty by: train with a reduced map", settings=["map"])
 
@@ -38,13 +40,20 @@ class Novelty:
         out = np.zeros(dataset.positions)
         for term, pivots, triangle in self._terms:
             inputs = self._encoding.inputs(dataset, term.features)
-            for first in range(0, len(inputs), ROWS_AT_ONCE):
-                rows = slice(first, first + ROWS_AT_ONCE)
+            for rows in ranges(len(inputs), ROWS_AT_ONCE):
                 some = inputs.take(rows)
-                phi = solve_triangular(triangle, pivots.gram(some).T, lower=True, check_finite=False)  # [M, n]
                 diagonal = term.kernel.diagonal(some)
-                left = diagonal - np.einsum("mn,mn->n", phi, phi)
+                left = diagonal - _explained(triangle, pivots.gram(some))
                 # An input of length zero is made of nothing, and so of pivots.
                 part = np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
                 out[rows] = np.maximum(out[rows], np.clip(part, 0.0, 1.0))
         return out
+
+
+def _explained(triangle: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """|L^-1 k(B, x)|^2 of kernel values [n, M], [n]; like products, for the same number of rows at a time."""
+    out = np.empty(len(values))
+    for rows in ranges(len(values), SLAB):
+        phi = solve_triangular(triangle, padded(values[rows]).T, lower=True, check_finite=False)  # [M, SLAB]
+        out[rows] = row_squares(phi.T)[: rows.stop - rows.start]
+    return out

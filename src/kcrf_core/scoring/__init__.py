@@ -15,7 +15,7 @@ SCHEMES = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "calibration": ["Bin", "Calibration", "SMALLEST_PROBABILITY", "from_marginals"],
+        "calibration": ["Bin", "Calibration", "Probabilities", "SMALLEST_PROBABILITY", "from_marginals"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],

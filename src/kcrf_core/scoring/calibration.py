@@ -14,9 +14,11 @@ accuracy against confidence, bin by bin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
+
+from ..system import row_squares
 
 # A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
 # decide a comparison.
@@ -30,6 +32,18 @@ class Probabilities:
     predicted: np.ndarray  # [N] of the predicted label
     gold: np.ndarray | None  # [N] of the gold label, NaN where the system does not know it; None if not given
     squares: np.ndarray | None  # [N] sum over all labels of squared probabilities; None if not given
+
+    @classmethod
+    def of(cls, marginals: np.ndarray, gold: np.ndarray, predicted: np.ndarray) -> Probabilities:
+        """Those of marginals [N, Y] and numbers of labels [N], a gold one being negative where it is not known."""
+        rows = np.arange(len(marginals))
+        of_gold = np.where(gold >= 0, marginals[rows, gold], np.nan)
+        return cls(marginals[rows, predicted], of_gold, row_squares(marginals))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
+        """Those of positions in several parts, all of them given."""
+        return cls(*(np.concatenate(some) for some in zip(*map(astuple, parts), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -62,14 +76,12 @@ def from_marginals(
     marginals: np.ndarray, labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
 ) -> Probabilities:
     """Collect the probabilities of N positions from marginals [N, Y] over `labels`, predicted ones among them."""
-    rows = np.arange(len(marginals))
     number = {label: y for y, label in enumerate(labels)}
     gold_codes, predicted_codes = (
         np.fromiter((number.get(label, -1) for label in column), dtype=np.int64, count=len(column))
         for column in (gold, predicted)
     )
-    of_gold = np.where(gold_codes >= 0, marginals[rows, gold_codes], np.nan)
-    return Probabilities(marginals[rows, predicted_codes], of_gold, np.einsum("ty,ty->t", marginals, marginals))
+    return Probabilities.of(marginals, gold_codes, predicted_codes)
 
 
 def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -> Calibration:

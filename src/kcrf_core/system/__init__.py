@@ -1,4 +1,4 @@
-"""Threads, the memory budget, writing files, `.npz` containers, compressed files, registries and declared settings.
+"""Threads, products of rows, memory, writing files, `.npz` containers, compressed files, registries, declared settings.
 
 Nothing here knows of conditional random fields.
 """
@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "memory": ["Budget", "hand_back", "size_text"],
         "plurals": ["counted"],
+        "products": ["SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "threads": ["Workers", "available_threads", "ranges", "sequence_chunks"],

@@ -8,13 +8,15 @@ and the bytes of a model, are the same for any number of threads.
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from .memory import Budget
 
@@ -30,6 +32,58 @@ def available_threads() -> int:
         return os.cpu_count() or 1
 
 
+class _OneBlasThread:
+    """Holds every BLAS of this process to one thread for as long as anybody in it asks for that.
+
+    How many threads BLAS uses is a matter of the whole process: of several that overlap the first to come sets the
+    limit and the last to go lifts it, or one would lift it while another is at work, and the other would then "restore"
+    one thread for ever. Libraries are searched for again only when modules have been imported since, which may have
+    brought another BLAS (SciPy has its own): that takes longer than labelling a sentence does.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._modules = -1  # imported when libraries were last searched for
+        self._libraries: list[Any] = []
+        self._before: list[tuple[Any, int]] = []  # limited libraries, and the threads they had
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if len(sys.modules) != self._modules:
+                self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._modules = len(sys.modules)
+            for library in self._libraries:
+                threads = library.get_num_threads()
+                if threads is not None and threads > 1:
+                    self._before.append((library, threads))
+                    _set_threads(library, 1)
+            self._holders += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                while self._before:
+                    library, threads = self._before.pop()
+                    _set_threads(library, threads)
+                    _release(library)
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    _release(library)
+    library.set_num_threads(threads)
+
+
+def _release(library: Any) -> None:
+    """Let this thread set a limit: later versions of threadpoolctl let only that one which was the first to set one."""
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread(force=True)
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
 class Workers:
     """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
 
@@ -43,10 +97,9 @@ class Workers:
         self.threads = threads or available_threads()
         self.memory = Budget(memory)
         self._pool: ThreadPoolExecutor | None = None
-        self._limits = None
 
     def __enter__(self) -> Workers:
-        self._limits = threadpool_limits(1)
+        _ONE_BLAS_THREAD.__enter__()
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads)
         return self
@@ -55,11 +108,12 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
-        self._limits.restore_original_limits()
+        _ONE_BLAS_THREAD.__exit__()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
-        if self._pool is None:
+        # One item is done sooner than another thread can be asked to do it.
+        if self._pool is None or (isinstance(items, Sized) and len(items) == 1):
             yield from map(function, items)
             return
         waiting: deque = deque()

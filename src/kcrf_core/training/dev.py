@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Problem, chain
+from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
 from ..solvers import BEST, Progress, moved
+from ..system import Workers
 from .observer import DevProgress, DevScore, Observer
 from .task import Solution, TrainingTask
 
@@ -78,13 +79,14 @@ class DevData:
             f1 = span_scores(self._alphabet, self._span_gold, predicted, np.unique(self.dataset.offsets)).total.f1
         return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
 
-    def score_model(self, model: Model) -> DevScore:
+    def score_model(self, model: Model, workers: Workers) -> DevScore:
         """Score a finished model, exactly as it will label."""
-        scores, edges = model.potentials(self.dataset)
-        offsets = self.dataset.offsets
-        best = chain.viterbi(scores, edges, offsets)[0]
-        node = chain.marginals(scores, edges, offsets).node
-        return self.score(best, node[np.arange(len(node)), self._gold])
+
+        def of_gold(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return best, marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
+
+        best, probability = zip(*model.tag_with_marginals(self.dataset, of_gold, workers), strict=True)
+        return self.score(np.concatenate(best), np.concatenate(probability))
 
 
 class Watch:
@@ -162,11 +164,12 @@ class Watch:
             return solution
         return replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
 
-    def report(self, model: Model) -> DevReport:
+    def report(self, model: Model, workers: Workers) -> DevReport:
         """Score the model that is made of the parameters kept."""
         score, _, passes = self._best
         data = self._data
-        return DevReport(data.score_model(model), data.dataset.positions, data.unknown, self._keep, score, passes)
+        final = data.score_model(model, workers)
+        return DevReport(final, data.dataset.positions, data.unknown, self._keep, score, passes)
 
     def _score(self, theta: Vector) -> DevScore:
         return self._data.score(*self._posterior.engine.label_log_probabilities(theta))

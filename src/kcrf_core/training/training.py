@@ -196,7 +196,7 @@ class TrainingRun:
             score_columns=solution.posterior.columns,
             parameters=solution.posterior.size,
             structure=structure,
-            dev=None if watch is None else watch.report(model),
+            dev=None if watch is None else watch.report(model, self._workers),
             growth=growth,
             pruned=pruned,
         )
