@@ -97,8 +97,8 @@ class ToyVectors:
         changed[first : first + len(values)] = values
         target._numbers = tuple(changed)
 
-    def multiply_rows(self, target, vector, number, matrix, width):
-        first = self.blocks[number].start
+    def multiply_rows(self, target, vector, number, matrix, width, first=0):
+        first += self.blocks[number].start
         rows = numbers(vector)[first : first + len(matrix) * width].reshape(len(matrix), width)
         self._replace(target, first, (matrix @ rows).ravel())
 
@@ -234,6 +234,12 @@ class ToyBlocks:
             np.linalg.inv((columns * q[:, None]).T @ columns + np.eye(columns.shape[1]) / sigma2) for q in curvature.T
         ]
         return np.stack(inverses), 0
+
+    def real_gram(self, term, most):
+        Phi, Y = self.engine.features[term], self.engine.problem.label_count
+        q = self.engine.problem.position_weights() * (self.node * (1 - self.node)).sum(axis=1) / Y
+        real = Phi[:, Phi.shape[1] - self.engine.terms[term].real :]
+        return (real * q[:, None]).T @ real
 
 
 class ToyEngine:

@@ -51,6 +51,11 @@ class FeatureMap(Protocol):
     def narrow(self, columns: np.ndarray) -> FeatureMap: ...
 
 
+def real_columns(feature_map: FeatureMap | None) -> int:
+    """How many of a map's last columns are real features, which may depend on each other."""
+    return 0 if feature_map is None or feature_map.nested else feature_map.real_size
+
+
 def has_nested_columns(feature_map: FeatureMap | None) -> bool:
     """Whether the first m columns of a map are the map of its first m pivots."""
     return feature_map is not None and feature_map.nested

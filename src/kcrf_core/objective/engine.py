@@ -30,6 +30,7 @@ class TermShape:
     columns: int = 0  # columns of weights
     nested: bool = False  # whether its map's first m columns are the map of its first m pivots
     kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
+    real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
 
     @property
     def product_size(self) -> int:
@@ -68,6 +69,12 @@ class EngineBlocks(Protocol):
         """Inverses [C, m, m] of the block on leading columns, label by label, with the prior; operations that took.
 
         Positions whose variance of a label is up to `settled` are left out.
+        """
+
+    def real_gram(self, term: int, most: int) -> np.ndarray:
+        """Phi^T diag(q) Phi of a term's real columns, q the mean variance of its states at each position, [R, R].
+
+        It is taken from at most so many positions, and scaled to all.
         """
 
 

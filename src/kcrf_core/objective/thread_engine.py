@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, has_nested_columns
+from ..maps import FeatureMap, has_nested_columns, real_columns
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers, ranges
 from .engine import TermShape
@@ -49,7 +49,10 @@ class ObjectiveTerm:
             return TermShape(self.clique, self.clique.size(Y))
         rows, columns = self.map.size, self.clique.columns(Y)
         size = rows * columns if self.kept is None else len(self.kept)
-        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept)
+        real = real_columns(self.map)
+        if self.kept is not None and np.count_nonzero(self.kept >= (rows - real) * columns) < real * columns:
+            real = 0
+        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept, real)
 
 
 class ThreadEngine:
@@ -127,11 +130,14 @@ class ThreadEngine:
         counts = self.problem.position_weights()
         return self.objective_terms[term].map.column_squares(None if (counts == 1).all() else counts)
 
+    def spread_rows(self, most: int) -> np.ndarray:
+        """At most so many positions, evenly spread over all."""
+        N = self.problem.positions
+        return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
+
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
-        N = self.problem.positions
-        rows = np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
-        weights = self.problem.position_weights()
+        rows, weights = self.spread_rows(most), self.problem.position_weights()
         feature_map, total = self.objective_terms[term].map.leading(m), np.zeros((m, m))
         for part in ranges(len(rows), ROWS_AT_ONCE):
             phi = feature_map.subset(rows[part]).features(self.workers)
@@ -285,7 +291,7 @@ class ThreadBlocks:
         self.operations = sum(
             2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for p in parts for j in matrices
         )
-        self._open = {j: self._open_part(j) for j in engine._mapped}
+        self._open_parts: dict[int, tuple[FeatureMap, np.ndarray | None]] = {}
         self._small = {}
         for j, form in forms.items():
             total = sum(part[j].total for part in parts)
@@ -302,8 +308,13 @@ class ThreadBlocks:
         """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
         return self._small[term]
 
-    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
+    def _open(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
         """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
+        if term not in self._open_parts:
+            self._open_parts[term] = self._open_part(term)
+        return self._open_parts[term]
+
+    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
         own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
         if self._settled == 0:
             return feature_map, None
@@ -314,14 +325,14 @@ class ThreadBlocks:
 
     def share(self, term: int) -> float:
         """The part of the positions that a product with a term's block goes through."""
-        rows = self._open[term][1]
+        rows = self._open(term)[1]
         return 1.0 if rows is None else len(rows) / max(len(self._weights), 1)
 
     def product(self, term: int, block: np.ndarray) -> np.ndarray:
         """The block of a term with a map times a block of a vector."""
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
-        feature_map, chosen = self._open[term]
+        feature_map, chosen = self._open(term)
         chosen = slice(None) if chosen is None else chosen
         ready = feature_map.prepare(shape.weights(block), dtype)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
@@ -360,6 +371,15 @@ class ThreadBlocks:
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         operations = sum(rows * m * m + m**3 for _, rows in found)
         return np.stack([inverse for inverse, _ in found]), operations
+
+    def real_gram(self, term: int, most: int) -> np.ndarray:
+        """Phi^T diag(q) Phi of real columns, q the mean variance of the term's states at each position, [R, R]."""
+        engine = self._engine
+        rows, shape = engine.spread_rows(most), engine.terms[term]
+        p = self._marginals[shape.clique][rows].astype(np.float64)
+        variance = (p * (1 - p)).sum(axis=1) / shape.columns  # with two labels one column holds all of it
+        gram = engine.objective_terms[term].map.real_gram(rows, self._weights[rows] * variance)
+        return gram * (self._weights.sum() / self._weights[rows].sum())
 
 
 # What is done with one shard and its potentials.

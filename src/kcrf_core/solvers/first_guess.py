@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from ..objective import Posterior, Vector, Vectors
+from ..objective import HessianBlocks, Posterior, TermShape, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -29,6 +29,8 @@ EDGES_BESIDE_TURNED = 2
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
 OPERATIONS_PER_CUBE, MOST_PASSES = 25, 6
 
+POSITIONS_PER_REAL, FEWEST_REAL, MOST_PASSES_FOR_REAL = 50, 2, 60
+
 
 class Unsized:
     """A metric whose direction alone counts: its length comes from the last pair."""
@@ -46,40 +48,86 @@ class Diagonal(Unsized):
 
 
 class Turned(Unsized):
-    """The same, but for symmetric matrices [m, m] in the place of the first m rows of some terms' weights."""
+    """The same, but for symmetric matrices [m, m] in the place of some rows of some terms' weights.
 
-    def __init__(self, rest: Diagonal, matrices: dict[int, np.ndarray], posterior: Posterior):
+    With each matrix comes where in its term's block those rows begin.
+    """
+
+    def __init__(self, rest: Diagonal, matrices: dict[int, tuple[int, np.ndarray]], posterior: Posterior):
         self._rest, self._matrices, self._vectors = rest, matrices, posterior.vectors
         self._columns = {j: posterior.terms[j].columns for j in matrices}
 
     def __call__(self, vector: Vector) -> Vector:
         out = self._rest(vector)
-        for j, matrix in self._matrices.items():
-            self._vectors.multiply_rows(out, vector, j, matrix, self._columns[j])
+        for j, (first, matrix) in self._matrices.items():
+            self._vectors.multiply_rows(out, vector, j, matrix, self._columns[j], first)
         return out
 
 
-def scaling(posterior: Posterior, run: Run, whole: Posterior | None = None) -> Diagonal | Turned:
-    """The guess for a posterior, or for a part of the columns of a `whole` one, which work is counted by."""
-    grams = _leading_grams(posterior)
-    power = TURNED_POWER if grams else POWER
-    scale = posterior.curvature_guess() ** power
-    if grams:
-        for part, term, variance in zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True):
-            if not term.clique.mapped:
+class FirstGuess:
+    """Initial matrices for one posterior, or for a part of the columns of a `whole` one, which work is counted by."""
+
+    def __init__(self, posterior: Posterior, run: Run, whole: Posterior | None = None):
+        self._posterior, self._run, self._whole = posterior, run, whole or posterior
+        self._nested = {j: self._turned(gram) for j, gram in _leading_grams(posterior).items()}
+        self._real = [j for j, term in enumerate(posterior.terms) if _turns_real(term, posterior)]
+
+    @property
+    def moves(self) -> bool:
+        """Whether it depends on the point."""
+        return bool(self._real)
+
+    def at(self, theta: Vector) -> Diagonal | Turned:
+        """The guess at a point; one at zero where it does not depend on that."""
+        posterior, run = self._posterior, self._run
+        power = TURNED_POWER if self._nested or self._real else POWER
+        blocks = run.blocks(posterior, theta, guess=True) if self._real else None
+        unsettled = 1.0 if blocks is None else blocks.unsettled
+        scale = self._diagonal(blocks, unsettled) ** power
+        if self._nested:
+            for part, term in zip(posterior.blocks, posterior.terms, strict=True):
+                if not term.clique.mapped:
+                    scale[part] *= EDGES_BESIDE_TURNED
+        rest = Diagonal(scale, posterior.vectors, run.kept_dtype(posterior))
+        matrices = {}
+        for j, (squares, vectors) in self._nested.items():
+            curvature = posterior.curvature_at_zero(j, unsettled * squares)
+            matrices[j] = 0, (vectors * curvature**-power) @ vectors.T
+        for j in self._real:
+            term = posterior.terms[j]
+            squares, vectors = self._turned(blocks.real_gram(j, POSITIONS_PER_REAL * term.real))
+            curvature = squares + 1 / posterior.sigma2[j]
+            matrices[j] = term.size - term.real * term.columns, (vectors * curvature**-power) @ vectors.T
+        return Turned(rest, matrices, posterior) if matrices else rest
+
+    def _diagonal(self, blocks: HessianBlocks | None, unsettled: float) -> np.ndarray:
+        """Of the Hessian, a guess for each parameter."""
+        posterior = self._posterior
+        guess = posterior.curvature_guess()
+        for j, (part, term, variance) in enumerate(
+            zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True)
+        ):
+            if term.clique.mapped:
+                if unsettled != 1:
+                    guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
+            elif blocks is not None:
+                guess[part] = blocks.small(j)
+            elif self._nested:
                 better = term.clique.guess_in_data(posterior.problem, variance)
-                scale[part][: better.size] = better**power
-                scale[part] *= EDGES_BESIDE_TURNED
-    rest = Diagonal(scale, posterior.vectors, run.kept_dtype(posterior))
-    run.add_operations(whole or posterior, sum(OPERATIONS_PER_CUBE * len(gram) ** 3 for gram in grams.values()))
-    if not grams:
-        return rest
-    matrices = {}
-    for j, gram in grams.items():
+                guess[part][: better.size] = better
+        return guess
+
+    def _turned(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues and eigenvectors of a Gram matrix."""
+        self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(gram) ** 3)
         squares, vectors = eigh(gram, overwrite_a=True, check_finite=False)
-        curvature = posterior.curvature_at_zero(j, np.maximum(squares, 0.0))
-        matrices[j] = (vectors * curvature**-power) @ vectors.T
-    return Turned(rest, matrices, posterior)
+        return np.maximum(squares, 0.0), vectors
+
+
+def _turns_real(term: TermShape, posterior: Posterior) -> bool:
+    """Whether the real columns of a term are turned, which takes about as long as a few passes."""
+    affordable = MOST_PASSES_FOR_REAL * 4 * posterior.problem.positions * term.product_size
+    return FEWEST_REAL <= term.real <= MOST_TURNED and OPERATIONS_PER_CUBE * term.real**3 <= affordable
 
 
 def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:

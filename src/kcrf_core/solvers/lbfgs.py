@@ -11,6 +11,7 @@ nothing is written but the direction.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import NoReturn
 
 import numpy as np
@@ -18,11 +19,14 @@ import numpy as np
 from ..objective import Point, Posterior, Vector, Vectors
 from ..system import hand_back
 from .bundle import POINTS
-from .first_guess import Diagonal, Unsized, scaling
+from .first_guess import Diagonal, FirstGuess, Unsized
 from .run import Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 12, 60, 1 << 23
+
+# A first guess that depends on the point is taken anew after so many steps, and then after so many times as many.
+FIRST_RENEWAL, RENEWAL_GROWTH = 30, 3
 
 Metric = Callable[[Vector], Vector]  # a guess at the inverse Hessian, times a vector
 Evaluate = Callable[[Vector], Point]
@@ -118,10 +122,13 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run, me
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    metric = scaling(posterior, run)
+    guess = FirstGuess(posterior, run)
+    metric, renewal = guess.at(theta), FIRST_RENEWAL
     memory = memory_for(posterior, run) if memory is None else memory
     hand_back()  # what was needed to begin
-    while True:
+    for steps in count():
+        if guess.moves and steps == renewal:
+            metric, renewal = guess.at(theta), steps * RENEWAL_GROWTH
         found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.vectors, run)
         if found is None:
             run.raise_precision(posterior)
