@@ -243,14 +243,18 @@ class ToyBlocks:
 
 
 class ToyEngine:
-    """Node terms over given features [N, D] each, and transitions; more than two labels."""
+    """Node terms over given features [N, D] each, and transitions; more than two labels.
+
+    Columns of features are nested ones, or `real` ones.
+    """
 
     dtype, forbidden = np.dtype(np.float64), None
 
-    def __init__(self, problem: Problem, features: list[np.ndarray]):
-        self.problem, self.features = problem, features
+    def __init__(self, problem: Problem, features: list[np.ndarray], real: bool = False):
+        self.problem, self.features, self._real = problem, features, real
         Y = problem.label_count
-        shapes = [TermShape(NODE, Phi.shape[1] * Y, Phi.shape[1], Y, nested=True) for Phi in features]
+        widths = [Phi.shape[1] for Phi in features]
+        shapes = [TermShape(NODE, D * Y, D, Y, nested=not real, real=D if real else 0) for D in widths]
         self.terms = (*shapes, TermShape(EDGE, EDGE.size(Y)))
         self.vectors = ToyVectors([term.size for term in self.terms])
         # Of every sequence: what each labelling counts of each parameter [labellings, size], and which one is gold.

@@ -26,7 +26,7 @@ class FeatureMap(Protocol):
     size: int  # D
     dense_size: int  # values of a row that are held densely
     narrows_weights: bool  # `prepare` does nothing but cast them
-    nested: bool  # the first m columns are the map of the first m pivots
+    nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
     def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
 
