@@ -235,12 +235,6 @@ class ToyBlocks:
         ]
         return np.stack(inverses), 0
 
-    def real_gram(self, term, most):
-        Phi, Y = self.engine.features[term], self.engine.problem.label_count
-        q = self.engine.problem.position_weights() * (self.node * (1 - self.node)).sum(axis=1) / Y
-        real = Phi[:, Phi.shape[1] - self.engine.terms[term].real :]
-        return (real * q[:, None]).T @ real
-
 
 class ToyEngine:
     """Node terms over given features [N, D] each, and transitions; more than two labels.
@@ -315,6 +309,11 @@ class ToyEngine:
     def leading_gram(self, term, m, most):
         Phi = self.features[term][:, :m]
         return (Phi * self.problem.position_weights()[:, None]).T @ Phi
+
+    def real_grams(self, theta, most):
+        blocks = self.blocks(theta)
+        q = self.problem.position_weights() * (blocks.node * (1 - blocks.node)).mean(axis=1)
+        return {j: (self.features[j] * q[:, None]).T @ self.features[j] for j in most}, blocks.unsettled
 
     def leading_columns(self, term, m):
         return self.features[term][:, :m]

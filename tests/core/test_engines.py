@@ -75,13 +75,13 @@ def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypa
 
 @pytest.mark.parametrize("name", ["auto", "lbfgs"])
 def test_real_columns_are_turned_on_a_toy_engine(rng, workers, monkeypatch, name):
-    """Guesses at several points on the way, from blocks that the engine has there."""
+    """Guesses at several points on the way."""
     monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
     monkeypatch.setattr("kcrf_core.solvers.lbfgs.FIRST_RENEWAL", 2)
     toy, threads = both(rng, workers, real=True)
     asked = []
-    blocks = toy.engine.blocks
-    monkeypatch.setattr(toy.engine, "blocks", lambda theta, *rest: asked.append(numbers(theta)) or blocks(theta, *rest))
+    grams = toy.engine.real_grams
+    monkeypatch.setattr(toy.engine, "real_grams", lambda at, most: asked.append(numbers(at)) or grams(at, most))
     found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
     expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
@@ -98,6 +98,10 @@ def test_both_engines_agree(rng, workers):
     product = threads.hessian_product(theta, vector)
     np.testing.assert_allclose(numbers(toy.hessian_product(*own)), product, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(toy.curvature_guess(), threads.curvature_guess(), rtol=1e-12)
+    ours, theirs = toy.engine.real_grams(own[0], {0: 10, 1: 10}), threads.engine.real_grams(theta, {0: 10, 1: 10})
+    for j in (0, 1):
+        np.testing.assert_allclose(ours[0][j], theirs[0][j], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
     for guess in (False, True):
         ours, theirs = toy.hessian_blocks(own[0], guess), threads.hessian_blocks(theta, guess)
         np.testing.assert_allclose(ours.unsettled, theirs.unsettled, rtol=1e-9)
@@ -105,7 +109,6 @@ def test_both_engines_agree(rng, workers):
         for j in (0, 1):
             found = numbers(ours.product(j, toy.vectors.take(own[1], j)))
             np.testing.assert_allclose(found, theirs.product(j, vector[threads.blocks[j]]), rtol=1e-8, atol=1e-10)
-            np.testing.assert_allclose(ours.real_gram(j, 100), theirs.real_gram(j, 100), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,6 @@ class EngineBlocks(Protocol):
         Positions whose variance of a label is up to `settled` are left out.
         """
 
-    def real_gram(self, term: int, most: int) -> np.ndarray:
-        """Phi^T diag(q) Phi of a term's real columns, q the mean variance of its states at each position, [R, R].
-
-        It is taken from at most so many positions, and scaled to all.
-        """
-
 
 class Engine(Protocol):
     """Shards of one problem with its terms' maps, and vectors like theta."""
@@ -101,6 +95,13 @@ class Engine(Protocol):
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+
+    def real_grams(self, theta: Vector, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
+
+        q is the mean variance of a term's states at each position; `most` says of how many positions the sum is taken
+        at most, and it is scaled to all.
+        """
 
     def leading_columns(self, term: int, m: int) -> Any:
         """The first m columns of a nested map, for `EngineBlocks.leading`."""

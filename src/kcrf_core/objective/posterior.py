@@ -183,7 +183,3 @@ class HessianBlocks:
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
         return self._loss.leading(term, columns, self.posterior.sigma2[term], settled)
-
-    def real_gram(self, term: int, most: int) -> np.ndarray:
-        """Phi^T diag(q) Phi of real columns, without the prior, from at most so many positions, [R, R]."""
-        return self._loss.real_gram(term, most)

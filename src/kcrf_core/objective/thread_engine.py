@@ -144,6 +144,17 @@ class ThreadEngine:
             total += (phi * weights[rows[part], None].astype(phi.dtype)).T @ phi
         return total * (weights.sum() / weights[rows].sum())
 
+    def real_grams(self, theta: np.ndarray, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
+        rows, weights = {j: self.spread_rows(many) for j, many in most.items()}, self.problem.position_weights()
+        grams, variance = dict.fromkeys(most, 0.0), 0.0
+        for parts, left in self._over_shards(theta, partial(_real_parts, self, rows)):
+            variance += left
+            grams = {j: grams[j] + parts[j] for j in most}
+        N, uniform = len(weights), 1 - 1 / self.problem.label_count
+        scaled = {j: gram * (weights.sum() / weights[rows[j]].sum()) for j, gram in grams.items()}
+        return scaled, variance / max(N * uniform, 1e-300)
+
     def leading_columns(self, term: int, m: int) -> np.ndarray:
         """The first m columns of a nested map, [N, m]."""
         return self.objective_terms[term].map.leading(m).features(self.workers)
@@ -291,7 +302,7 @@ class ThreadBlocks:
         self.operations = sum(
             2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for p in parts for j in matrices
         )
-        self._open_parts: dict[int, tuple[FeatureMap, np.ndarray | None]] = {}
+        self._open = {j: self._open_part(j) for j in engine._mapped}
         self._small = {}
         for j, form in forms.items():
             total = sum(part[j].total for part in parts)
@@ -308,13 +319,8 @@ class ThreadBlocks:
         """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
         return self._small[term]
 
-    def _open(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
-        """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
-        if term not in self._open_parts:
-            self._open_parts[term] = self._open_part(term)
-        return self._open_parts[term]
-
     def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
+        """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
         own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
         if self._settled == 0:
             return feature_map, None
@@ -325,14 +331,14 @@ class ThreadBlocks:
 
     def share(self, term: int) -> float:
         """The part of the positions that a product with a term's block goes through."""
-        rows = self._open(term)[1]
+        rows = self._open[term][1]
         return 1.0 if rows is None else len(rows) / max(len(self._weights), 1)
 
     def product(self, term: int, block: np.ndarray) -> np.ndarray:
         """The block of a term with a map times a block of a vector."""
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
-        feature_map, chosen = self._open(term)
+        feature_map, chosen = self._open[term]
         chosen = slice(None) if chosen is None else chosen
         ready = feature_map.prepare(shape.weights(block), dtype)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
@@ -371,15 +377,6 @@ class ThreadBlocks:
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         operations = sum(rows * m * m + m**3 for _, rows in found)
         return np.stack([inverse for inverse, _ in found]), operations
-
-    def real_gram(self, term: int, most: int) -> np.ndarray:
-        """Phi^T diag(q) Phi of real columns, q the mean variance of the term's states at each position, [R, R]."""
-        engine = self._engine
-        rows, shape = engine.spread_rows(most), engine.terms[term]
-        p = self._marginals[shape.clique][rows].astype(np.float64)
-        variance = (p * (1 - p)).sum(axis=1) / shape.columns  # with two labels one column holds all of it
-        gram = engine.objective_terms[term].map.real_gram(rows, self._weights[rows] * variance)
-        return gram * (self._weights.sum() / self._weights[rows].sum())
 
 
 # What is done with one shard and its potentials.
@@ -462,3 +459,18 @@ def _block_parts(
         j: engine.terms[j].clique.block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
     }
     return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts
+
+
+def _real_parts(
+    engine: ThreadEngine, rows: dict[int, np.ndarray], shard: ScoredShard
+) -> tuple[dict[int, np.ndarray], float]:
+    """Gram matrices of real columns on those rows [n] that a shard has, and the variance of its labels."""
+    found = (shard.with_edges_repeated() if engine._per_position else shard).marginals()
+    weights, parts = shard.position_weights(), {}
+    for j, chosen in rows.items():
+        first, last = np.searchsorted(chosen, [shard.rows.start, shard.rows.stop])
+        own = chosen[first:last]
+        p = engine.terms[j].clique.distribution(found)[own - shard.rows.start].astype(np.float64)
+        variance = (p * (1 - p)).sum(axis=1) / engine.terms[j].columns  # with two labels one column holds all of it
+        parts[j] = engine.objective_terms[j].map.real_gram(own, weights[own - shard.rows.start] * variance)
+    return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))

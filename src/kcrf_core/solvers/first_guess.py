@@ -7,7 +7,7 @@ So are real columns, above all those of a signal that is seen through a window. 
 place of v Phi^T Phi, q the variances of labels at a point: some frames of a signal settle long before others. This
 guess is taken anew now and then. With 32 smooth columns, 7 times 1,400 frames, 5 labels and a window of five, passes to
 a gap of 1e-3 for sigma^2 of 0.5, 5 and 50, with a diagonal and with this guess: Fourier series 80, 291, 865 and 24, 30,
-56; random walks 166, 449, 898 and 48, 59, 83; white noise 17, 30, 47 and 16, 18, 25. With the guess at zero alone walks
+58; random walks 166, 449, 898 and 47, 58, 84; white noise 17, 30, 47 and 17, 19, 30. With the guess at zero alone walks
 take 50, 75, 168.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from ..objective import HessianBlocks, Posterior, TermShape, Vector, Vectors
+from ..objective import Posterior, TermShape, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -89,9 +89,8 @@ class FirstGuess:
         """The guess at a point; one at zero where it does not depend on that."""
         posterior, run = self._posterior, self._run
         power = TURNED_POWER if self._nested or self._real else POWER
-        blocks = run.blocks(posterior, theta, guess=True) if self._real else None
-        unsettled = 1.0 if blocks is None else blocks.unsettled
-        scale = self._diagonal(blocks, unsettled) ** power
+        real, unsettled = self._real_grams(theta) if self._real else ({}, 1.0)
+        scale = self._diagonal(unsettled) ** power
         if self._nested:
             for part, term in zip(posterior.blocks, posterior.terms, strict=True):
                 if not term.clique.mapped:
@@ -101,28 +100,34 @@ class FirstGuess:
         for j, (squares, vectors) in self._nested.items():
             curvature = posterior.curvature_at_zero(j, unsettled * squares)
             matrices[j] = 0, (vectors * curvature**-power) @ vectors.T
-        for j in self._real:
-            term = posterior.terms[j]
-            squares, vectors = self._turned(blocks.real_gram(j, POSITIONS_PER_REAL * term.real))
+        for j, gram in real.items():
+            term, (squares, vectors) = posterior.terms[j], self._turned(gram)
             curvature = squares + 1 / posterior.sigma2[j]
             matrices[j] = term.size - term.real * term.columns, (vectors * curvature**-power) @ vectors.T
         return Turned(rest, matrices, posterior) if matrices else rest
 
-    def _diagonal(self, blocks: HessianBlocks | None, unsettled: float) -> np.ndarray:
-        """Of the Hessian, a guess for each parameter."""
+    def _real_grams(self, theta: Vector) -> tuple[dict[int, np.ndarray], float]:
+        """Gram matrices of real columns at a point, and how much is unsettled there: about half a pass."""
+        posterior, N = self._posterior, self._posterior.problem.positions
+        sizes = {j: posterior.terms[j].real for j in self._real}
+        most = {j: min(POSITIONS_PER_REAL * size, N) for j, size in sizes.items()}
+        operations = sum(most[j] * size**2 for j, size in sizes.items())
+        self._run.add_operations(self._whole, 2 * N * posterior.pass_size + operations)
+        return posterior.engine.real_grams(theta, most)
+
+    def _diagonal(self, unsettled: float) -> np.ndarray:
+        """Of the Hessian, a guess for each parameter: the one at zero, less what has settled since."""
         posterior = self._posterior
         guess = posterior.curvature_guess()
-        for j, (part, term, variance) in enumerate(
-            zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True)
-        ):
-            if term.clique.mapped:
-                if unsettled != 1:
-                    guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
-            elif blocks is not None:
-                guess[part] = blocks.small(j)
-            elif self._nested:
+        for part, term, variance in zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True):
+            if (self._nested or self._real) and not term.clique.mapped:
                 better = term.clique.guess_in_data(posterior.problem, variance)
                 guess[part][: better.size] = better
+            if self._real and not term.clique.mapped:
+                better = term.clique.guess_of_ends(posterior.problem, variance)
+                guess[part][term.size - better.size :] = better
+            if unsettled != 1:
+                guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
         return guess
 
     def _turned(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
