@@ -53,6 +53,14 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.unseen)
 
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        arrays = [self.codes, self.real, self.unseen]
+        if self.bag is not None:
+            arrays += [self.bag.data, self.bag.indices, self.bag.indptr]
+        return sum(array.nbytes for array in arrays)
+
     def take(self, rows: slice | np.ndarray) -> Inputs:
         return Inputs(
             self.codes[rows],
