@@ -116,7 +116,7 @@ def write_conll(path, columns, labels, length):
 
 
 def forecast_cases():
-    """Data and options whose memory goes into different things: vectors, a table, conjunctions, numbers that are read."""
+    """Data and options whose memory goes into different things."""
     rng = np.random.default_rng(0)
     words = [f"w{k}" for k in rng.zipf(1.3, 30_000) % 20_000]
     yield "vectors of a linear model", [words], rng.integers(0, 12, 30_000), ["--sigma2", "1"]
@@ -129,7 +129,7 @@ def forecast_cases():
     yield "a table", list(numbers[:10]), rng.integers(0, 3, 12_000), pivots
 
 
-@pytest.mark.parametrize("case", forecast_cases(), ids=lambda case: case[0])
+@pytest.mark.parametrize("case", list(forecast_cases()), ids=lambda case: case[0])
 def test_a_forecast_is_near_the_peak(tmp_path, case):
     """In a process of its own: the interpreter is a part of both."""
     _, columns, labels, options = case

@@ -77,6 +77,7 @@ def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypa
 def test_real_columns_are_turned_on_a_toy_engine(rng, workers, monkeypatch, name):
     """Guesses at several points on the way."""
     monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_REAL", 2)
     monkeypatch.setattr("kcrf_core.solvers.lbfgs.FIRST_RENEWAL", 2)
     toy, threads = both(rng, workers, real=True)
     asked = []

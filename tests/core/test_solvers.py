@@ -29,11 +29,11 @@ from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
 
 
-def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4, real=2):
+def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=np.float64, longest=4):
     """Node scores by a reduced map for a kernel, by an explicit one without; and transitions."""
     offsets = random_offsets(rng, sequences, longest)
     problem = Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, rng.random(sequences) + 0.5, Y)
-    inputs = random_inputs(rng, problem.positions, 2, real)
+    inputs = random_inputs(rng, problem.positions, 2, 2)
     feature_map = ExplicitMap.of(inputs, dtype)
     if kernel is not None:
         chosen = (
@@ -149,7 +149,7 @@ def test_metric_is_symmetric_and_positive(rng, workers, Y):
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_books_are_kept(rng, workers, name):
     """Without pivots work is passes and products, and blocks on top of them; every step takes at least a pass."""
-    posterior = random_posterior(rng, workers, 3, 20, real=1)
+    posterior = random_posterior(rng, workers, 3, 20)
     found = SOLVERS[name](posterior, np.zeros(posterior.size), Run(1e-5, 500))
     assert found.reason == CERTIFIED
     assert 1 <= found.steps < found.passes

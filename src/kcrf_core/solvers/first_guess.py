@@ -36,8 +36,9 @@ EDGES_BESIDE_TURNED = 2
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
 OPERATIONS_PER_CUBE, MOST_PASSES = 25, 6
 
-# Real columns depend on each other more than others do, so more positions tell of them and more passes are saved.
-POSITIONS_PER_REAL, FEWEST_REAL, MOST_PASSES_FOR_REAL = 50, 2, 60
+# Real columns depend on each other more than others do, so more positions tell of them and more passes are saved. What
+# a few of them have to do with each other the pairs learn soon.
+POSITIONS_PER_REAL, FEWEST_REAL, MOST_PASSES_FOR_REAL = 50, 8, 60
 
 
 class Unsized:

@@ -51,7 +51,7 @@ BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_TRANSPOSED = 20, 24, 16
 # A conjunction that is kept has its key and the number of its column; a column its norm and where its entries begin.
 BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 16
 # While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
-# its weight and four numbers; each one in a row has its number, that of its column, and its place among those that stay.
+# its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
 BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
 # Conjunctions that a forecast goes through, to estimate how many are distinct.
 SAMPLED_CONJUNCTIONS = 2_000_000
