@@ -36,7 +36,9 @@ class Footprint:
     data: int  # encoded
     reading: int  # what is gone once it is encoded
     terms: tuple[TermFootprint, ...]
-    errors: int  # of every position and score column, and what threads need for chains
+    errors: int  # of every position and score column
+    chains: int  # what a thread needs for some chains
+    threads: int
     solver: int  # weights, gradients and the steps that are remembered
 
     @property
@@ -59,7 +61,7 @@ class Footprint:
 
     @property
     def fitting(self) -> int:
-        return self.held + self.fixed + self.errors + self.solver
+        return self.held + self.fixed + self.errors + self.threads * self.chains + self.solver
 
     @property
     def total(self) -> int:
@@ -79,10 +81,13 @@ class Footprint:
         """For people: the whole, then what it is made of."""
         out = [self.summary(), f"  program {size_text(PROGRAM)}, data {size_text(self.data)}"]
         out += [f"  term {term.name}: {term.what}, {size_text(term.fixed + term.table)}" for term in self.terms]
-        out.append(f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}")
         out.append(
-            f"  on the way: reading takes {size_text(self.reading)}, making maps {size_text(self.building)}, "
-            f"fitting {size_text(self.fitting)}; the largest counts"
+            f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}, "
+            f"each thread {size_text(self.chains)}"
+        )
+        out.append(
+            f"  before that, and gone by then: {size_text(self.reading)} to read the data, "
+            f"{size_text(self.building)} to make maps"
         )
         return out
 
@@ -99,6 +104,8 @@ class Footprint:
             "table": self.table,
             "held": self.held,
             "errors": self.errors,
+            "chains": self.chains,
+            "threads": self.threads,
             "solver": self.solver,
         }
 
@@ -129,7 +136,7 @@ def footprint(
     pairs = any(term.clique.per_position for term in config.mapped_terms)
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
     solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)
-    return Footprint(memory.total, data, reading, tuple(terms), errors + available_threads() * chains, solver)
+    return Footprint(memory.total, data, reading, tuple(terms), errors, chains, available_threads(), solver)
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:
