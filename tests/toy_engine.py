@@ -101,8 +101,8 @@ class ToyVectors:
         changed[first : first + len(values)] = values
         target._numbers = tuple(changed)
 
-    def multiply_rows(self, target, vector, number, matrix, width):
-        first = self.blocks[number].start
+    def multiply_rows(self, target, vector, number, matrix, width, first=0):
+        first += self.blocks[number].start
         rows = numbers(vector)[first : first + len(matrix) * width].reshape(len(matrix), width)
         self._replace(target, first, (matrix @ rows).ravel())
 
@@ -241,14 +241,18 @@ class ToyBlocks:
 
 
 class ToyEngine:
-    """Node terms over given features [N, D] each, and transitions; more than two labels."""
+    """Node terms over given features [N, D] each, and transitions; more than two labels.
+
+    Columns of features are nested ones, or `real` ones.
+    """
 
     dtype, forbidden = np.dtype(np.float64), None
 
-    def __init__(self, problem: Problem, features: list[np.ndarray]):
-        self.problem, self.features = problem, features
+    def __init__(self, problem: Problem, features: list[np.ndarray], real: bool = False):
+        self.problem, self.features, self._real = problem, features, real
         Y = problem.label_count
-        shapes = [TermShape(NODE, Phi.shape[1] * Y, Phi.shape[1], Y, nested=True) for Phi in features]
+        widths = [Phi.shape[1] for Phi in features]
+        shapes = [TermShape(NODE, D * Y, D, Y, nested=not real, real=D if real else 0) for D in widths]
         self.terms = (*shapes, TermShape(EDGE, EDGE.size(Y)))
         self.vectors = ToyVectors([term.size for term in self.terms])
         # Of every sequence: what each labelling counts of each parameter [labellings, size], and which one is gold.
@@ -318,6 +322,11 @@ class ToyEngine:
     def leading_gram(self, term, m, most):
         Phi = self.features[term][:, :m]
         return (Phi * self.problem.position_weights()[:, None]).T @ Phi
+
+    def real_grams(self, theta, most):
+        blocks = self.blocks(theta)
+        q = self.problem.position_weights() * (blocks.node * (1 - blocks.node)).mean(axis=1)
+        return {j: (self.features[j] * q[:, None]).T @ self.features[j] for j in most}, blocks.unsettled
 
     def leading_columns(self, term, m):
         return self.features[term][:, :m]

@@ -108,3 +108,35 @@ def test_a_forecast_says_what_training_would_say(kcrf, sample_data):
     call = ["train", sample_data / "pitch_accent.conll", "--kernel", "poly", "--degree", 2, "--map", "explicit"]
     done = kcrf(*call, "--dry-run")
     assert done.code == 2 and done.out == b"" and "there are real columns" in done.err
+
+
+def write_conll(path, columns, labels, length):
+    rows = ["\t".join(map(str, row)) for row in zip(*columns, labels, strict=True)]
+    path.write_text("\n".join(line + "\n" * (t % length == length - 1) for t, line in enumerate(rows)) + "\n")
+
+
+def forecast_cases():
+    """Data and options whose memory goes into different things."""
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in rng.zipf(1.3, 30_000) % 20_000]
+    yield "vectors of a linear model", [words], rng.integers(0, 12, 30_000), ["--sigma2", "1"]
+    letters = [list("ACDEFGHIKLMNPQRSTVWY")[k] for k in rng.integers(0, 20, 6_000)]
+    poly = ["--kernel", "poly", "--degree", "3", "--window", "-7..7", "--sigma2", "1"]
+    yield "conjunctions", [letters], rng.integers(0, 3, 6_000), poly
+    numbers = rng.normal(size=(100, 12_000)).round(2)
+    yield "numbers", list(numbers), rng.integers(0, 3, 12_000), ["--sigma2", "1"]
+    pivots = ["--kernel", "rbf", "--size", "1500", "--sigma2", "1", "--tolerance", "0.1"]
+    yield "a table", list(numbers[:10]), rng.integers(0, 3, 12_000), pivots
+
+
+@pytest.mark.parametrize("case", list(forecast_cases()), ids=lambda case: case[0])
+def test_a_forecast_is_near_the_peak(tmp_path, case):
+    """In a process of its own: the interpreter is a part of both."""
+    _, columns, labels, options = case
+    write_conll(tmp_path / "data.conll", columns, labels, 40)
+    command = [sys.executable, "-m", "kcrf_cli", "train", "data.conll", *options, "--max-passes", "30", "--json"]
+    said = json.loads(subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, check=True).stdout)
+    done = subprocess.run([*command, "-o", "model.npz"], cwd=tmp_path, capture_output=True)
+    assert done.returncode in (0, 3), done.stderr
+    peak = json.loads(done.stdout)["peak_memory"]
+    assert abs(said["total"] / peak - 1) < 0.25, (said, peak)

@@ -13,13 +13,13 @@ from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import Engine, EngineBlocks, ObjectiveTerm, Posterior, ThreadEngine, Vectors
 from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, nested
-from kcrf_core.solvers.first_guess import Turned, scaling
+from kcrf_core.solvers.first_guess import FirstGuess, Turned
 from toy_engine import ToyBlocks, ToyEngine, ToyPairs, ToyVector, ToyVectors, numbers
 
 SIGMA2 = [2.0, 0.7, 3.0]
 
 
-def both(rng, workers, widths=(4, 3)):
+def both(rng, workers, widths=(4, 3), real=False):
     """The same P on the toy engine and on threads."""
     Y, offsets = 3, np.array([0, 4, 5, 7, 10])
     N = int(offsets[-1])
@@ -31,7 +31,7 @@ def both(rng, workers, widths=(4, 3)):
         for sigma2, Phi in zip(SIGMA2, features, strict=False)
     ]
     threads = Posterior.on_threads(problem, [*terms, ObjectiveTerm(EDGE, SIGMA2[-1])], workers)
-    return Posterior(ToyEngine(problem, features), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
+    return Posterior(ToyEngine(problem, features, real), [*SIGMA2[: len(widths)], SIGMA2[-1]]), threads
 
 
 def test_nothing_but_its_vectors_looks_inside_a_toy_vector():
@@ -66,14 +66,31 @@ def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypa
     monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", 2)
     monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
     toy, threads = both(rng, workers, widths=(10,))
-    assert isinstance(scaling(toy, Run(1e-3, 10)), Turned) and nested.narrowed(toy).size < toy.size
+    assert isinstance(FirstGuess(toy, Run(1e-3, 10)).at(toy.vectors.zeros()), Turned)
+    assert nested.narrowed(toy).size < toy.size
     found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
     expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["auto", "lbfgs"])
+def test_real_columns_are_turned_on_a_toy_engine(rng, workers, monkeypatch, name):
+    """Guesses at several points on the way."""
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_REAL", 2)
+    monkeypatch.setattr("kcrf_core.solvers.lbfgs.FIRST_RENEWAL", 2)
+    toy, threads = both(rng, workers, real=True)
+    asked = []
+    grams = toy.engine.real_grams
+    monkeypatch.setattr(toy.engine, "real_grams", lambda at, most: asked.append(numbers(at)) or grams(at, most))
+    found = SOLVERS[name](toy, toy.vectors.zeros(), Run(1e-7, 2000))
+    expected = SOLVERS["lbfgs"](threads, np.zeros(threads.size), Run(1e-9, 2000))
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
+    assert len(asked) >= 3 and not asked[0].any() and asked[1].any() and (asked[1] != asked[2]).any()
+
+
 def test_both_engines_agree(rng, workers):
-    toy, threads = both(rng, workers)
+    toy, threads = both(rng, workers, real=True)
     theta, vector = rng.normal(size=(2, threads.size))
     own = toy.vectors.from_array(theta), toy.vectors.from_array(vector)
     here, there = toy.evaluate(own[0]), threads.evaluate(theta)
@@ -82,6 +99,10 @@ def test_both_engines_agree(rng, workers):
     product = threads.hessian_product(theta, vector)
     np.testing.assert_allclose(numbers(toy.hessian_product(*own)), product, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(toy.curvature_guess(), threads.curvature_guess(), rtol=1e-12)
+    ours, theirs = toy.engine.real_grams(own[0], {0: 10, 1: 10}), threads.engine.real_grams(theta, {0: 10, 1: 10})
+    for j in (0, 1):
+        np.testing.assert_allclose(ours[0][j], theirs[0][j], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
     for guess in (False, True):
         ours, theirs = toy.hessian_blocks(own[0], guess), threads.hessian_blocks(theta, guess)
         np.testing.assert_allclose(ours.unsettled, theirs.unsettled, rtol=1e-9)

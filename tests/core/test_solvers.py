@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import PolynomialKernel
@@ -21,8 +22,8 @@ from kcrf_core.solvers.first_guess import (
     POWER,
     TURNED_POWER,
     Diagonal,
+    FirstGuess,
     Turned,
-    scaling,
 )
 from kcrf_core.solvers.metric import BlockMetric, LeadingColumns
 from problems import random_inputs, random_offsets
@@ -206,7 +207,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
     m, C, Y = term.rows, 9, 9
     assert POSITIONS_PER_COLUMN * m >= N  # so that no position is left out
     run = Run(1e-4, 500)
-    found = scaling(posterior, run)
+    found = FirstGuess(posterior, run).at(np.zeros(posterior.size))
     assert isinstance(found, Turned) and run.work > 0
     phi, weights = posterior.engine.leading_columns(0, m), posterior.problem.position_weights()
     curvature = (phi * weights[:, None]).T @ phi * (1 - 1 / Y) / Y + np.eye(m) / posterior.sigma2[0]
@@ -226,7 +227,7 @@ def test_the_first_guess_turns_to_the_eigenvectors_of_the_columns(rng, workers):
 def test_few_positions_are_not_worth_eigenvectors(rng, workers):
     posterior = random_posterior(rng, workers, 2, 12, RBFKernel(0.5), 30)
     assert posterior.engine.objective_terms[0].map.size > 20  # or they would not be in question
-    found = scaling(posterior, Run(1e-4, 500))
+    found = FirstGuess(posterior, Run(1e-4, 500)).at(np.zeros(posterior.size))
     assert isinstance(found, Diagonal)
     np.testing.assert_allclose(1 / found.inverse, posterior.curvature_guess() ** POWER, rtol=1e-12)
 
@@ -234,12 +235,69 @@ def test_few_positions_are_not_worth_eigenvectors(rng, workers):
 @pytest.mark.parametrize("solver", ["lbfgs", "auto"])
 def test_turned_guesses_lead_to_the_same_optimum(rng, workers, monkeypatch, solver):
     posterior = random_posterior(rng, workers, 5, 60, RBFKernel(0.5), 20)
-    assert isinstance(scaling(posterior, Run(1e-4, 500)), Turned)
+    assert isinstance(FirstGuess(posterior, Run(1e-4, 500)).at(np.zeros(posterior.size)), Turned)
     turned = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
     monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", posterior.size)
     straight = SOLVERS[solver](posterior, np.zeros(posterior.size), Run(1e-8, 2000))
     assert turned.reason == straight.reason == CERTIFIED
     np.testing.assert_allclose(turned.value, straight.value, rtol=2e-8)
+
+
+def smooth_series(rng, workers, sigma2, sequences=7, frames=1400, columns=32, Y=5, sparse=0):
+    """P of signals that are seen through a window, and what is seen there, [N, 5 columns].
+
+    Columns have low frequencies; labels depend on them and on noise.
+    """
+    t = np.arange(frames)[:, None] / frames
+    series = []
+    for _ in range(sequences):
+        waves = [f(2 * np.pi * k * t) @ rng.normal(size=(1, columns)) for k in range(1, 41) for f in (np.cos, np.sin)]
+        series.append(sum(wave / np.sqrt(1 + i // 2) for i, wave in enumerate(waves)))
+    whole = np.concatenate(series) / np.concatenate(series).std(axis=0)
+    labels = (whole @ rng.normal(size=(columns, Y)) + 1.5 * rng.gumbel(size=(len(whole), Y))).argmax(axis=1)
+    padded = [np.pad(one / one.std(axis=0), ((2, 2), (0, 0))) for one in np.split(whole, sequences)]
+    seen = np.concatenate([np.hstack([one[k : k + frames] for k in range(5)]) for one in padded])
+    words = scipy.sparse.csr_array(np.eye(max(sparse, 1))[rng.integers(0, max(sparse, 1), len(whole))][:, :sparse])
+    problem = Problem(labels.astype(np.int32), np.arange(sequences + 1) * frames, np.ones(sequences), Y)
+    own = ExplicitMap(words, seen, np.float32)
+    terms = [ObjectiveTerm(NODE, sigma2, own), ObjectiveTerm(EDGE, sigma2)]
+    return Posterior.on_threads(problem, terms, workers, np.float32), seen
+
+
+@pytest.mark.parametrize("sigma2", [0.5, 5.0, 50.0])
+def test_smooth_columns_are_certified_within_200_passes(rng, workers, sigma2):
+    posterior, _ = smooth_series(rng, workers, sigma2)
+    result = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-3, 200))
+    assert result.reason == CERTIFIED and result.passes < 100
+
+
+def test_real_columns_beside_words_and_with_some_weights_alone(rng, workers):
+    """Their rows come last in a block; where not all of their places have weights, nothing is turned."""
+    posterior, phi = smooth_series(rng, workers, 1.0, sequences=3, frames=100, columns=4, Y=3, sparse=7)
+    (term, _), D = posterior.terms, 7 + 5 * 4
+    assert term.real == 20 and term.rows == D
+    theta, vector = rng.normal(size=(2, posterior.size))
+    found = FirstGuess(posterior, Run(1e-4, 500)).at(theta)(vector)
+    p = posterior.errors(theta) + np.eye(3)[posterior.problem.labels]
+    values, vectors = np.linalg.eigh((phi * (p * (1 - p)).mean(axis=1)[:, None]).T @ phi + np.eye(20))
+    real = slice(7 * 3, D * 3)
+    expected = (vectors * values**-TURNED_POWER) @ vectors.T @ vector[real].reshape(20, 3)
+    np.testing.assert_allclose(found[real], expected.ravel(), rtol=1e-5)
+    best = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
+    newton = SOLVERS["newton"](posterior, np.zeros(posterior.size), Run(1e-6, 2000))
+    np.testing.assert_allclose(best.value, newton.value, rtol=2e-6)
+
+    own = posterior.engine.objective_terms[0]
+    some = np.flatnonzero(np.arange(D * 3) % 11)  # not every place of W
+    terms = [replace(own, kept=some), posterior.engine.objective_terms[1]]
+    part = Posterior.on_threads(posterior.problem, terms, workers, np.float32)
+    assert part.terms[0].real == 0
+    assert isinstance(FirstGuess(part, Run(1e-4, 500)).at(np.zeros(part.size)), Diagonal)
+    kept = replace(own, kept=np.arange(4, D * 3))  # all places of real columns
+    part = Posterior.on_threads(posterior.problem, [kept, terms[1]], workers, np.float32)
+    assert part.terms[0].real == 20
+    result = SOLVERS["auto"](part, np.zeros(part.size), Run(1e-4, 500))
+    assert result.reason == CERTIFIED and result.value >= best.lower
 
 
 def test_what_a_run_in_single_precision_learned_is_proven_in_double(rng, workers):

@@ -164,6 +164,10 @@ class LabelClique(Clique):
         """A better guess than `curvature_at_zero` at the first entries of the diagonal, where there is one."""
         return np.empty(0)
 
+    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
+        """The same at the last entries: those of labels that sequences begin and end with, where there are any."""
+        return np.empty(0)
+
     # The block of the Hessian (30): the clique's positions taken as independent of each other.
 
     def block_form(self, Y: int, guess: bool) -> str:
@@ -275,6 +279,11 @@ class Edge(LabelClique):
         counts = problem.clique_counts(1).ravel()
         share = (counts + 0.5) / (counts + 0.5).sum()
         return counts.sum() * share * (1 - share) + 1 / sigma2
+
+    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
+        """The Hessian's diagonal for s and e [2 Y] at zero: sequences, not positions, add to it."""
+        Y = problem.label_count
+        return np.full(2 * Y, problem.weights.sum() * (1 - 1 / Y) / Y + 1 / sigma2)
 
     def block_form(self, Y: int, guess: bool) -> str:
         if guess:

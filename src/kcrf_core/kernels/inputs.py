@@ -61,6 +61,14 @@ class Inputs:
         bag = self.bag is not None and self.bag.nnz > 0
         return not (bag or self.real.shape[1] or (self.codes != NOTHING).any())
 
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        arrays = [self.codes, self.real, self.unseen]
+        if self.bag is not None:
+            arrays += [self.bag.data, self.bag.indices, self.bag.indptr]
+        return sum(array.nbytes for array in arrays)
+
     def take(self, rows: slice | np.ndarray) -> Inputs:
         return Inputs(
             self.codes[rows],

@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "explicit": ["Affine", "ExplicitMap", "MergedColumns", "MergedMap", "merged_columns"],
         "factorisation": ["Basis"],
-        "feature_map": ["FeatureMap", "has_nested_columns"],
+        "feature_map": ["FeatureMap", "has_nested_columns", "real_columns"],
         "growing_basis": ["GrowingBasis"],
         "hash_tables": ["PairTable", "number_pairs"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 FEATURES_PER_TASK = 8192
+ROWS_PER_GRAM = 2048
 
 # Below this many features the vectors of a solver are small anyway; above, a tenth less must be gained.
 FEWEST_FEATURES = 20_000
@@ -66,7 +67,7 @@ class ExplicitMap:
         self._rows = _Compressed.of(sparse)
         self._columns = _Compressed.of(sparse.T.tocsr())
         self.sparse_size, self.dense_size = sparse.shape[1], dense.shape[1]
-        self.size = self.sparse_size + self.dense_size
+        self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
     @classmethod
     def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
@@ -151,6 +152,15 @@ class ExplicitMap:
         """Mean of k(x, x)."""
         rows = self._matrix.shape[0] if counts is None else counts.sum()
         return max(float(self.column_squares(counts).sum()) / max(rows, 1), 1e-12)
+
+    def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Phi^T Phi of real columns on some rows [n], each counted so many times [n], in double precision, [R, R]."""
+        R = self.dense_size
+        total = np.zeros((R, R))
+        for part in ranges(len(rows), ROWS_PER_GRAM):
+            phi = self._dense[rows[part]].astype(np.float64)
+            total += (phi * counts[part, None]).T @ phi
+        return total
 
     def subset(self, rows: np.ndarray) -> ExplicitMap:
         return ExplicitMap(self._matrix[rows], self._real(rows, np.dtype(np.float64)), self._dense.dtype)

@@ -28,7 +28,7 @@ class FeatureMap(Protocol):
     size: int  # D
     dense_size: int  # values of a row that are held densely
     narrows_weights: bool  # `prepare` does nothing but cast them
-    nested: bool  # the first m columns are the map of the first m pivots
+    nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
     def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
 
@@ -59,6 +59,11 @@ class FeatureMap(Protocol):
     def used_columns(self) -> np.ndarray: ...
 
     def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+
+
+def real_columns(feature_map: FeatureMap | None) -> int:
+    """How many of a map's last columns are real features, which may depend on each other."""
+    return 0 if feature_map is None or feature_map.nested else feature_map.real_size
 
 
 def has_nested_columns(feature_map: FeatureMap | None) -> bool:

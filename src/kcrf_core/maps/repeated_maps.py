@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
-from .feature_map import FeatureMap
+from .feature_map import FeatureMap, real_columns
 from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
@@ -26,6 +26,7 @@ class RepeatedMap:
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
         self.size, self.dense_size = distinct.size, 0
         self.narrows_weights, self.nested = distinct.narrows_weights, distinct.nested
+        self.real_size = real_columns(distinct)
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
@@ -92,6 +93,10 @@ class RepeatedMap:
     def features(self, workers: Workers) -> np.ndarray:
         """Phi itself, [N, D]."""
         return self.distinct.features(workers)[self.group]
+
+    def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        chosen, group = np.unique(self.group[rows], return_inverse=True)
+        return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)

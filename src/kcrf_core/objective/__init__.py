@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "engine": ["Engine", "EngineBlocks", "TermShape", "Vector"],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack"],
+        "shards": ["MOST_POSITIONS"],
         "vectors": ["Vectors"],
         "thread_engine": ["ObjectiveTerm", "ThreadEngine"],
     },

@@ -32,6 +32,7 @@ class TermShape:
     columns: int = 0  # columns of weights
     nested: bool = False  # whether its map's first m columns are the map of its first m pivots
     kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
+    real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
 
     @property
     def product_size(self) -> int:
@@ -108,6 +109,13 @@ class Engine(Protocol):
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+
+    def real_grams(self, theta: Vector, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
+
+        q is the mean variance of a term's states at each position; `most` says of how many positions the sum is taken
+        at most, and it is scaled to all.
+        """
 
     def leading_columns(self, term: int, m: int) -> Any:
         """The first m columns of a nested map, for `EngineBlocks.leading`."""

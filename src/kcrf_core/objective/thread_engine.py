@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, Rounding, has_nested_columns
+from ..maps import FeatureMap, Rounding, has_nested_columns, real_columns
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers, ranges
 from .engine import TermShape
@@ -50,7 +50,10 @@ class ObjectiveTerm:
             return TermShape(self.clique, self.clique.size(Y))
         rows, columns = self.map.size, self.clique.columns(Y)
         size = rows * columns if self.kept is None else len(self.kept)
-        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept)
+        real = real_columns(self.map)
+        if self.kept is not None and np.count_nonzero(self.kept >= (rows - real) * columns) < real * columns:
+            real = 0
+        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept, real)
 
 
 class ThreadEngine:
@@ -165,16 +168,30 @@ class ThreadEngine:
         counts = self.problem.position_weights()
         return self.objective_terms[term].map.column_squares(None if (counts == 1).all() else counts)
 
+    def spread_rows(self, most: int) -> np.ndarray:
+        """At most so many positions, evenly spread over all."""
+        N = self.problem.positions
+        return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
+
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
-        N = self.problem.positions
-        rows = np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
-        weights = self.problem.position_weights()
+        rows, weights = self.spread_rows(most), self.problem.position_weights()
         feature_map, total = self.objective_terms[term].map.leading(m), np.zeros((m, m))
         for part in ranges(len(rows), ROWS_AT_ONCE):
             phi = feature_map.subset(rows[part]).features(self.workers)
             total += (phi * weights[rows[part], None].astype(phi.dtype)).T @ phi
         return total * (weights.sum() / weights[rows].sum())
+
+    def real_grams(self, theta: np.ndarray, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
+        rows, weights = {j: self.spread_rows(many) for j, many in most.items()}, self.problem.position_weights()
+        grams, variance = dict.fromkeys(most, 0.0), 0.0
+        for parts, left in self._over_shards(theta, partial(_real_parts, self, rows)):
+            variance += left
+            grams = {j: grams[j] + parts[j] for j in most}
+        N, uniform = len(weights), 1 - 1 / self.problem.label_count
+        scaled = {j: gram * (weights.sum() / weights[rows[j]].sum()) for j, gram in grams.items()}
+        return scaled, variance / max(N * uniform, 1e-300)
 
     def leading_columns(self, term: int, m: int) -> np.ndarray:
         """The first m columns of a nested map, [N, m]."""
@@ -498,3 +515,18 @@ def _block_parts(
         j: engine.terms[j].clique.block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
     }
     return {clique: clique.distribution(found) for clique in dict.fromkeys([NODE, *engine._types])}, parts
+
+
+def _real_parts(
+    engine: ThreadEngine, rows: dict[int, np.ndarray], shard: ScoredShard
+) -> tuple[dict[int, np.ndarray], float]:
+    """Gram matrices of real columns on those rows [n] that a shard has, and the variance of its labels."""
+    found = (shard.with_edges_repeated() if engine._per_position else shard).marginals()
+    weights, parts = shard.position_weights(), {}
+    for j, chosen in rows.items():
+        first, last = np.searchsorted(chosen, [shard.rows.start, shard.rows.stop])
+        own = chosen[first:last]
+        p = engine.terms[j].clique.distribution(found)[own - shard.rows.start].astype(np.float64)
+        variance = (p * (1 - p)).sum(axis=1) / engine.terms[j].columns  # with two labels one column holds all of it
+        parts[j] = engine.objective_terms[j].map.real_gram(own, weights[own - shard.rows.start] * variance)
+    return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))

@@ -177,10 +177,13 @@ class Vectors:
         target[self.blocks[number]] = block
 
     def multiply_rows(
-        self, target: np.ndarray, vector: np.ndarray, number: int, matrix: np.ndarray, width: int
+        self, target: np.ndarray, vector: np.ndarray, number: int, matrix: np.ndarray, width: int, first: int = 0
     ) -> None:
-        """Put matrix [m, m] times the first m rows [m, width] of a vector's block into the same place of a target."""
-        first = self.blocks[number].start
+        """Put matrix [m, m] times m rows [m, width] of a vector's block into the same place of a target.
+
+        `first` says where in the block they begin.
+        """
+        first += self.blocks[number].start
         part = slice(first, first + len(matrix) * width)
         rows = vector[part].reshape(len(matrix), width)
         target[part] = (matrix @ rows.astype(matrix.dtype, copy=False)).ravel()

@@ -38,7 +38,7 @@ SOLVERS = _Solvers(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "lbfgs": ["vectors_held"],
+        "lbfgs": ["fit_bytes"],
         "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
     },
 )

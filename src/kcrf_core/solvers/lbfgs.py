@@ -11,6 +11,7 @@ nothing is written but the direction.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import NoReturn
 
 import numpy as np
@@ -18,11 +19,17 @@ import numpy as np
 from ..objective import Point, Posterior, Vector, Vectors
 from ..system import hand_back
 from .bundle import POINTS
-from .first_guess import Diagonal, Unsized, scaling
-from .run import Run
+from .first_guess import Diagonal, FirstGuess, Unsized
+from .run import LONG, Run
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 12, 60, 1 << 23
+
+# A first guess that depends on the point is taken anew after so many steps, and then after so many times as many.
+FIRST_RENEWAL, RENEWAL_GROWTH = 30, 3
+
+# Vectors of conjugate gradients: the solution, the residual, what it is scaled to, the search, its image, the metric's.
+CONJUGATE_VECTORS = 6
 
 Metric = Callable[[Vector], Vector]  # a guess at the inverse Hessian, times a vector
 Evaluate = Callable[[Vector], Point]
@@ -32,9 +39,20 @@ def _most_pairs(size: int) -> int:
     return min(max(PAIR_VALUES // max(size, 1), FEWEST_PAIRS), MOST_PAIRS)
 
 
-def vectors_held(size: int) -> int:
-    """How many vectors like theta a fit holds at once: pairs, linearisations, and about ten others."""
-    return 2 * _most_pairs(size) + POINTS + 10
+def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
+    """What the vectors of a fit take at once, for so many parameters.
+
+    Pairs of steps that are remembered, linearisations, the direction, the metric and the weights that are laid out for
+    a pass are short where vectors are long and passes in single precision. Six more are in double precision: the point
+    and the next one, the best one, both gradients, and what the metric is made of.
+    """
+    short = 4 if single and size > LONG else 8
+    pairs = 2 * min(_most_pairs(size), max_passes)
+    if solver == "newton":
+        own = 8 * CONJUGATE_VECTORS
+    else:
+        own = pairs * (short if solver in ("auto", "lbfgs") else 8)
+    return size * (own + (POINTS + 3) * short + 6 * 8)
 
 
 class Memory:
@@ -118,10 +136,13 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run, me
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    metric = scaling(posterior, run)
+    guess = FirstGuess(posterior, run)
+    metric, renewal = guess.at(theta), FIRST_RENEWAL
     memory = memory_for(posterior, run) if memory is None else memory
     hand_back()  # what was needed to begin
-    while True:
+    for steps in count():
+        if guess.moves and steps == renewal:
+            metric, renewal = guess.at(theta), steps * RENEWAL_GROWTH
         found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.vectors, run)
         if found is None:
             run.raise_precision(posterior)

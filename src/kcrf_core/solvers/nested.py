@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from ..objective import Point, Posterior, Vector
 from . import lbfgs
-from .first_guess import scaling
+from .first_guess import FirstGuess
 from .run import Run
 
 PART, PART_STEPS = 5, 25  # begin on a fifth of the columns
@@ -41,7 +41,7 @@ def _begin_on_part(posterior: Posterior, run: Run) -> tuple[Vector, lbfgs.Memory
         return run.evaluate_part(part, point, posterior, vectors.widened(point, part.vectors))
 
     theta, memory = part.vectors.zeros(), lbfgs.memory_for(part, run)
-    now, metric = evaluate(theta), scaling(part, run, posterior)
+    now, metric = evaluate(theta), FirstGuess(part, run, posterior).at(theta)
     for _ in range(PART_STEPS):
         found = lbfgs.step(evaluate, theta, now, memory, metric, part.vectors, run)
         if found is None:

@@ -13,7 +13,7 @@ from ..chains import Problem
 from ..config import TermConfig
 from ..encoding import Translation
 from ..errors import ConfigError
-from ..kernels import Inputs, fit_kernel, inverse_roots
+from ..kernels import Inputs, PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
     Affine,
     ColumnOrder,
@@ -39,14 +39,22 @@ from ..system import Workers, counted
 from .label_match import LabelMatch
 from .observed_features import places_seen
 from .observer import Observer
-from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory
+from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, worth_sharing
 
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
-# Numbers, keys and hashes while columns are merged, if every conjunction were seen once.
+# Numbers, keys and hashes while columns are merged, if every conjunction were seen once: what is refused beforehand.
 BYTES_PER_CONJUNCTION = 60
-# An entry of a sparse map is held by rows and by columns, each with its index and its value.
-BYTES_PER_ENTRY = 20
+# An entry of a sparse map: in the matrix its value and its index, and its index by rows and by columns; where entries
+# are not all ones, both of these with values in single and in double precision, too. The transpose is made on the way.
+BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_TRANSPOSED = 20, 24, 16
+# A conjunction that is kept has its key and the number of its column; a column its norm and where its entries begin.
+BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 16
+# While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
+# its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
+BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
+# Conjunctions that a forecast goes through, to estimate how many are distinct.
+SAMPLED_CONJUNCTIONS = 2_000_000
 # Weights that are laid out for a pass, in single and in double precision, where only some are solved for.
 BYTES_PER_WEIGHT = 12
 
@@ -148,10 +156,12 @@ def _linear_map(term: TermConfig, inputs: Inputs, dtype: np.dtype) -> ExplicitMa
 class LinearPlan(TermPlan):
     """The linear kernel's own features; columns that are equal are merged where that is worth it."""
 
+    def _merged(self) -> MergedColumns | None:
+        mergeable = self.inputs.bag is None and not self.term.kernel.cosine
+        return merged_columns(sparse_block(self.inputs)) if mergeable else None
+
     def fit(self, context: FitContext) -> FittedLinear:
-        term, dtype = self.term, context.dtype
-        mergeable = self.inputs.bag is None and not term.kernel.cosine
-        merged = merged_columns(sparse_block(self.inputs)) if mergeable else None
+        term, dtype, merged = self.term, context.dtype, self._merged()
         if merged is None:
             own = self.shared(lambda rows, _: _linear_map(term, rows, dtype), context)
             fitted, columns = FittedLinear(term, self.features, own), ""
@@ -166,21 +176,43 @@ class LinearPlan(TermPlan):
         return fitted
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        return self._of_columns(width, itemsize, labels)
+        return self._of_columns(width, itemsize, labels, self._merged())
 
-    def _of_columns(self, width: int, itemsize: int, labels: np.ndarray | None, constant: int = 0) -> TermFootprint:
+    def _of_columns(
+        self, width: int, itemsize: int, labels: np.ndarray | None, merged: MergedColumns | None, constant: int = 0
+    ) -> TermFootprint:
         """Memory of the columns of inputs, and of so many more that are dense."""
-        inputs, order = self.inputs, ColumnOrder.of(self.inputs)
-        entries = int((inputs.codes >= 0).sum()) + (0 if inputs.bag is None else inputs.bag.nnz)
-        fixed = entries * BYTES_PER_ENTRY + len(inputs) * (order.real + constant) * itemsize
+        rows, _ = self.inputs.distinct()
+        inputs = self.inputs.take(rows) if worth_sharing(len(rows), len(self.inputs)) else self.inputs
+        order, bag = ColumnOrder.of(inputs), inputs.bag
+        entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
         size = order.size + constant
-        what, parameters = f"explicit map of {counted(size, 'feature')}", size * width
+        what, columns, ones = (
+            f"explicit map of {counted(size, 'feature')}",
+            size,
+            bag is None or bool((bag.data == 1).all()),
+        )
+        if merged is not None:
+            columns += merged.size - len(merged.column)
+            what += f" in {counted(columns, 'column')}"
+            # Of features that share a column all are in a row or none: an entry stands for each of them.
+            entries, ones = _entries(inputs, merged), False
+        real = len(inputs) * (order.real + constant) * itemsize
+        fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
+        building = self.inputs.nbytes + fixed + entries * BYTES_TRANSPOSED
+        parameters = columns * width
         if labels is not None:
             fixed += BYTES_PER_WEIGHT * parameters
-            seen = _pairs(inputs, labels if width > 1 else np.minimum(labels, 0), width)
+            seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
             parameters = min(seen, parameters)
             what += f" with {counted(parameters, 'weight')}"
-        return TermFootprint(self.term.name, what, 0, fixed, parameters)
+        return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
+
+
+def _entries(inputs: Inputs, merged: MergedColumns) -> int:
+    """Entries of merged columns: a feature's ones, shared by all that are in its column."""
+    indices = sparse_block(inputs).indices
+    return round(float((1 / merged.counts)[merged.column[indices]].sum()))
 
 
 def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
@@ -224,7 +256,7 @@ class AffinePlan(LinearPlan):
         return FittedAffine(self.term, self.features, own, affine=affine)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        return self._of_columns(width, itemsize, labels, constant=1)
+        return self._of_columns(width, itemsize, labels, None, constant=1)
 
 
 # ----------------------------------------------------------------------------- conjunctions
@@ -286,5 +318,27 @@ class ConjunctionPlan(TermPlan):
         return FittedConjunctions(term, self.features, own, conjunctions=found)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        what = f"at most {counted(self.entries, 'conjunction')}"
-        return TermFootprint(self.term.name, what, 0, BYTES_PER_CONJUNCTION * self.entries, None)
+        keys, columns, entries = self._sizes()
+        what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
+        fixed = entries * (BYTES_PER_ENTRY + BYTES_PER_VALUE) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
+        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_TRANSPOSED
+        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_TRANSPOSED)
+        return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
+
+    def _sizes(self) -> tuple[int, int, int]:
+        """How many conjunctions are distinct, their columns and entries of those: an estimate.
+
+        Each grows with a power of the number of rows, which two samples tell, one twice as large as the other.
+        """
+        N, kernel = len(self.inputs), PolynomialKernel(self.term.kernel.degree, 1.0, 1.0, 1.0)
+        most = N if self.entries <= SAMPLED_CONJUNCTIONS else int(N * SAMPLED_CONJUNCTIONS / self.entries)
+        found = []
+        for rows in (most // 2, most) if most < N else (N,):
+            sample = self.inputs.take(np.linspace(0, N - 1, max(rows, 1)).astype(np.int64))
+            conjunctions, phi = find_conjunctions(sample, kernel, self.term.map.cut_off)
+            found.append((len(conjunctions.keys), conjunctions.size, phi.nnz))
+        if len(found) == 1:
+            return found[0]
+        doublings = np.log2(N / most)
+        grown = [int(much * (much / max(less, 1)) ** doublings) for less, much in zip(*found, strict=True)]
+        return min(grown[0], self.entries), min(grown[1], self.entries), min(grown[2], self.entries)

@@ -1,7 +1,9 @@
-"""How much memory training will take, worked out before it begins by the plans that training carries out.
+"""How much memory training will take at its peak, worked out before it begins by the plans that training carries out.
 
-These are estimates: they leave out short-lived copies, and take every conjunction for one that is seen once. What
-counts against the budget is held as far as it fits and computed again where it does not.
+Three stages follow each other, and what one of them needs for itself is gone in the next: the data are read, maps are
+made, and weights are estimated. The peak is that of the largest. Short-lived copies are counted where they are as large
+as what they are copies of; the number of conjunctions is an estimate. What counts against the budget is held as far as
+it fits and computed again where it does not.
 """
 
 from __future__ import annotations
@@ -14,21 +16,29 @@ import numpy as np
 from ..config import Config
 from ..encoding import Dataset, Encoding
 from ..model import StoredBasis
-from ..solvers import vectors_held
-from ..system import Budget, size_text
+from ..objective import MOST_POSITIONS
+from ..solvers import fit_bytes
+from ..system import Budget, available_threads, size_text
 from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
 
-# Interpreter and libraries.
-PROGRAM = 100 << 20
+# Interpreter and libraries, with what their threads allocate.
+PROGRAM = 68 << 20
+# A value of a column as text: a number of the distinct ones; numbers are read into an array of their own and scaled.
+BYTES_PER_CELL = 8
+# Arrays of a thread that goes through chains: scores, messages, marginals and what is made of them; and those of pairs.
+ARRAYS_PER_LABEL, ARRAYS_PER_PAIR = 6, 3
 
 
 @dataclass(frozen=True)
 class Footprint:
     budget: int
-    data: int
+    data: int  # encoded
+    reading: int  # what is gone once it is encoded
     terms: tuple[TermFootprint, ...]
     errors: int  # of every position and score column
+    chains: int  # what a thread needs for some chains
+    threads: int
     solver: int  # weights, gradients and the steps that are remembered
 
     @property
@@ -36,14 +46,26 @@ class Footprint:
         return sum(term.table for term in self.terms)
 
     @property
+    def fixed(self) -> int:
+        return sum(term.fixed for term in self.terms)
+
+    @property
     def held(self) -> int:
         """What there is room for of the tables."""
-        return min(self.table, max(self.budget - sum(term.fixed for term in self.terms), 0))
+        return min(self.table, max(self.budget - self.fixed, 0))
+
+    @property
+    def building(self) -> int:
+        """The most that making a map takes, with the maps of the other terms there; pivots are chosen in a table."""
+        return max((self.held + self.fixed - term.fixed + term.building for term in self.terms), default=0)
+
+    @property
+    def fitting(self) -> int:
+        return self.held + self.fixed + self.errors + self.threads * self.chains + self.solver
 
     @property
     def total(self) -> int:
-        fixed = sum(term.fixed for term in self.terms)
-        return PROGRAM + self.data + self.held + fixed + self.errors + self.solver
+        return PROGRAM + self.data + max(self.reading, self.building, self.fitting)
 
     def summary(self) -> str:
         """For people, in a line."""
@@ -59,9 +81,14 @@ class Footprint:
         """For people: the whole, then what it is made of."""
         out = [self.summary(), f"  program {size_text(PROGRAM)}, data {size_text(self.data)}"]
         out += [f"  term {term.name}: {term.what}, {size_text(term.fixed + term.table)}" for term in self.terms]
-        out.append(f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}")
-        if any(term.parameters is None for term in self.terms):
-            out[-1] += ", without the weights of conjunctions, whose number is known only once they are found"
+        out.append(
+            f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}, "
+            f"each thread {size_text(self.chains)}"
+        )
+        out.append(
+            f"  before that, and gone by then: {size_text(self.reading)} to read the data, "
+            f"{size_text(self.building)} to make maps"
+        )
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,10 +97,15 @@ class Footprint:
             "budget": self.budget,
             "program": PROGRAM,
             "data": self.data,
+            "reading": self.reading,
+            "building": self.building,
+            "fitting": self.fitting,
             "terms": [term.to_dict() for term in self.terms],
             "table": self.table,
             "held": self.held,
             "errors": self.errors,
+            "chains": self.chains,
+            "threads": self.threads,
             "solver": self.solver,
         }
 
@@ -82,20 +114,29 @@ def footprint(
     encoding: Encoding, dataset: Dataset, config: Config, basis: StoredBasis | None, memory: Budget
 ) -> Footprint:
     """What training would take."""
-    Y, itemsize = len(encoding.labels), DTYPES[config.training.precision].itemsize
+    training, N = config.training, dataset.positions
+    Y, itemsize = len(encoding.labels), DTYPES[training.precision].itemsize
     stored = stored_bases(basis)
-    terms, data, columns = [], _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines), 0
+    data = _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines)
+    if dataset.bag is not None:
+        data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
+    terms, columns = [], 0
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
-        data += _nbytes(plan.inputs.codes, plan.inputs.real, plan.inputs.unseen)
         width = term.clique.columns(Y)
         columns += width
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
-        few = config.training.observed_features and term.clique.axes == 1
+        few = training.observed_features and term.clique.axes == 1
         terms.append(plan.footprint(width, itemsize, dataset.labels if few else None))
-    parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters or 0 for term in terms)
-    errors = dataset.positions * columns * (itemsize + 8)  # and once in double precision, for the certificate
-    return Footprint(memory.total, data, tuple(terms), errors, 8 * vectors_held(parameters) * parameters)
+    parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters for term in terms)
+    cells = N * (dataset.codes.shape[1] + dataset.real.shape[1] + 1)
+    reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
+    # Of single precision once in double, too, for the certificate.
+    errors = N * columns * (itemsize + 8 if itemsize < 8 else 8)
+    pairs = any(term.clique.per_position for term in config.mapped_terms)
+    chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
+    solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)
+    return Footprint(memory.total, data, reading, tuple(terms), errors, chains, available_threads(), solver)
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:

@@ -191,8 +191,10 @@ class PivotPlan(TermPlan):
         N, distinct = len(self.inputs), self.distinct_inputs
         rows = distinct if worth_sharing(distinct, N) else N
         what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
-        fixed = self.bytes_per_pair * self.size**2
-        return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, self.size * width)
+        # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
+        fixed = BYTES_PER_PAIR * self.size**2 + self.inputs.nbytes * rows // max(N, 1)
+        building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + self.inputs.nbytes
+        return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
 
     @cached_property
     def distinct_inputs(self) -> int:

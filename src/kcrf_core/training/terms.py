@@ -57,11 +57,19 @@ class TermFootprint:
     name: str
     what: str  # in words
     table: int  # bytes that are held where they fit, else computed again
-    fixed: int  # bytes that have to be there
-    parameters: int | None  # D times the columns of weights; of conjunctions it is not known yet
+    fixed: int  # bytes that have to be there while a model is fitted
+    building: int  # bytes that are there at once, beside those of a table, while the map is made
+    parameters: int  # D times the columns of weights; of conjunctions it is an estimate
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "map": self.what, "table": self.table, "fixed": self.fixed}
+        return {
+            "name": self.name,
+            "map": self.what,
+            "table": self.table,
+            "fixed": self.fixed,
+            "building": self.building,
+            "parameters": self.parameters,
+        }
 
 
 @dataclass(frozen=True)
