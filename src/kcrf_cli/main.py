@@ -27,6 +27,7 @@ from .commands.select_basis import select_basis
 from .commands.tag import tag
 from .commands.train import train
 from .running.files import discard, say
+from .text.visible import shown
 
 EXIT_CODES = {
     errors.ConfigError: 2,
@@ -78,6 +79,9 @@ def _exit_codes() -> Iterator[None]:
     except BrokenPipeError:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
+    except click.ClickException as error:
+        error.message = shown(error.message)  # Click writes it, with the names that were typed
+        raise
     except errors.KcrfError as error:
         _leave(str(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:
