@@ -65,6 +65,9 @@ class AutoNumber(click.ParamType):
 
     name = "number|auto"
 
+    def __init__(self, most: float = math.inf) -> None:
+        self._most = most
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "auto":
             return value
@@ -74,6 +77,8 @@ class AutoNumber(click.ParamType):
             self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
         if not 0 < number < float("inf"):
             self.fail(f"must be greater than 0 and finite, not {value}", param, ctx)
+        if number > self._most:
+            self.fail(f"must be at most {self._most:g}, not {value}", param, ctx)
         return number
 
 
@@ -157,7 +162,9 @@ def _type_of(kind: Callable[[Any], Any]) -> click.ParamType:
     if isinstance(kind, Number) and not kind.automatic:
         least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
         return click.FloatRange(least, most, min_open=kind.above)
-    return AutoNumber() if kind == Number(0, above=True, automatic=True) else OfKind(kind)
+    if isinstance(kind, Number) and kind == Number(0, kind.most, above=True, automatic=True):
+        return AutoNumber(kind.most)
+    return OfKind(kind)
 
 
 class KernelOption(click.Option):

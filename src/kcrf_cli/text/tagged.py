@@ -121,7 +121,7 @@ class JsonWriter:
         for s in range(len(decoded.offsets) - 1):
             rows = slice(int(decoded.offsets[s]), int(decoded.offsets[s + 1]))
             found = self._input(rows) | self._found(decoded, s, rows)
-            out.append(json.dumps(found, ensure_ascii=False) + "\n")
+            out.append(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n")
         self._position += int(decoded.offsets[-1])
         return "".join(out).encode()
 

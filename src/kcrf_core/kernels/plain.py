@@ -30,8 +30,10 @@ np = deferred("numpy")
 # Rows that are enough to tell a scale by.
 MEDIAN_SAMPLE = 1000
 
+LARGEST_SETTING = 1e100  # products with the squares of what columns hold stay finite
+
 GAMMA = DeclaredSetting(
-    Number(0, above=True, automatic=True),
+    Number(0, LARGEST_SETTING, above=True, automatic=True),
     help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
 )
 
@@ -78,7 +80,7 @@ class LinearKernel(InnerProductKernel):
 class PolynomialKernel(InnerProductKernel):
     degree: int = setting(Whole(1, 10), 2, "Degree of poly. Default: 2.", "D")
     gamma: float = setting(GAMMA)
-    coef0: float = setting(Number(0), 1.0, "Constant of poly. Default: 1.", "C")
+    coef0: float = setting(Number(0, LARGEST_SETTING), 1.0, "Constant of poly. Default: 1.", "C")
     scale: float = fitted(Number(0))
 
     type: ClassVar[str] = "poly"
