@@ -20,7 +20,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
-CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
+CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
 TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
 
@@ -242,6 +242,12 @@ def schemes() -> Iterable[str]:
     return SCHEMES
 
 
+def scheme_violations() -> Iterable[str]:
+    from kcrf_core.config import SCHEME_VIOLATIONS
+
+    return SCHEME_VIOLATIONS
+
+
 def selections() -> Iterable[str]:
     from kcrf_core.config import selections
 
@@ -434,6 +440,12 @@ chain = group(
         "--scheme",
         type=OneOf(schemes),
         help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+    ),
+    click.option(
+        "--scheme-violations",
+        type=OneOf(scheme_violations),
+        help="With --scheme: labels of DATA that it forbids where they stand are an error, have their sequences left "
+        "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
     ),
     click.option(
         "--observed-transitions",

@@ -64,6 +64,10 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     if report.growth is not None:
         lines.append("  " + _growth_end(report.growth))
+    if report.violations is not None:
+        found = report.violations
+        done = "left out" if found.handled == "drop" else f"with {found.freed:,} labels taken as not observed"
+        lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
     if report.pruned is not None:
         lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
     if report.dev is not None:

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy(
             "GRADIENT",
             "MAPS",
             "PRECISIONS",
+            "SCHEME_VIOLATIONS",
             "TermConfig",
             "TrainingConfig",
             "feature_dict",

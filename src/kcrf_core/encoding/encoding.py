@@ -125,6 +125,7 @@ class Encoding:
             real=np.hstack(real) if real else np.zeros((N, 0)),
             bag=bag,
             bag_unseen=bag_unseen,
+            source=corpus.source,
         )
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
