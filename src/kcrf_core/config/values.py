@@ -41,8 +41,6 @@ def fraction(value: Any) -> float:
 
 
 def boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        value = {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
     if not isinstance(value, bool):
         raise ConfigError(f"must be true or false, not {described(value)}")
     return value
