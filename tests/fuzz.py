@@ -12,6 +12,7 @@ import argparse
 import faulthandler
 import io
 import json
+import math
 import multiprocessing
 import random
 import resource
@@ -20,6 +21,8 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
+import zipfile
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +35,7 @@ from kcrf_core.corpora import FORMATS, Corpus, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import EXPORTS, export, fit_encoding
-from kcrf_core.errors import KcrfError
+from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
 from kcrf_core.system import Workers, packing, read_container, unpacked
 from kcrf_core.system.compression import SUFFIXES
@@ -172,6 +175,41 @@ def mutated_container(data: bytes, rng: random.Random) -> bytes:
     return stream.getvalue()
 
 
+def edited_container(data: bytes, rng: random.Random) -> bytes:
+    """An edit by someone who knows the format, that a loader has to refuse."""
+    with np.load(io.BytesIO(data)) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    numbers = [name for name in arrays if name.endswith((".weights", ".alpha", "transitions", ".weights.values"))]
+    what = rng.choice(("labels", "twice", "behind an array", "behind the archive", "surrogate", "not finite", "large"))
+    if what == "large" and not numbers:
+        what = "labels"
+    if what == "labels":
+        text = arrays["labels.text"].copy()
+        text[rng.randrange(len(text))] = ord(rng.choice("\n\t\r\0"))
+        arrays["labels.text"] = text
+    elif what == "surrogate":
+        header["columns" if rng.random() < 0.5 else "version"] = rng.choice(("\ud800", "a\udfffb"))
+    elif what == "not finite":
+        header["info"] = {"training": {"objective": rng.choice((np.nan, np.inf, -np.inf))}}
+    elif what == "large":
+        name = rng.choice(sorted(numbers))
+        values = arrays[name].copy()
+        values.flat[rng.randrange(values.size)] = rng.choice((1e300, -1e300, 1e101, -1.7e308))
+        arrays[name] = values
+    members = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays}
+    last = rng.choice(sorted(members))
+    stream = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(stream, "w") as archive:
+        warnings.simplefilter("ignore")  # of a name that is there already
+        for name, array in [*members.items(), *[(last, members[last])] * (what == "twice")]:
+            out = io.BytesIO()
+            np.lib.format.write_array(out, np.asanyarray(array), allow_pickle=False)
+            behind = rng.randbytes(rng.randrange(1, 20)) if what == "behind an array" and name == last else b""
+            archive.writestr(f"{name}.npy", out.getvalue() + behind)
+    return stream.getvalue() + (rng.randbytes(rng.randrange(1, 30)) if what == "behind the archive" else b"")
+
+
 def _mutated_array(array: np.ndarray, rng: random.Random) -> np.ndarray:
     what = rng.choice((0, 0, 0, 1, 2, 3, 4, 5))
     if what == 0 and array.size:
@@ -273,6 +311,9 @@ class Targets:
             ("compressed", CONLL, self._use_compressed),
         )
         # What came later has seeds of its own, so that those of earlier findings keep their meaning.
+        if seed % 7 == 3:
+            name, data, use = rng.choice(self.files)
+            return f"edited {name}", edited_container(data, rng), lambda: self._refuse(use)
         later = seed % 3 == 0
         files, texts = (self.files[5:], texts[3:]) if later else (self.files[:5], texts[:4])
         number = rng.randrange(len(files) + len(texts))
@@ -288,6 +329,13 @@ class Targets:
             return name, mutated_bytes(out.getvalue(), rng), use
         return name, mutated_text(text, rng), use
 
+    def _refuse(self, use: Callable[[], object]) -> None:
+        try:
+            use()
+        except FileFormatError:
+            return
+        raise AssertionError("an edited file was taken for a sound one")
+
     def _use_model(self) -> None:
         model = Model.load(self.path)
         self._inspect()
@@ -295,6 +343,8 @@ class Targets:
         for corpus in (self.corpus, self.bag, self.words):
             if corpus.format == model.encoding.format:
                 model.tag_corpus(corpus)
+                for value in model.marginals(model.encoding.encode(corpus)).flat:
+                    assert math.isfinite(value)
 
     def _use_dataset(self) -> None:
         stored = load_dataset(self.path)

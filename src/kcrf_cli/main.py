@@ -28,6 +28,7 @@ from .commands.select_basis import select_basis
 from .commands.tag import tag
 from .commands.train import train
 from .running.files import STDOUT, discard, say
+from .text.visible import shown
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
@@ -81,6 +82,9 @@ def _exit_codes() -> Iterator[None]:
     except BrokenPipeError:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
+    except click.ClickException as error:
+        error.message = shown(error.message)  # Click writes it, with the names that were typed
+        raise
     except errors.KcrfError as error:
         _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except OSError as error:

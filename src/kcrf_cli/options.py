@@ -22,7 +22,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight")
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
-CHAIN_OPTIONS = ("order", "scheme", "observed_transitions")
+CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
 TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
 
 
@@ -67,6 +67,9 @@ class AutoNumber(click.ParamType):
 
     name = "number|auto"
 
+    def __init__(self, most: float = math.inf) -> None:
+        self._most = most
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "auto":
             return value
@@ -76,6 +79,8 @@ class AutoNumber(click.ParamType):
             self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
         if not 0 < number < float("inf"):
             self.fail(f"must be greater than 0 and finite, not {value}", param, ctx)
+        if number > self._most:
+            self.fail(f"must be at most {self._most:g}, not {value}", param, ctx)
         return number
 
 
@@ -174,7 +179,9 @@ def _type_of(kind: Callable[[Any], Any]) -> click.ParamType:
     if isinstance(kind, Number) and not kind.automatic:
         least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
         return click.FloatRange(least, most, min_open=kind.above)
-    return AutoNumber() if kind == Number(0, above=True, automatic=True) else OfKind(kind)
+    if isinstance(kind, Number) and kind == Number(0, kind.most, above=True, automatic=True):
+        return AutoNumber(kind.most)
+    return OfKind(kind)
 
 
 class KernelOption(click.Option):
@@ -250,6 +257,12 @@ def schemes() -> Iterable[str]:
     from kcrf_core.scoring import SCHEMES
 
     return SCHEMES
+
+
+def scheme_violations() -> Iterable[str]:
+    from kcrf_core.config import SCHEME_VIOLATIONS
+
+    return SCHEME_VIOLATIONS
 
 
 def selections() -> Iterable[str]:
@@ -442,6 +455,12 @@ chain = group(
         "--scheme",
         type=OneOf(schemes),
         help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+    ),
+    click.option(
+        "--scheme-violations",
+        type=OneOf(scheme_violations),
+        help="With --scheme: labels of DATA that it forbids where they stand are an error, have their sequences left "
+        "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
     ),
     click.option(
         "--observed-transitions",

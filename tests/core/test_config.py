@@ -53,6 +53,67 @@ def error_of(text, **options):
 # What is written is what is meant
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("1e5", 1e5), ("1e-3", 1e-3), ("1E+2", 100), ("010", 10), ("1_000", 1000), ("1.50", 1.5), (".5", 0.5), ("5.", 5)],
+)
+def test_numbers_are_read_as_people_write_them(written, number):
+    sigma2 = parse(f"training: {{sigma2: {written}}}").training.sigma2
+    assert sigma2 == number and isinstance(sigma2, float)
+    assert parse(f"terms:\n- {{sigma2: {written}}}").terms[0].sigma2 == number
+    if number == int(number) and number < 100:
+        assert parse(f"window: {written}").window == (number,)
+
+
+@pytest.mark.parametrize("written", ["1:30", "1:30.5", "0x1F", "0o17", "0b11", "yes", "2001-01-01", "1__0", "0x", "1e"])
+def test_what_only_yaml_takes_for_a_number_is_refused_with_its_line(written):
+    message = error_of(f"columns: [a, b]\ntraining: {{sigma2: {written}}}")
+    assert message == f"conf.yaml:2: training: 'sigma2' must be a number, not '{written}'"
+    message = error_of(f"columns: [a, b]\nwindow: {written}")
+    assert message.startswith("conf.yaml:2: the configuration: 'window' must be ") and f"'{written}'" in message
+    for key in ("min_count", "max_passes"):
+        place = f"{key}: {written}" if key == "min_count" else f"training:\n  {key}: {written}"
+        assert f"'{key}' must be a number, not '{written}'" in error_of(place)
+
+
+def test_a_range_of_offsets_is_no_time_of_day():
+    assert "-2..2, not '1:2'" in error_of("window: 1:2")
+    assert "'1:2'" in error_of("window: [0, 1:2]")
+
+
+NAMES = [
+    "no",
+    "Yes",
+    "on",
+    "off",
+    "010",
+    "1e5",
+    "1.50",
+    "+1",
+    "1:30",
+    "0x1F",
+    "1_000",
+    ".inf",
+    "2001-01-01",
+    "=",
+    "<<",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_stay_as_they_are_written(name):
+    config = parse(f"columns: [{name}, b, label]\nunobserved: {name}\nfeatures: [{{column: {name}, name: {name}}}]")
+    assert config.columns[0] == config.unobserved == config.features[0].name == name
+    assert parse(yaml.safe_dump(config.to_dict(), allow_unicode=True)) == config
+
+
+@pytest.mark.parametrize(("word", "truth"), [("true", True), ("False", False)])
+def test_truth_values(word, truth):
+    assert parse(f"training: {{observed_features: {word}}}").training.observed_features is truth
+    message = error_of("training: {observed_features: yes}")
+    assert message == "conf.yaml:1: training: 'observed_features' must be true or false, not 'yes'"
+
+
 def test_example_with_several_terms():
     config = parse(FULL)
     assert config.columns == ("word", "pos", "f0", "energy", "label")
@@ -211,7 +272,7 @@ def test_to_dict_comes_back(seed):
         ("window: 0\ncolumns: [a, b, a]", 2, ["'a' twice"]),
         ("columns: []", 1, ["'columns' must be a list of names, not an empty list"]),
         ("columns: {a: b}", 1, ["'columns'", "not a mapping"]),
-        ("columns: [yes]", 1, ["'columns'", "must be a word, not True"]),
+        ("columns: [true]", 1, ["'columns'", "must be a word, not True"]),
         ("features: 3", 1, ["'features' must be a list, not 3"]),
         ("features: []", 1, ["'features' is empty"]),
         ("\nfeatures:\n- word", 2, ["feature 0 must be a mapping", "'word'"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kcrf_core.config import parse_config, with_options
 from kcrf_core.crossval import make_settings, parse_grid
 from kcrf_core.crossval.grid import path_of
 from kcrf_core.errors import ConfigError
@@ -18,6 +19,13 @@ def test_values_are_those_of_yaml():
         "window": ["-1..1", "0..0"],
         "f.x": [[0, 1], [2]],
     }
+
+
+def test_numbers_of_a_grid_are_read_as_people_write_them():
+    grid = parse_grid(["sigma2=1e5,010,1.50,.5,1_000", "window=1:2", "scheme=no,iob2"])
+    assert grid == {"sigma2": [1e5, 10.0, 1.5, 0.5, 1000.0], "window": ["1:2"], "scheme": ["no", "iob2"]}
+    with pytest.raises(ConfigError, match=r"'window' must be .*1:2"):
+        parse_config(with_options({}, make_settings({"window": grid["window"]}, {})[0].options))
 
 
 def test_settings_are_named_as_typed_and_mean_options():

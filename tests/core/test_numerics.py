@@ -19,7 +19,7 @@ KERNELS = {
     "poly without a constant": {"kernel": "poly", "degree": 2, "coef0": 0},
     "rbf": {"kernel": "rbf", "size": 60},
     "nearly constant": {"kernel": "rbf", "size": 60, "gamma": 1e-12},
-    "nearly the identity": {"kernel": "rbf", "size": 60, "gamma": 1e6},
+    "nearly the identity": {"kernel": "rbf", "size": 60, "gamma": 40.0},
     "second order": {"order": 2},
 }
 

@@ -152,7 +152,7 @@ def crossval(
     from kcrf_core.errors import ConfigError
 
     from ..report import plots
-    from ..running.files import is_archive, load_config, output_stream, write_out
+    from ..running.files import is_archive, load_config, output_stream, show, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
@@ -210,7 +210,7 @@ def crossval(
     elif as_json or output == "-":
         write_out(render.as_json(results))
     else:
-        write_out(crossval_text.table(results))
+        show(crossval_text.table(results))
 
 
 def _check_files(
@@ -297,11 +297,13 @@ class _Bar:
         self._bar = tqdm(total=task_count(plan), desc="trainings", file=sys.stderr, leave=False, disable=unseen)
 
     def done(self, task: Task) -> None:
+        from ..text.visible import shown
+
         if self._verbose:
             from ..running.files import say
 
             say(f"  done: {self._plan.describe(task)}")
-        self._bar.set_postfix_str(self._plan.describe(task), refresh=False)
+        self._bar.set_postfix_str(shown(self._plan.describe(task)), refresh=False)
         self._bar.update()
 
     def __enter__(self) -> _Bar:

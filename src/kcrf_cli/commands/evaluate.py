@@ -145,7 +145,7 @@ def evaluate(
     from kcrf_core.scoring import JudgementOptions, judge
     from kcrf_core.system import counted
 
-    from ..running.files import check_writable, output_stream, say, write_out
+    from ..running.files import check_writable, output_stream, say, show, write_out
     from ..text import evaluation as evaluation_text
     from ..text import figures as render
 
@@ -193,7 +193,7 @@ def evaluate(
     elif as_tsv:
         write_out(evaluation_text.tsv(found))
     else:
-        write_out(evaluation_text.text(found, details))
+        show(evaluation_text.text(found, details))
 
 
 def _against(

@@ -74,6 +74,7 @@ def featurize(
 
     from ..running.files import check_writable, load_config, output_stream, say, write_out
     from ..text import figures as render
+    from ..text.visible import shown
 
     if as_json and show is not None:
         raise click.UsageError("--show and --json both write to stdout: give one of them")
@@ -103,7 +104,7 @@ def featurize(
     if show is not None:
         for t in range(min(show, dataset.positions)):
             gold = [] if dataset.labels is None else [corpus.columns[-1][t]]
-            write_out("\t".join([*gold, *encoding.describe(dataset, t)]))
+            write_out("\t".join(map(shown, [*gold, *encoding.describe(dataset, t)])))
     if export_ is not None:
         gold = None if dataset.labels is None else corpus.columns[-1]
         with output_stream(output) as stream:

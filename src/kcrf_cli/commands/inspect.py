@@ -46,7 +46,7 @@ def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) ->
     from kcrf_core.system import read_container
 
     from ..report.plots import check_plot
-    from ..running.files import check_writable, write_out
+    from ..running.files import check_writable, show, write_out
     from ..text import figures as render
     from ..text.inspection import text
 
@@ -68,7 +68,10 @@ def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) ->
         _dump(stored)
         return
     found = summarise(contents, stored, top)
-    write_out(render.as_json({"schema": 1, **found}) if as_json else text(found, file, top))
+    if as_json:
+        write_out(render.as_json({"schema": 1, **found}))
+    else:
+        show(text(found, file, top))
 
 
 def _draw(path: str, stored: object) -> None:
@@ -86,9 +89,8 @@ def _dump(model: object) -> None:
     from kcrf_core.model import dump
 
     from ..running.files import output_stream
-    from ..text.inspection import shown
+    from ..text.visible import shown
 
     with output_stream(None) as stream:
         for cells in dump(model):
-            plain = "".join(cells).isprintable()  # most are, and looking is far quicker than replacing
-            stream.write(("\t".join(cells if plain else map(shown, cells)) + "\n").encode())
+            stream.write(("\t".join(map(shown, cells)) + "\n").encode())

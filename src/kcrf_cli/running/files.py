@@ -16,6 +16,8 @@ import click
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
 from kcrf_core.system import naming
 
+from ..text.visible import shown, shown_lines
+
 if TYPE_CHECKING:
     from kcrf_core.config import Config
     from kcrf_core.encoding import Dataset, Encoding
@@ -157,11 +159,11 @@ def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str
 
 
 def say(text: str) -> None:
-    """A line on stderr. A stderr that cannot be written to must not cost the work."""
+    """A line for people on stderr. A stderr that cannot be written to must not cost the work."""
     if sys.stderr is None:
         return
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(shown(text), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
 
@@ -177,6 +179,11 @@ def write_out(text: str) -> None:
     """Data as text on stdout, all of it or an error."""
     with output_stream(None) as stream:
         stream.write((text + "\n").encode())
+
+
+def show(text: str) -> None:
+    """Lines for people on stdout."""
+    write_out(shown_lines(text))
 
 
 def show_config(config: Config) -> None:
@@ -269,7 +276,10 @@ def show_footprint(prepared: Prepared, memory: int | None, as_json: bool) -> Non
     from ..text import figures
 
     found = _footprint(prepared, Budget(memory))
-    write_out(figures.as_json({"schema": 1, **found.to_dict()}) if as_json else "\n".join(found.lines()))
+    if as_json:
+        write_out(figures.as_json({"schema": 1, **found.to_dict()}))
+    else:
+        show("\n".join(map(shown, found.lines())))
 
 
 def _footprint(prepared: Prepared, budget: Budget) -> Footprint:

@@ -7,7 +7,6 @@ not cost the model: its error waits until the model is safe.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import time
@@ -21,6 +20,7 @@ from kcrf_core.solvers import Progress
 from kcrf_core.system import naming
 from kcrf_core.training import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
 
+from ..text.figures import as_json
 from .files import check_writable, write_out
 
 SCHEMA = 1
@@ -102,7 +102,7 @@ class RunLog(Observer):
             return
         first = {} if self._lines else {"schema": SCHEMA}
         seconds = round(time.perf_counter() - self._began, 6)
-        line = json.dumps({"event": event, **first, "seconds": seconds, **values}, ensure_ascii=False)
+        line = as_json({"event": event, **first, "seconds": seconds, **values}, indent=None)
         self._lines += 1
         try:
             if self._stream is None:

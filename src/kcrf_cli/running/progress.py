@@ -21,6 +21,7 @@ from kcrf_core.training import (
 )
 
 from ..text import figures as render
+from ..text.visible import shown
 from .files import say
 
 
@@ -52,7 +53,7 @@ class Talk(Observer):
             from tqdm import tqdm
 
             layout = None if stage.total else "{desc}: {n_fmt} passes [{elapsed}]{postfix}"
-            self._bar = tqdm(total=stage.total, desc=stage.name, file=sys.stderr, leave=False, bar_format=layout)
+            self._bar = tqdm(total=stage.total, desc=shown(stage.name), file=sys.stderr, leave=False, bar_format=layout)
 
     @tell.register
     def _pivots(self, chosen: PivotsChosen) -> None:
@@ -90,7 +91,8 @@ class Talk(Observer):
 
     @tell.register
     def _selected(self, structure: Structure) -> None:
-        self.note(render.structure_text(structure))
+        for line in render.structure_text(structure).split("\n"):
+            self.note(line)
 
     def close(self) -> None:
         if self._bar is not None:

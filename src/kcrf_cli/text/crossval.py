@@ -7,6 +7,7 @@ from typing import Any
 from kcrf_core.system import counted
 
 from . import figures as render
+from .visible import shown
 
 TITLES = {"accuracy": "accuracy %", "sequence_accuracy": "sequences %", "f1": "F1"}
 
@@ -34,7 +35,7 @@ def table(results: dict[str, Any]) -> str:
         unknown = nested
     if unknown["unknown_gold"]:
         labels = sorted({label for fold in unknown["folds"] for label in fold["unknown_labels"]})
-        few = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
+        few = ", ".join(map(shown, labels[:8])) + (", ..." if len(labels) > 8 else "")
         count = f"{counted(unknown['unknown_gold'], 'gold label')} ({few})"
         text += f"\n{count} were missing from their training folds and counted wrong"
     return text
@@ -57,7 +58,8 @@ def _worst_gap(folds: list[dict[str, Any]]) -> str:
 
 def as_tsv(results: dict[str, Any]) -> str:
     """A header, then lines for every fold of every setting, for their mean and for their deviation."""
-    from kcrf_core.crossval import rows, shown
+    from kcrf_core.crossval import rows
+    from kcrf_core.crossval import shown as typed
 
     header, lines = rows(results)
-    return "\n".join("\t".join(shown(cell) for cell in line) for line in [header, *lines])
+    return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 
+from .visible import shown, shown_json
+
 if TYPE_CHECKING:
     from kcrf_core.model import PruneReport
     from kcrf_core.training import DevReport, DevScore, Growth, GrowthRound, Report, Structure
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns aligned: the first to the left, the others to the right."""
+    header, *rows = ([shown(cell) for cell in row] for row in [header, *rows])
     widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -28,8 +31,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), *map(line, rows)])
 
 
-def as_json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2)
+def as_json(values: Any, indent: int | None = 2) -> str:
+    """JSON as text; without an indent in one line."""
+    return shown_json(json.dumps(values, ensure_ascii=False, indent=indent))
 
 
 def percent(fraction: float) -> str:
@@ -60,6 +64,10 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         lines.append(f"  gain still possible outside the pivots ({kind}): {report.outside:.4g}")
     if report.growth is not None:
         lines.append("  " + _growth_end(report.growth))
+    if report.violations is not None:
+        found = report.violations
+        done = "left out" if found.handled == "drop" else f"with {found.freed:,} labels taken as not observed"
+        lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
     if report.pruned is not None:
         lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
     if report.dev is not None:

@@ -8,17 +8,11 @@ from typing import Any
 from kcrf_core.system import counted, size_text
 
 from .figures import gap_text, table
+from .visible import shown
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
 WIDEST_TABLE = 12
 MOST_NAMES = 25  # in a list
-
-# What would move the cursor or break a line is shown by its number: names come from anywhere.
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-
-
-def shown(text: str) -> str:
-    return text.translate(_CONTROL)
 
 
 def text(found: dict[str, Any], path: str, top: int) -> str:
@@ -41,7 +35,7 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
 
 def _head(found: dict[str, Any], path: str) -> str:
     lines = [
-        f"{path}: {found['kind']}, format {found['format']}, written by kcrf {shown(str(found['version']))}, "
+        f"{shown(path)}: {found['kind']}, format {found['format']}, written by kcrf {shown(str(found['version']))}, "
         f"{size_text(found['bytes'])}",
         f"columns ({len(found['columns']):,}, {found['data_format']}): {_some(found['columns'])}",
         f"labels ({len(found['labels']):,}): {_some(found['labels'])}",

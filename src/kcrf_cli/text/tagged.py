@@ -17,6 +17,8 @@ import numpy as np
 
 from kcrf_core.corpora import BYTE_ORDER_MARK
 
+from .visible import shown
+
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Format, ParsedBlock
     from kcrf_core.model import Decoded, Explanation
@@ -50,7 +52,7 @@ class ColumnWriter:
             if decoded.explanations is not None:
                 ending = _line_ending(self._data, end)
                 for line in _explained(decoded.explanations[t], self._labels):
-                    out.append(ending + f"{EXPLAINED}{line}".encode())
+                    out.append(ending + f"{EXPLAINED}{shown(line)}".encode())
             self._position, self._copied = self._position + 1, end
         return b"".join(out)
 
@@ -119,7 +121,7 @@ class JsonWriter:
         for s in range(len(decoded.offsets) - 1):
             rows = slice(int(decoded.offsets[s]), int(decoded.offsets[s + 1]))
             found = self._input(rows) | self._found(decoded, s, rows)
-            out.append(json.dumps(found, ensure_ascii=False) + "\n")
+            out.append(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n")
         self._position += int(decoded.offsets[-1])
         return "".join(out).encode()
 

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy(
             "GRADIENT",
             "MAPS",
             "PRECISIONS",
+            "SCHEME_VIOLATIONS",
             "TermConfig",
             "TrainingConfig",
             "feature_dict",
@@ -23,6 +24,6 @@ __getattr__, __dir__, __all__ = lazy(
         "options": ["option_paths", "with_options"],
         "reader": ["parse_config"],
         "templates": ["load_template", "looks_like_template", "pieces"],
-        "yaml_text": ["load_yaml"],
+        "yaml_text": ["load_value", "load_yaml"],
     },
 )

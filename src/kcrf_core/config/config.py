@@ -22,6 +22,7 @@ BAGS = ("templates", "attributes")  # those that are sparse rows, of which there
 MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
+SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "none")
 
 WIDEST_WINDOW = 100
@@ -82,6 +83,7 @@ class TrainingConfig:
     seed: int = 0
     precision: str = "single"
     scheme: str | None = None  # of labels: what it forbids has probability zero
+    scheme_violations: str | None = None  # one of SCHEME_VIOLATIONS; None: error
     observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
     observed_features: bool = (
         False  # weights for pairs of features and labels that the training data has, and no others

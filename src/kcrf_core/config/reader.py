@@ -25,6 +25,7 @@ from .config import (
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
+    SCHEME_VIOLATIONS,
     TRANSFORMS,
     WIDEST_WINDOW,
     Config,
@@ -322,10 +323,13 @@ def _parse_training(section: _Section) -> TrainingConfig:
         seed=section.get("seed", Whole(0), default.seed),
         precision=section.get("precision", values.choice(PRECISIONS), default.precision),
         scheme=section.get("scheme", values.choice(SCHEMES)),
+        scheme_violations=section.get("scheme_violations", values.choice(SCHEME_VIOLATIONS)),
         observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )
     section.finish()
+    if training.scheme_violations is not None and training.scheme is None:
+        raise section.error("scheme_violations", "'scheme_violations' goes with a 'scheme', and none is given")
     return training
 
 

@@ -75,6 +75,8 @@ def window(value: Any) -> tuple[int, ...]:
             raise ConfigError(f"must run from the smaller to the larger offset, not '{value}'")
         least, most = (Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(end) for end in ends)
         value = list(range(least, most + 1))
+    if isinstance(value, str) and ":" in value:
+        raise ConfigError(f"must be a list of offsets such as [-1, 0, 1], or a range such as -2..2, not '{value}'")
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         value = [value]
     if not isinstance(value, (list, tuple)) or not value:

@@ -1,12 +1,18 @@
 """YAML text as plain dictionaries whose keys remember their lines.
 
+Words and numbers are read as people write them, not as YAML 1.1 does, to which 1:30 is 90, 010 is 8, `no` is false and
+2001-01-01 a date: true and false are truth values, null and ~ are nothing, and a number is one that would be written
+back in the same way, such as 12 and -0.5. All else stays text, so that a column may be called 1e5, 1.50, 010 or no;
+whoever wants a number makes one of 1e5, 1.50 and 010, as of text on a command line, and refuses 1:30.
+
 Only plain data comes out of it, and no more than a configuration can need: aliases that stand for each other, or for
 themselves, can say in a line what no memory holds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, ClassVar
 
 import yaml
 
@@ -26,6 +32,24 @@ class LocatedMapping(dict):
 
 class _Loader(yaml.SafeLoader):
     """Of the safe kind: a tag that asks for anything but plain data is an error."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # none of YAML 1.1; ours stand below
+
+
+_NULL, _TRUTH, _WHOLE, _DECIMAL = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_Loader.add_implicit_resolver(_NULL, re.compile(r"(~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver(_TRUTH, re.compile(r"(true|True|TRUE|false|False|FALSE)\Z"), list("tTfF"))
+_Loader.add_implicit_resolver(_WHOLE, re.compile(r"(0|-?[1-9][0-9]*)\Z"), list("-0123456789"))
+_Loader.add_implicit_resolver(_DECIMAL, re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+\Z"), list("-0123456789"))
+
+
+def _construct_decimal(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+    text = loader.construct_scalar(node)
+    return number if repr(number := float(text)) == text else text
+
+
+_Loader.add_constructor(_WHOLE, lambda loader, node: int(loader.construct_scalar(node)))
+_Loader.add_constructor(_DECIMAL, _construct_decimal)
 
 
 def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> LocatedMapping:
@@ -48,6 +72,16 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _constru
 
 def load_yaml(text: str, source: str) -> dict[str, Any]:
     """A configuration dictionary out of YAML text."""
+    loaded = load_value(text, source)
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {described(loaded)}")
+    return loaded
+
+
+def load_value(text: str, source: str) -> Any:
+    """Any value out of YAML text; None where there is nothing."""
     if len(text) > MOST_CHARACTERS:
         raise ConfigError(f"{source}: {len(text):,} characters are too many for a configuration; is it another file?")
     try:
@@ -56,7 +90,7 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
             node = loader.get_single_node()
             if node is not None:
                 _count(node, {}, 0)
-            loaded = None if node is None else loader.construct_document(node)
+            return None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
     except ConfigError as error:
@@ -70,11 +104,6 @@ def load_yaml(text: str, source: str) -> dict[str, Any]:
         # The last three are what PyYAML makes of tags that do not fit their values, such as !!int "".
         reason = str(error).splitlines()[0] if isinstance(error, (yaml.YAMLError, ValueError)) else repr(error)
         raise ConfigError(f"{source}: not valid YAML: {reason}") from None
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise ConfigError(f"{source}: expected keys such as 'features:' and 'terms:', found {described(loaded)}")
-    return loaded
 
 
 def _count(node: yaml.Node, known: dict[int, int], depth: int) -> int:

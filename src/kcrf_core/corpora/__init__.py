@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy(
         "formats": ["Format", "guess_format", "read_corpus", "stream_corpus"],
         "lines": ["BYTE_ORDER_MARK", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
+            "BREAKS",
             "COLUMNS",
             "ITEMS",
             "LABEL_TYPES",

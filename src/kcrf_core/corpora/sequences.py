@@ -98,7 +98,7 @@ def _expand_names(item: Any, prefix: str, names: list[str], values: list[float])
 
 COLUMNS, ITEMS = "columns", "items"
 
-_BREAKS = re.compile(r"[\t\n\r]")
+BREAKS = re.compile(r"[\t\n\r\0]")  # no label that is read from a file can have them
 
 
 class LabelLists(list):
@@ -174,7 +174,7 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
                 f"X[{number}] has {counted(len(sequence), 'position')}, but y[{number}] "
                 f"{counted(len(out[number]), 'label')}"
             )
-        broken = next((label for label in out[number] if isinstance(label, str) and _BREAKS.search(label)), None)
+        broken = next((label for label in out[number] if isinstance(label, str) and BREAKS.search(label)), None)
         if broken is not None:  # a line of columns could not hold it
             raise ValueError(f"y[{number}] has the label {broken!r}: labels have no TABs and no line ends")
     return out

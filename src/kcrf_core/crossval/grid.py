@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ..config import option_paths
+from ..config import load_value, option_paths
 from ..errors import ConfigError, suggestion
 
 # Short names of options that stand for others.
@@ -68,8 +68,8 @@ def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
 
 def _values(entry: str, text: str) -> list[Any]:
     try:
-        found = None if text.rstrip().endswith(",") else yaml.safe_load(f"[{text}]")
-    except (yaml.YAMLError, ValueError, RecursionError):
+        found = None if text.rstrip().endswith(",") else load_value(f"[{text}]", "--grid")
+    except ConfigError:
         found = None
     if not isinstance(found, list) or None in found:
         raise _error(f"cannot read the values of the grid in '{entry}'")
@@ -81,7 +81,7 @@ def _values(entry: str, text: str) -> list[Any]:
 
 
 def _number(value: Any) -> Any:
-    """YAML 1.1 reads 1e-3 (no dot) as a string: take it for the number that is meant."""
+    """Numbers that are not written as Python would write them, such as 1e-3 and 1.50, are still text."""
     if isinstance(value, str):
         try:
             number = float(value)

@@ -32,6 +32,7 @@ class Dataset:
     real: np.ndarray  # [N, R] float64
     bag: scipy.sparse.csr_array | None  # [N, A] float64
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
+    source: str | None = None  # the name of what it was read from, to show in messages
 
     @property
     def positions(self) -> int:
@@ -53,6 +54,7 @@ class Dataset:
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
+            source=self.source,
         )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:

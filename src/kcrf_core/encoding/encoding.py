@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..config import BAGS, Config, FeatureConfig, TermConfig
-from ..corpora import FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
+from ..corpora import BREAKS, FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
 from ..errors import ConfigError, DataError, FileFormatError
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, pack_strings
@@ -124,6 +124,7 @@ class Encoding:
             real=np.hstack(real) if real else np.zeros((N, 0)),
             bag=bag,
             bag_unseen=bag_unseen,
+            source=corpus.source,
         )
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
@@ -277,6 +278,8 @@ class Encoding:
             raise contents.error("'unobserved' is no name, or that of a label")
         if weight is not None and weight not in columns[:-1]:
             raise contents.error("'weight' is no column")
+        if any(map(BREAKS.search, (*encoding.labels, unobserved or ""))):
+            raise contents.error("a label has a TAB or a line end inside")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
             if not names or "" in names or len(set(names)) < len(names):
                 raise contents.error(f"the encoding has no {what}, or one twice")

@@ -126,6 +126,8 @@ class KernelCRF(Protocol):
 
     order : labels that a label looks back, 1 or 2.
     scheme : "iob1", "iob2", "iobes" or "bilou": transitions that it forbids are impossible.
+    scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
+        sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
     min_count : dictionaries only: attributes that training has less often are left out.
@@ -155,6 +157,7 @@ class KernelCRF(Protocol):
         select: str = "random",
         order: int = 1,
         scheme: str | None = None,
+        scheme_violations: str | None = None,
         window: Any = None,
         scale: str = "auto",
         min_count: int = 1,

@@ -76,7 +76,7 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
 
 
 # Parameters that stand in the configuration under the same name.
-PLAIN = ("order", "solver", "tolerance", "scheme")
+PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations")
 DEFAULT_SEED = 0
 
 
@@ -156,7 +156,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
-    found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme")}
+    found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme", "scheme_violations")}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:

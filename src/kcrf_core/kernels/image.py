@@ -21,7 +21,7 @@ from .._lazy import deferred
 from ..errors import ConfigError
 from ..system import Number, Whole, described
 from .kernel import Fitting, Kernel, KernelConfig, setting
-from .plain import RBFKernel, median_distance, sample_rows
+from .plain import RBFKernel, check_width, sample_rows, suitable_gamma
 
 if TYPE_CHECKING:
     from .inputs import Inputs
@@ -126,9 +126,11 @@ class ImageKernel(RBFKernel):
         if reason is not None:
             raise ConfigError(f"term '{fitting.term}': kernel '{cls.type}': {reason}")
         if config.gamma is not None:
-            return replace(kernel, gamma=config.gamma)
+            kernel = replace(kernel, gamma=config.gamma)
+            check_width(kernel, inputs, fitting)
+            return kernel
         seen = kernel.seen_by(sample_rows(inputs, fitting.seed))
-        return replace(kernel, gamma=1.0 / median_distance(seen, fitting.seed))
+        return replace(kernel, gamma=suitable_gamma(seen, fitting))
 
     def why_not(self, inputs: Inputs) -> str | None:
         H, W = self.shape

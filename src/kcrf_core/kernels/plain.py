@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from .._lazy import deferred
-from ..errors import NumericError
+from ..errors import ConfigError, NumericError
 from ..system import DeclaredSetting, Number, Whole
 from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
 
@@ -32,8 +32,16 @@ MEDIAN_SAMPLE = 1000
 # Rows that are gone through at a time.
 ROWS_AT_ONCE = 4096
 
+# Rows that are compared with all others where a sample of pairs says that a kernel tells nothing about them.
+DOUBTED_ROWS, DOUBTED_AT_ONCE = 100, 10_000
+
+# Kernel values e^-s are zero beyond the first s, in single precision; below the second they are one, even in double.
+ZERO_BEYOND, ONE_BELOW = 87.0, 2.0**-53
+
+LARGEST_SETTING = 1e100  # products with the squares of what columns hold stay finite
+
 GAMMA = DeclaredSetting(
-    Number(0, above=True, automatic=True),
+    Number(0, LARGEST_SETTING, above=True, automatic=True),
     help="Scale of poly, rbf and image. Default: auto, 1/mean |x|^2 for poly, else 1/median |x-x'|^2.",
 )
 
@@ -80,7 +88,7 @@ class LinearKernel(InnerProductKernel):
 class PolynomialKernel(InnerProductKernel):
     degree: int = setting(Whole(1, 10), 2, "Degree of poly. Default: 2.", "D")
     gamma: float = setting(GAMMA)
-    coef0: float = setting(Number(0), 1.0, "Constant of poly. Default: 1.", "C")
+    coef0: float = setting(Number(0, LARGEST_SETTING), 1.0, "Constant of poly. Default: 1.", "C")
     scale: float = fitted(Number(0))
 
     type: ClassVar[str] = "poly"
@@ -94,7 +102,14 @@ class PolynomialKernel(InnerProductKernel):
             mean = float(inputs.squared_norms().mean())
             gamma = 1.0 / mean if mean > 0 else 1.0
         kernel = cls(config.degree, gamma, config.coef0, 1.0)
-        return replace(kernel, scale=1.0 / mean_diagonal(kernel, inputs))
+        kernel = replace(kernel, scale=1.0 / mean_diagonal(kernel, inputs))
+        largest = gamma * float(inputs.squared_norms().max(initial=0.0))
+        if largest < ONE_BELOW * config.coef0 and len(pair_distances(inputs, fitting.seed)):
+            raise ConfigError(
+                f"term '{fitting.term}': kernel '{cls.type}': with a 'gamma' of {gamma:g} and a 'coef0' of "
+                f"{config.coef0:g} every k(x, x') is one; a 'gamma' of auto and a 'coef0' of 1 suit most data"
+            )
+        return kernel
 
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
         from . import _kernels
@@ -117,7 +132,11 @@ class RBFKernel(InnerProductKernel):
 
     @classmethod
     def fit(cls, config: KernelConfig, inputs: Inputs, fitting: Fitting) -> Kernel:
-        return cls(config.gamma if config.gamma is not None else 1.0 / median_distance(inputs, fitting.seed))
+        if config.gamma is None:
+            return cls(suitable_gamma(inputs, fitting))
+        kernel = cls(config.gamma)
+        check_width(kernel, inputs, fitting)
+        return kernel
 
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
         # -gamma (|x|^2 + |x'|^2 - 2 <x, x'>); rounding must not make a squared distance negative.
@@ -144,9 +163,12 @@ def mean_diagonal(kernel: Kernel, inputs: Inputs) -> float:
     """The mean of k(x, x), which must be a number that values can be divided by."""
     with np.errstate(over="ignore"):
         mean = float(kernel.diagonal(inputs).mean())
-    if not np.isfinite(mean) or mean <= 0:
+    if not np.isfinite(mean) or mean <= np.finfo(float).tiny:  # nor must its inverse be infinite
         name = kernel.title or kernel.type
-        raise NumericError(f"the {name} kernel has a mean diagonal of {mean:g}: scale the columns, or set gamma")
+        raise NumericError(
+            f"the {name} kernel has a mean diagonal of {mean:g}: scale the columns, or set another gamma (auto suits "
+            "most data)"
+        )
     return mean
 
 
@@ -160,12 +182,67 @@ def sample_rows(inputs: Inputs, seed: int) -> Inputs:
 
 def median_distance(inputs: Inputs, seed: int) -> float:
     """The median of |x - x'|^2 over pairs of a sample, equal rows left out."""
+    distances = pair_distances(inputs, seed)
+    return float(np.median(distances)) if len(distances) else 1.0
+
+
+def pair_distances(inputs: Inputs, seed: int) -> np.ndarray:
+    """|x - x'|^2 over pairs of a sample, equal rows left out."""
+    sample = sample_rows(inputs, seed)
+    distances = _distances(sample, sample)[np.triu_indices(len(sample), 1)]
+    return _of_unequal(distances)
+
+
+def _of_unequal(distances: np.ndarray) -> np.ndarray:
+    """Those of rows that differ: equal ones say nothing about a scale."""
+    return distances[distances > 1e-12 * distances.max(initial=0.0)]
+
+
+def _distances(rows: Inputs, others: Inputs) -> np.ndarray:
+    """|x - x'|^2 of rows x and others x', [n, m]."""
     from .gram_blocks import gram
 
-    sample = sample_rows(inputs, seed)
-    sample = replace(sample, real=sample.real - sample.real.mean(axis=0))  # distances do not change, rounding does
-    norms = sample.squared_norms()
-    distances = norms[:, None] + norms[None] - 2 * gram(LinearKernel(), sample, sample)
-    above = distances[np.triu_indices(len(sample), 1)]
-    above = above[above > 1e-12 * above.max(initial=0.0)]  # equal rows say nothing about a scale
-    return float(np.median(above)) if len(above) else 1.0
+    middle = others.real.mean(axis=0)  # distances do not change, rounding does
+    rows, others = (replace(each, real=each.real - middle) for each in (rows, others))
+    return rows.squared_norms()[:, None] + others.squared_norms()[None] - 2 * gram(LinearKernel(), rows, others)
+
+
+def suitable_gamma(inputs: Inputs, fitting: Fitting) -> float:
+    """1 / median |x - x'|^2, which must be a number that distances can be multiplied by."""
+    gamma = 1.0 / median_distance(inputs, fitting.seed)
+    if gamma > LARGEST_SETTING:
+        raise NumericError(
+            f"term '{fitting.term}': inputs are so near to each other that no gamma suits: scale the columns"
+        )
+    return gamma
+
+
+def check_width(kernel: RBFKernel, inputs: Inputs, fitting: Fitting) -> None:
+    """An error where no two inputs that differ are alike, or all of them are, as far as the kernel can tell.
+
+    A sample of pairs speaks for all unless it doubts the kernel: then some rows are compared with all others.
+    """
+    distances = pair_distances(kernel.seen_by(sample_rows(inputs, fitting.seed)), fitting.seed)
+    if not len(distances):  # one input, again and again
+        return
+    gamma, suitable = kernel.gamma, 1.0 / float(np.median(distances))
+    nearest, farthest = float(distances.min()), float(distances.max())
+    if _tells(gamma, nearest, farthest):
+        return
+    if len(inputs) > MEDIAN_SAMPLE:
+        few = kernel.seen_by(sample_rows(inputs, fitting.seed).take(slice(0, DOUBTED_ROWS)))
+        for first in range(0, len(inputs), DOUBTED_AT_ONCE):
+            rows = kernel.seen_by(inputs.take(slice(first, first + DOUBTED_AT_ONCE)))
+            found = _of_unequal(_distances(rows, few))
+            nearest, farthest = min(nearest, found.min(initial=nearest)), max(farthest, found.max(initial=farthest))
+            if _tells(gamma, nearest, farthest):
+                return
+    value = "zero" if gamma * nearest > ZERO_BEYOND else "one"
+    raise ConfigError(
+        f"term '{fitting.term}': kernel '{kernel.type}': with a 'gamma' of {gamma:g} every k(x, x') of different "
+        f"inputs is {value}; {suitable:.3g} suits this data (auto)"
+    )
+
+
+def _tells(gamma: float, nearest: float, farthest: float) -> bool:
+    return gamma * nearest <= ZERO_BEYOND and gamma * farthest >= ONE_BELOW

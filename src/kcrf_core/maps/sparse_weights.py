@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..system import Contents, row_products
+from ..system import LARGEST, Contents, row_products
 from . import _sparse
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class SparseWeights:
         """Weights in `width` columns; how many rows they have is for the caller to check."""
         small = _small(width)
         counts, columns = (contents.array(f"{at}.{name}", small, 1) for name in ("counts", "columns"))
-        found = cls(width, _ends(counts), columns.astype(np.int32), contents.array(f"{at}.values", "float64", 1))
+        found = cls(
+            width, _ends(counts), columns.astype(np.int32), contents.array(f"{at}.values", "float64", 1, LARGEST)
+        )
         if not found.ends[-1] == len(columns) == len(found.values):
             raise contents.error(f"'{at}.counts' do not fit its weights")
         starts = np.zeros(len(columns), dtype=bool)
@@ -160,7 +162,7 @@ def unpack_weights(contents: Contents, entry: dict[str, Any], at: str, width: in
         return SparseWeights.unpack(contents, at, width)
     if form != "dense":
         raise contents.error(f"'{at}' are of an unknown kind")
-    return contents.array(at, "float64", 2)
+    return contents.array(at, "float64", 2, LARGEST)
 
 
 def _ends(counts: np.ndarray) -> np.ndarray:

@@ -96,7 +96,7 @@ def unpack_dataset(contents: Contents) -> StoredDataset:
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen)
+    dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path)
     return StoredDataset(encoding, dataset, _stored_config(contents, contents.header.get("config")))
 
 

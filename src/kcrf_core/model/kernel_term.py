@@ -49,7 +49,18 @@ class KernelTerm(Term):
         alpha = stored.array("alpha", "float64", 2)
         if alpha.shape != (len(pivots), stored.columns):
             raise stored.error(f"'{stored.at}.alpha' does not fit its pivots")
-        return cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
+        found = cls(*stored.about, kernel, pivots, lines, alpha, stored.precision())
+        if not found.computable:
+            raise stored.error(f"the pivots of '{stored.at}' have kernel values or coefficients that are not finite")
+        return found
+
+    @property
+    def computable(self) -> bool:
+        """Whether coefficients and kernel values of the pivots are finite in the precision of the term."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            pivots, alpha = self._prepared
+            values = (alpha, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))
+        return all(np.isfinite(value).all() for value in values)
 
     def described(self) -> dict[str, Any]:
         return {"map": self.kind, "kernel": kernel_to_dict(self.kernel)}

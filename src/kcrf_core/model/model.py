@@ -16,7 +16,9 @@ import numpy as np
 from ..chains import NODE, Potentials, chain, score_columns
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
+from ..errors import NumericError
 from ..system import (
+    LARGEST,
     SLAB,
     Contents,
     Workers,
@@ -88,7 +90,10 @@ class Model:
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
             for rows in ranges(N, ROWS_AT_ONCE):
-                term.add_scores(inputs.take(rows), scores[term.clique][rows])
+                with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is found below
+                    term.add_scores(inputs.take(rows), scores[term.clique][rows])
+        for values in scores.values():
+            _check_finite(values, dataset)
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
             clique.add(values, out, Y)
@@ -189,13 +194,25 @@ class Model:
         terms = tuple(map(_unpack_term, stored_terms(contents, encoding)))
         edges = chain.Edges(
             *(_stored_edges(contents, name, ndim) for name, ndim in (("transitions", 2), ("start", 1), ("end", 1))),
-            contents.array("triples", "float64", 3) if "triples" in contents.arrays else None,
+            contents.array("triples", "float64", 3, LARGEST) if "triples" in contents.arrays else None,
         )
         if edges.transitions.shape != (Y, Y) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
             raise contents.error("transitions do not fit the labels")
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
         return cls(encoding, terms, edges, contents.get("info", dict))
+
+
+def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:
+    """An error that names the first sequence with a score that is no finite number."""
+    if np.isfinite(scores).all():
+        return
+    t = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
+    s = int(np.searchsorted(dataset.offsets, t, side="right")) - 1
+    raise NumericError(
+        f"the sequence at line {int(dataset.lines[dataset.offsets[s]])} has scores that are not finite, first in line "
+        f"{int(dataset.lines[t])}: are its numbers in the units of the training data?"
+    )
 
 
 def _freeze(value: Any) -> None:
@@ -219,7 +236,7 @@ def _unpack_term(stored: StoredTerm) -> Term:
 
 def _stored_edges(contents: Contents, name: str, ndim: int) -> np.ndarray:
     """Potentials between labels, minus infinity where they are forbidden."""
-    values = contents.array(name, "float64", ndim)
+    values = contents.array(name, "float64", ndim, LARGEST)
     if f"{name}.allowed" not in contents.arrays:
         return values
     allowed = contents.array(f"{name}.allowed", "bool", ndim)

@@ -18,7 +18,7 @@ from ..encoding import Encoding
 from ..errors import ConfigError, FileFormatError
 from ..kernels import Inputs, Kernel, kernel_from_dict
 from ..maps import Weights, unpack_weights
-from ..system import Contents, pack_sparse
+from ..system import LARGEST, Contents, pack_sparse
 
 # The first format in which terms have their precision.
 PRECISION_WITH_TERM = 4
@@ -60,7 +60,7 @@ class StoredTerm:
         return self.contents.error(message)
 
     def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
-        return self.contents.array(f"{self.at}.{name}", kind, ndim)
+        return self.contents.array(f"{self.at}.{name}", kind, ndim, LARGEST)
 
     @property
     def cosine(self) -> bool:
@@ -98,7 +98,7 @@ class StoredTerm:
             raise self.error(f"the pivots of '{self.at}' hold codes out of range")
         bag = None
         if like.bag is not None:
-            bag = self.contents.sparse(f"{self.at}.bag", M, like.bag.shape[1])
+            bag = self.contents.sparse(f"{self.at}.bag", M, like.bag.shape[1], LARGEST)
         return Inputs(codes, like.sizes, real, bag, np.zeros(M)), lines
 
     def precision(self) -> str:

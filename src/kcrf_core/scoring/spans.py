@@ -21,13 +21,22 @@ class Transitions:
     last: np.ndarray  # [Y] bool
 
 
-def allowed_transitions(labels: Sequence[str], scheme: str) -> Transitions:
-    """Find the pairs of labels that a well-formed sequence of the scheme can have."""
+def allowed_transitions(labels: Sequence[str], scheme: str, others: bool = False) -> Transitions:
+    """Find the pairs of labels that a well-formed sequence of the scheme can have.
+
+    Labels of another form are an error, or, where `others` may be there, stand nowhere.
+    """
     rules = SCHEMES[scheme]
     parts = [split_label(label) for label in labels]
-    for label, part in zip(labels, parts, strict=True):
-        if part is None or part[0] not in rules.letters:
+    known = np.array([part is not None and part[0] in rules.letters for part in parts], dtype=bool)
+    if not known.all():
+        if not others:
+            label = labels[int(np.argmin(known))]
             raise DataError(f"label '{label}' does not belong to the scheme {scheme} ({', '.join(rules.letters)})")
+        own = allowed_transitions([label for label, one in zip(labels, known, strict=True) if one], scheme)
+        first, last, pairs = known.copy(), known.copy(), np.outer(known, known)
+        first[known], last[known], pairs[pairs] = own.first, own.last, own.pairs.ravel()
+        return Transitions(pairs, first, last)
     outside = ("O", "")
     pairs = np.array([[rules.follows(before, after) for after in parts] for before in parts], dtype=bool)
     first = np.array([rules.follows(outside, after) for after in parts], dtype=bool)

@@ -42,9 +42,9 @@ def _most_pairs(size: int) -> int:
 def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
     """What the vectors of a fit take at once, for so many parameters.
 
-    Pairs of steps that are remembered, linearisations, the direction, the metric and the weights that are laid out for
-    a pass are short where vectors are long and passes in single precision. Six more are in double precision: the point
-    and the next one, the best one, both gradients, and what the metric is made of.
+    Pairs of steps that are remembered, linearisations with their points, the direction, the metric and the weights that
+    are laid out for a pass are short where vectors are long and passes in single precision. Eight more are in double
+    precision: the point and the next one, the best one, both gradients, what the metric is made of, and two for a proof.
     """
     short = 4 if single and size > LONG else 8
     pairs = 2 * min(_most_pairs(size), max_passes)
@@ -52,7 +52,7 @@ def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
         own = 8 * CONJUGATE_VECTORS
     else:
         own = pairs * (short if solver in ("auto", "lbfgs") else 8)
-    return size * (own + (POINTS + 3) * short + 6 * 8)
+    return size * (own + (2 * POINTS + 3) * short + 8 * 8)
 
 
 class Memory:

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy(
         "compression": ["compression_of", "packing", "unpacked", "without_suffix"],
         "containers": [
             "Contents",
+            "LARGEST",
             "container_size",
             "pack_sparse",
             "pack_strings",

@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import io
 import json
+import math
 import os
+import struct
 import zipfile
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAGIC = "kcrf"
+# The largest number that a model may hold, with its sign left out. The weights of a trained model have a squared length
+# of at most 2 sigma2 N log Y (P is no larger than at zero), so that none comes near it, whatever the columns hold.
+LARGEST = 1e100
 FORMAT = 4
 Made = TypeVar("Made")
 
@@ -72,15 +77,22 @@ class Contents:
     def error(self, message: str) -> FileFormatError:
         return FileFormatError(f"{self.path}: damaged or altered: {message}")
 
-    def array(self, name: str, kind: str, ndim: int) -> np.ndarray:
-        """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like)."""
+    def array(self, name: str, kind: str, ndim: int, largest: float = math.inf) -> np.ndarray:
+        """The array `name`, whose dtype must be `kind` ("int32", "float64" and the like).
+
+        Its numbers must be finite and, with their sign left out, no larger than `largest`.
+        """
         array = self.arrays.get(name)
         if not isinstance(array, np.ndarray):  # NumPy hands out the bytes of members that are no arrays
             raise self.error(f"'{name}' is missing")
         if array.dtype != np.dtype(kind) or array.ndim != ndim:
             raise self.error(f"'{name}' is {array.dtype}{list(array.shape)}, expected {ndim}-dimensional {kind}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise self.error(f"'{name}' holds values that are not finite")
+        if array.dtype.kind == "f" and array.size:
+            size = max(-float(array.min()), float(array.max()))  # no number where one of them is none
+            if not size < math.inf:
+                raise self.error(f"'{name}' holds values that are not finite")
+            if size > largest:
+                raise self.error(f"'{name}' holds values beyond {largest:g}")
         return np.ascontiguousarray(array)
 
     def strings(self, name: str) -> list[str]:
@@ -94,11 +106,11 @@ class Contents:
         except UnicodeDecodeError:
             raise self.error(f"'{name}' is not UTF-8") from None
 
-    def sparse(self, name: str, rows: int, width: int) -> scipy.sparse.csr_array:
+    def sparse(self, name: str, rows: int, width: int, largest: float = math.inf) -> scipy.sparse.csr_array:
         """Compressed rows of the given shape."""
         indptr = self.array(f"{name}.indptr", "int64", 1)
         indices = self.array(f"{name}.indices", "int32", 1)
-        values = self.array(f"{name}.values", "float64", 1)
+        values = self.array(f"{name}.values", "float64", 1, largest)
         fits = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
         if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= width)):
             raise self.error(f"'{name}' does not fit")
@@ -173,9 +185,9 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
             raise FileFormatError(f"{shown}: not a kcrf file (expected {_or(kinds)})")
         stream.seek(0)
         try:
-            _refuse_bombs(stream)
-            with np.load(stream, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            with zipfile.ZipFile(stream) as archive:
+                _check_members(archive, stream)
+                arrays = {member.filename.removesuffix(".npy"): _read(archive, member) for member in archive.infolist()}
         except Exception as error:
             # Damage shows as nearly anything: BadZipFile, ValueError, EOFError, zlib.error, RuntimeError for a
             # bit that says "encrypted", OSError for a place before the beginning, MemoryError for a shape.
@@ -185,7 +197,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
             raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
     packed = arrays.pop("header", None)
     try:
-        header = json.loads(packed.tobytes().decode("utf-8"))
+        header = _loads(packed.tobytes().decode("utf-8"))
         if header["magic"] != MAGIC:
             raise ValueError
         found, number, version = header["kind"], header["format"], header["version"]
@@ -221,15 +233,64 @@ def _check_needs(contents: Contents) -> None:
         )
 
 
-def _refuse_bombs(stream: IO[bytes]) -> None:
-    """Members are stored as they are, one after the other: so nothing can come out that is larger than the file."""
-    with zipfile.ZipFile(stream) as archive:
-        members = archive.infolist()
+def _loads(text: str) -> Any:
+    """A header. Its numbers are finite and its text can be written as UTF-8: both are ways to write what is neither."""
+    header = json.loads(text, parse_constant=_finite_number, parse_float=_finite_number, parse_int=_whole_number)
+    if "\\ud" in text.lower():  # half of a pair, perhaps; we never write it
+        json.dumps(header, ensure_ascii=False).encode("utf-8")
+    return header
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number that is not finite")
+    return number
+
+
+def _whole_number(text: str) -> int:
+    _finite_number(text)
+    return int(text)
+
+
+LOCAL_HEADER, END_RECORD = struct.Struct("<4s22xHH"), struct.Struct("<4s16xH")
+DESCRIPTOR = 24  # bytes behind a member that was written to a pipe, for sizes that were not known before it
+NOT_KNOWN_BEFORE = 0x08  # the flag of such members
+
+
+def _check_members(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
+    """Members are stored as they are, one after the other, each of its own name, and the file holds nothing else.
+
+    So nothing can come out of it that is larger than the file, and nobody can read something else from it.
+    """
+    members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError("its members are compressed, which kcrf never does")
-    if sum(member.file_size for member in members) > stream.seek(0, os.SEEK_END):
+    end = stream.seek(0, os.SEEK_END)
+    if sum(member.file_size for member in members) > end:
         raise ValueError("its members are larger than the file")
-    stream.seek(0)
+    if len({member.filename.removesuffix(".npy") for member in members}) < len(members):
+        raise ValueError("it has a member twice")
+    place = 0
+    for member in members:
+        stream.seek(place)
+        signature, name, extra = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
+        if member.header_offset != place or signature != b"PK\x03\x04":
+            raise ValueError("its members do not follow each other")
+        described = DESCRIPTOR if member.flag_bits & NOT_KNOWN_BEFORE else 0
+        place += LOCAL_HEADER.size + name + extra + member.file_size + described
+    stream.seek(end - END_RECORD.size)
+    signature, comment = END_RECORD.unpack(stream.read(END_RECORD.size))
+    if place != archive.start_dir or signature != b"PK\x05\x06" or comment:
+        raise ValueError("it holds more than its members")
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(member) as stream:
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+        if stream.read(1):
+            raise ValueError(f"there are bytes behind the array {member.filename}")
+    return array
 
 
 def _or(kinds: Sequence[str]) -> str:

@@ -67,10 +67,11 @@ class Whole:
 
 
 def finite(value: Any) -> float:
-    # YAML 1.1 reads 1e-3 (no dot) as a string: take it for the number that is meant.
+    # Numbers of a configuration that are not written as Python would write them, such as 1e-3 and 1.50, are still text.
     if isinstance(value, str):
+        named = value.lstrip("+-").lower() in (".inf", ".nan")  # YAML's names of what is not finite
         try:
-            value = float(value)
+            value = float(value.replace(".", "") if named else value)
         except ValueError:
             raise ConfigError(f"must be a number, not '{value}'") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -187,17 +187,14 @@ class LinearPlan(TermPlan):
         order, bag = ColumnOrder.of(inputs), inputs.bag
         entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
         size = order.size + constant
-        what, columns, ones = (
-            f"explicit map of {counted(size, 'feature')}",
-            size,
-            bag is None or bool((bag.data == 1).all()),
-        )
+        what, columns = f"explicit map of {counted(size, 'feature')}", size
+        ones = bag is None or bool((bag.data == 1).all())
         if merged is not None:
             columns += merged.size - len(merged.column)
             what += f" in {counted(columns, 'column')}"
             # Of features that share a column all are in a row or none: an entry stands for each of them.
             entries, ones = _entries(inputs, merged), False
-        real = len(inputs) * (order.real + constant) * itemsize
+        real = len(inputs) * (order.real + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
         building = self.inputs.nbytes + fixed + entries * BYTES_TRANSPOSED
         parameters = columns * width

@@ -204,7 +204,10 @@ class PivotPlan(TermPlan):
         return counted(self.size, "pivot")
 
     def _kernel(self, context: FitContext) -> Kernel:
-        groups = context.encoding.groups(self.features)
+        groups, inputs = context.encoding.groups(self.features), self.inputs
+        same = len(inputs) > 1 and all((part == part[:1]).all() for part in (inputs.codes, inputs.real))
+        if same and len(inputs.distinct()[0]) == 1:
+            context.observer.note(f"warning: term {self.term.name}: all inputs are alike and tell no label from others")
         return fit_kernel(self.term.kernel, self.inputs, context.seed, groups, self.term.name)
 
     def _check_memory(self, what: str, context: FitContext) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..chains import Edges, Problem, first_impossible, positions_within
+from ..chains import Edges, Problem, first_impossible
 from ..config import GRADIENT, Config, TrainingConfig
 from ..encoding import UNKNOWN, Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..scoring import Transitions, allowed_transitions
+
+HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
 
 
 def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
@@ -44,19 +46,13 @@ def forbidden_transitions(
 ) -> Edges | None:
     """Transitions that the label scheme or the training data rule out, as minus infinity; None where none are.
 
-    It is an error if the training data itself has such transitions.
+    The data has none that the scheme rules out (see `violations`); it is an error if labels that are not observed can
+    be none.
     """
-    allowed = _allowed_transitions(encoding, problem, training)
+    allowed = allowed_by(encoding, problem, training, training.scheme_violations in HANDLED)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
-    t = _first_broken(problem, allowed)
-    if t is not None:
-        raise DataError(
-            f"the label '{encoding.labels[problem.labels[t]]}' in line {int(dataset.lines[t])} must not stand there "
-            f"by the scheme {training.scheme}",
-            settings=["scheme"],
-        )
-    forbidden = Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
+    forbidden = forbidding(allowed)
     t = first_impossible(problem.labels, problem.offsets, forbidden)
     if t is not None:
         raise DataError(
@@ -67,25 +63,22 @@ def forbidden_transitions(
     return forbidden
 
 
-def _allowed_transitions(encoding: Encoding, problem: Problem, training: TrainingConfig) -> Transitions:
+def forbidding(allowed: Transitions) -> Edges:
+    """Minus infinity for what is not allowed, and zero for what is."""
+    return Edges(*(np.where(part, 0.0, -np.inf) for part in (allowed.pairs, allowed.first, allowed.last)))
+
+
+def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, others: bool) -> Transitions:
+    """The transitions that the label scheme and the training data allow, as far as they are asked.
+
+    Labels of another form than the scheme's are an error, or, where `others` may be there, not allowed anywhere.
+    """
     Y = problem.label_count
     allowed = Transitions(np.ones((Y, Y), dtype=bool), np.ones(Y, dtype=bool), np.ones(Y, dtype=bool))
     if training.scheme is not None:
-        allowed = allowed_transitions(encoding.labels, training.scheme)
+        allowed = allowed_transitions(encoding.labels, training.scheme, others)
     if training.observed_transitions:
         unweighted = replace(problem, weights=np.ones_like(problem.weights))  # a pair without weight is there, too
         seen = unweighted.clique_counts(1) > 0
         allowed = Transitions(allowed.pairs & seen, allowed.first, allowed.last)
     return allowed
-
-
-def _first_broken(problem: Problem, allowed: Transitions) -> int | None:
-    """The first position whose label, beside an observed neighbour or at an end of its sequence, is not allowed."""
-    labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
-    known = problem.labels >= 0
-    last = np.append(within[1:] == 0, True)
-    pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
-    broken = np.where(within == 0, ~allowed.first[labels], pairs)
-    broken |= last & ~allowed.last[labels]
-    broken &= known
-    return int(np.flatnonzero(broken)[0]) if broken.any() else None

@@ -24,11 +24,12 @@ from .growth import Growing, Growth
 from .observed_features import observed_only
 from .observer import FinalFit, Observer, Structure, Trial
 from .prior_search import Prior, choose_prior
-from .problems import check_partial, forbidden_transitions, problem_of
+from .problems import check_partial, forbidden_transitions
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .term_plans import DTYPES, begin_growth, fit_terms, outside_gain
+from .violations import Violations, forbidden_count, kept_to_scheme
 from .warm_start import WarmStart
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
@@ -58,6 +59,7 @@ class Report:
     dev: DevReport | None = None
     growth: Growth | None = None  # how pivots were added, where they were
     pruned: PruneReport | None = None  # what was dropped, where something was to be
+    violations: Violations | None = None  # of the label scheme, where the data has some
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -78,6 +80,7 @@ class Report:
             "parameters": self.parameters,
         }
         optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
+        optional["scheme_violations"] = self.violations
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -157,10 +160,15 @@ class TrainingRun:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
             training = replace(training, precision="double")
             config = replace(config, training=training)
+        dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
+        if self._violations is not None:
+            observer.note(self._violations.text(training.scheme))
+        hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
+        if hopeless:
+            observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
         self._config, self._training, self._options, self._observer = config, training, options, observer
         self._minimiser = Minimiser(SOLVERS[training.solver], observer, interrupted)
-        self._problem = problem_of(encoding, dataset)
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._problem.complete.all():
             check_partial(config, options.select_terms, options.certify)
@@ -199,6 +207,7 @@ class TrainingRun:
             dev=None if watch is None else watch.report(model, self._workers),
             growth=growth,
             pruned=pruned,
+            violations=self._violations,
         )
         return self.described(model, solution.task, report), report
 

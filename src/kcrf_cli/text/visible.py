@@ -1,0 +1,34 @@
+"""Text for people, in which nothing can act on a terminal: the one place that all of it goes through.
+
+Labels, words, names of columns and files come from anywhere. What would move a cursor, change colours, break a line or
+turn round the order in which letters are shown is written by its number, \\x1b for one. Halves of surrogate pairs stand
+for bytes of file names that are not UTF-8, which no stream would take.
+"""
+
+from __future__ import annotations
+
+_C0, _C1 = range(0x20), range(0x7F, 0xA0)  # controls, with DEL
+_LINES = range(0x2028, 0x202A)  # separators of lines and paragraphs
+_DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # embeddings, overrides and isolates of directions
+_SURROGATES = range(0xD800, 0xE000)
+
+_NARROW = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)}
+_WIDE = {code: f"\\u{code:04x}" for code in (*_LINES, *_DIRECTIONS, *_SURROGATES)}
+_VISIBLE = _NARROW | _WIDE
+_BUT_LINE_ENDS = {code: shown for code, shown in _VISIBLE.items() if code != ord("\n")}
+_IN_JSON = {code: f"\\u{code:04x}" for code in _C1} | _WIDE  # what JSON itself may leave as it is
+
+
+def shown(text: str) -> str:
+    """One line, or a part of one."""
+    return text if text.isprintable() else text.translate(_VISIBLE)  # most is, and looking is far quicker
+
+
+def shown_lines(text: str) -> str:
+    """Several lines; what stands in them must have gone through `shown` where it could have line ends of its own."""
+    return text.translate(_BUT_LINE_ENDS)
+
+
+def shown_json(text: str) -> str:
+    """JSON with the same values, and none of these characters but between them."""
+    return text.translate(_IN_JSON)
