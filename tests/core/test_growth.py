@@ -380,7 +380,7 @@ def test_one_label_needs_no_pivots(rng):
 def test_selecting_a_basis_alone_is_refused(rng, workers):
     config = parse_config(with_options({}, {"kernel": "rbf", "select": "gradient"}))
     encoding, dataset = fit_encoding(config, toy_corpus(rng))
-    with pytest.raises(ConfigError, match="'gradient' chooses pivots while a model is trained: give it to train"):
+    with pytest.raises(ConfigError, match="'gradient' chooses pivots while a model is trained: name another"):
         select_bases(encoding, dataset, config, workers, Observer())
 
 

@@ -68,7 +68,7 @@ def parse_grid(entries: Sequence[str]) -> dict[str, list[Any]]:
 
 def _values(entry: str, text: str) -> list[Any]:
     try:
-        found = None if text.rstrip().endswith(",") else load_value(f"[{text}]", "--grid")
+        found = None if text.rstrip().endswith(",") else load_value(f"[{text}]", "the grid")
     except ConfigError:
         found = None
     if not isinstance(found, list) or None in found:

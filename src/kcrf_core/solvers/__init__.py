@@ -38,6 +38,7 @@ SOLVERS = _Solvers(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "bundle": ["PROOF_POINTS"],
         "lbfgs": ["fit_bytes"],
         "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
     },

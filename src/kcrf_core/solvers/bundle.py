@@ -20,6 +20,7 @@ import numpy as np
 from ..objective import Point, Posterior, Slack, Vector
 
 POINTS = 5
+PROOF_POINTS = POINTS + 1  # those of a bound, and the one where P is the smallest
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
 USEFUL = 0.5
 MOST_EXCHANGES = 1_000

@@ -277,8 +277,10 @@ class Run:
         improved = self._best is None or value < self._best.value
         if improved:
             self._best = _Best(value, theta, found)
+        self._tell(value, theta if improved else None)
+
+    def _tell(self, value: float, best: Vector | None = None) -> None:
         if self._observe is not None:
-            best = theta if improved else None
             self._observe(Progress(self.passes, value, self._gap(), self._lower, self.products, self.work, best))
 
     def _pass(self, posterior: Posterior, theta: Vector) -> Point:
@@ -342,6 +344,7 @@ class Run:
             kept = found if kept is None else kept
             self.passes += 1
             self.work += 1
+            self._tell(found.value)
         return kept, combination.proven() if parts else -np.inf
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:

@@ -17,7 +17,7 @@ from ..config import Config
 from ..encoding import Dataset, Encoding
 from ..model import StoredBasis
 from ..objective import MOST_POSITIONS
-from ..solvers import fit_bytes
+from ..solvers import PROOF_POINTS, fit_bytes
 from ..system import Budget, available_threads, size_text
 from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
@@ -120,19 +120,18 @@ def footprint(
     data = _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines)
     if dataset.bag is not None:
         data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
-    terms, columns = [], 0
+    terms, errors = [], 0
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
         width = term.clique.columns(Y)
-        columns += width
+        # In single precision once more in double, for the proof: of all its points side by side where there are pivots.
+        errors += N * width * (itemsize + 8 * (PROOF_POINTS if plan.has_pivots else 1) if itemsize < 8 else 8)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
         terms.append(plan.footprint(width, itemsize, dataset.labels if few else None))
     parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters for term in terms)
     cells = N * (dataset.codes.shape[1] + dataset.real.shape[1] + 1)
     reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
-    # Of single precision once in double, too, for the certificate.
-    errors = N * columns * (itemsize + 8 if itemsize < 8 else 8)
     pairs = any(term.clique.per_position for term in config.mapped_terms)
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
     solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)

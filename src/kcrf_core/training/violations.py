@@ -82,6 +82,7 @@ def kept_to_scheme(
             f"{_reason(training, label, line)}{_more(found)}: correct the data, or let training leave out such "
             "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
             dataset.source,
+            settings=["scheme_violations"],
         )
     return dataset, problem_of(encoding, dataset), found
 
