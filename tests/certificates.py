@@ -128,15 +128,15 @@ class Reference:
     def __init__(self, model, dataset, corpus: Corpus, fit: Fit, sigma2: float):
         encoding, [term] = model.encoding, model.terms
         inputs = encoding.inputs(dataset, term.features).seen()
-        rows = self._rows(inputs)
-        basis = self._rows(term.pivots) if fit.map in ("reduced", "growing") else np.unique(rows, axis=0)
+        rows = self.rows(inputs)
+        self.basis = self.rows(term.pivots) if fit.map in ("reduced", "growing") else np.unique(rows, axis=0)
         kernel = self._kernel(term, fit)
         self.N, self.Y = len(rows), fit.labels
         self.labels = np.array([model.labels.index(y) for y in corpus.columns[-1]]).reshape(-1, 5)
-        self.cross, self.gram, self.sigma2 = kernel(rows, basis), kernel(basis, basis), long(sigma2)
+        self.cross, self.gram, self.sigma2 = kernel(rows, self.basis), kernel(self.basis, self.basis), long(sigma2)
 
     @staticmethod
-    def _rows(inputs) -> np.ndarray:
+    def rows(inputs) -> np.ndarray:
         return np.hstack([inputs.real, inputs.codes]).astype(long)
 
     @staticmethod
@@ -170,7 +170,7 @@ class Reference:
         norm = np.sum(alpha * (self.gram @ alpha))
         return self.loss(self.cross @ alpha, edges) + norm / (2 * self.sigma2) + edges @ edges / 2
 
-    def smallest(self, alpha: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    def smallest(self, alpha: np.ndarray, edges: np.ndarray, steps: int) -> np.ndarray:
         """P at these parameters, or at better ones, found in coordinates that whiten the kernel matrix."""
         values, vectors = eigh(self.gram.astype(np.float64))
         best = self.p(alpha, edges)
@@ -181,7 +181,7 @@ class Reference:
             phi = np.asarray(self.cross @ to_alpha.astype(long), dtype=np.float64)
             w = (vectors[:, keep] * root).T @ np.asarray(alpha, dtype=np.float64)
             start = np.concatenate([np.sqrt(1 / float(self.sigma2)) * w.ravel(), edges])
-            options = {"maxiter": 2000, "maxcor": 40, "ftol": 1e-15, "gtol": 1e-9}
+            options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 40, "ftol": 1e-15, "gtol": 1e-9}
             start = minimize(self._whitened, start, (phi,), "L-BFGS-B", jac=True, options=options).x
             D = phi.shape[1] * self.Y
             w = np.sqrt(float(self.sigma2)) * start[:D].reshape(-1, self.Y)
@@ -225,13 +225,13 @@ def _logsumexp(values: np.ndarray, axis: int) -> np.ndarray:
     return np.squeeze(top, axis) + np.log(np.exp(values - top).sum(axis=axis))
 
 
-def outcome(fit: Fit, threads: int = 1) -> Outcome | None:
+def outcome(fit: Fit, steps: int = 2000) -> Outcome | None:
     """Train, and look for parameters below the bound; None where training refuses such data."""
     from listening import Recorder
 
     corpus, config, listener = corpus_of(fit), configured(fit), Recorder()
     encoding, dataset = fit_encoding(config, corpus)
-    with Workers(threads) as workers, warnings.catch_warnings():
+    with Workers(1) as workers, warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
             model, report = train(encoding, dataset, config, workers=workers, observer=listener)
@@ -240,21 +240,25 @@ def outcome(fit: Fit, threads: int = 1) -> Outcome | None:
             return None
     reference = Reference(model, dataset, corpus, fit, report.sigma2["node"])
     edges = np.concatenate([model.edges.transitions.ravel(), model.edges.start, model.edges.end])
-    alpha = _coefficients(model, reference, fit)
+    alpha = _coefficients(model, reference)
     own = reference.p(alpha, edges) if alpha is not None else np.nan
     start = np.zeros((len(reference.gram), fit.labels)) if alpha is None else alpha
     result = report.result
-    reached = float(reference.smallest(start, edges))
+    reached = float(reference.smallest(start, edges, steps))
     return Outcome(fit, result.reason, result.value, result.lower, float(own), reached, result.passes)
 
 
-def _coefficients(model, reference: Reference, fit: Fit) -> np.ndarray | None:
-    """alpha [M, Y] of a model with chosen pivots; None where the model has weights, or other pivots."""
+def _coefficients(model, reference: Reference) -> np.ndarray | None:
+    """alpha [M, Y] of the reference's inputs, zero where an input is no pivot; None where the model has weights."""
     [term] = model.terms
-    alpha = getattr(term, "alpha", None)
-    if alpha is None or len(alpha) != len(reference.gram) or fit.map == "full":
+    if getattr(term, "alpha", None) is None:
         return None
-    return np.hstack([alpha, -alpha]) / np.sqrt(2) if alpha.shape[1] == 1 else alpha
+    place = {row.tobytes(): number for number, row in enumerate(reference.basis.astype(np.float64) + 0.0)}
+    rows = [place[row.tobytes()] for row in Reference.rows(term.pivots).astype(np.float64) + 0.0]
+    alpha = np.zeros((len(reference.basis), reference.Y))
+    own = term.alpha
+    alpha[rows] = np.hstack([own, -own]) / np.sqrt(2) if own.shape[1] == 1 else own
+    return alpha
 
 
 def main(count: int, first: int = 0) -> int:
