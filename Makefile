@@ -6,6 +6,7 @@
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
+#   make certificates  500 random fits, their bounds held against a reference in extended precision
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
 #   make lint        style of Python and Cython
@@ -19,7 +20,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-debug sanitize fuzz soak coverage wheel lint clean
+.PHONY: demo test test-debug sanitize fuzz soak certificates coverage wheel lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -93,6 +94,9 @@ fuzz: $(VENV)/test-tools
 
 soak: $(VENV)/test-tools
 	$(BIN)/python tests/soak.py --rounds 200
+
+certificates: $(VENV)/test-tools
+	$(BIN)/python tests/certificates.py 500
 
 $(VENV)/coverage: | $(VENV)/test-tools
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
