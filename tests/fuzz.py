@@ -25,6 +25,7 @@ import warnings
 import zipfile
 from collections import deque
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -248,7 +249,7 @@ def _mutate_json(value: dict | list, rng: random.Random) -> None:
         if what == 0:
             del value[key]
         elif what == 1:
-            value[key] = rng.choice(JUNK)
+            value[key] = deepcopy(rng.choice(JUNK))  # of its own: it may be changed later
         else:
             value[key] = [inner]
         return

@@ -63,10 +63,10 @@ def pairs(kcrf, tmp_path):
 
 def test_evaluate_does_not_hold_all_pairs_of_labels_at_once(kcrf, pairs):
     model, data, every_pair = pairs
-    kcrf("evaluate", "-m", model, data)  # what is imported is not counted
+    kcrf("evaluate", "-m", model, data, "--threads", 2)  # what is imported is not counted
     tracemalloc.start()
     try:
-        assert kcrf("evaluate", "-m", model, data).code == 0
+        assert kcrf("evaluate", "-m", model, data, "--threads", 2).code == 0
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

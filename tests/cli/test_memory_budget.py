@@ -28,7 +28,7 @@ def readings(tmp_path_factory):
 def test_less_memory_gives_the_same_bytes(tmp_path, readings):
     peaks = []
     for name, memory in (("ample", "2G"), ("little", str(TABLE // 4))):
-        options = f"--kernel rbf --size {PIVOTS} --sigma2 1 --tolerance 0.05 --memory {memory} --json"
+        options = f"--kernel rbf --size {PIVOTS} --sigma2 1 --tolerance 0.05 --memory {memory} --threads 2 --json"
         command = [sys.executable, "-m", "kcrf_cli", "train", str(readings), "-o", str(tmp_path / name)]
         done = subprocess.run([*command, *options.split()], capture_output=True, text=True, check=True)
         peaks.append(json.loads(done.stdout)["peak_memory"])
@@ -135,6 +135,7 @@ def test_a_forecast_is_near_the_peak(tmp_path, case):
     _, columns, labels, options = case
     write_conll(tmp_path / "data.conll", columns, labels, 40)
     command = [sys.executable, "-m", "kcrf_cli", "train", "data.conll", *options, "--max-passes", "30", "--json"]
+    command += ["--threads", "2"]
     said = json.loads(subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, check=True).stdout)
     done = subprocess.run([*command, "-o", "model.npz"], cwd=tmp_path, capture_output=True)
     assert done.returncode in (0, 3), done.stderr

@@ -75,7 +75,7 @@ def select_basis(
     chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen)
     if dry_run:
-        show_footprint(prepared, memory, as_json)
+        show_footprint(prepared, memory, threads, as_json)
         return
     if dump_config:
         show_config(prepared.config)
@@ -84,7 +84,7 @@ def select_basis(
         for remark in prepared.encoding.remarks(prepared.dataset):
             talk.note(remark)
         if not quiet:  # working it out goes through the data
-            talk.note(memory_line(prepared, workers.memory))
+            talk.note(memory_line(prepared, workers))
         basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
     save_basis(output, basis, digest(prepared.dataset))
     if plot is not None:

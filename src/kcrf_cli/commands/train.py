@@ -168,7 +168,7 @@ def train(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis), memory, as_json)
+        show_footprint(prepare(data, format_, config, chosen, basis), memory, threads, as_json)
         return
     if dump_config:
         show_config(prepare(data, format_, config, chosen, basis).config)
@@ -190,7 +190,7 @@ def train(
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
-                interruption.note(memory_line(prepared, workers.memory))
+                interruption.note(memory_line(prepared, workers))
             model, report = fit(
                 prepared.encoding,
                 prepared.dataset,

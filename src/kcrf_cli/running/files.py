@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kcrf_core.config import Config
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.model import StoredBasis
-    from kcrf_core.system import Budget
+    from kcrf_core.system import Budget, Workers
     from kcrf_core.training import Footprint
 
 
@@ -264,25 +264,25 @@ def check_writable(path: str, *inputs: str | None) -> None:
         raise PermissionError(13, "no permission to write there", folder)
 
 
-def memory_line(prepared: Prepared, budget: Budget) -> str:
+def memory_line(prepared: Prepared, workers: Workers) -> str:
     """How much memory a run will take, in a line."""
-    return _footprint(prepared, budget).summary()
+    return _footprint(prepared, workers.memory, workers.threads).summary()
 
 
-def show_footprint(prepared: Prepared, memory: int | None, as_json: bool) -> None:
+def show_footprint(prepared: Prepared, memory: int | None, threads: int | None, as_json: bool) -> None:
     """The estimate as data, on stdout."""
     from kcrf_core.system import Budget
 
     from ..text import figures
 
-    found = _footprint(prepared, Budget(memory))
+    found = _footprint(prepared, Budget(memory), threads)
     if as_json:
         write_out(figures.as_json({"schema": 1, **found.to_dict()}))
     else:
         show("\n".join(map(shown, found.lines())))
 
 
-def _footprint(prepared: Prepared, budget: Budget) -> Footprint:
+def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
     from kcrf_core.training import footprint
 
-    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget)
+    return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)

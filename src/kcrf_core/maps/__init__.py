@@ -42,7 +42,7 @@ __getattr__, __dir__, __all__ = lazy(
         "growing_basis": ["GrowingBasis"],
         "hash_tables": ["PairTable", "number_pairs"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
-        "reduced": ["ReducedMap", "pivot_triangle"],
+        "reduced": ["PIECE_VALUES", "ReducedMap", "pivot_triangle"],
         "repeated_maps": ["RepeatedMap"],
         "rounding": ["Rounding", "summation_error"],
         "sparse_weights": [

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
+from ..maps import PIECE_VALUES
 from ..model import StoredBasis
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
@@ -37,7 +38,7 @@ class Footprint:
     reading: int  # what is gone once it is encoded
     terms: tuple[TermFootprint, ...]
     errors: int  # of every position and score column
-    chains: int  # what a thread needs for some chains
+    chains: int  # what a thread needs for some chains, kernel values included
     threads: int
     solver: int  # weights, gradients and the steps that are remembered
 
@@ -111,16 +112,21 @@ class Footprint:
 
 
 def footprint(
-    encoding: Encoding, dataset: Dataset, config: Config, basis: StoredBasis | None, memory: Budget
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    basis: StoredBasis | None,
+    memory: Budget,
+    threads: int | None = None,
 ) -> Footprint:
-    """What training would take."""
+    """What training would take, with so many threads or all that there are."""
     training, N = config.training, dataset.positions
     Y, itemsize = len(encoding.labels), DTYPES[training.precision].itemsize
     stored = stored_bases(basis)
     data = _nbytes(dataset.codes, dataset.real, dataset.labels, dataset.lines)
     if dataset.bag is not None:
         data += _nbytes(dataset.bag.data, dataset.bag.indices, dataset.bag.indptr)
-    terms, errors = [], 0
+    terms, errors, piece = [], 0, 0
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
         width = term.clique.columns(Y)
@@ -128,6 +134,8 @@ def footprint(
         errors += N * width * (itemsize + 8 * (PROOF_POINTS if plan.has_pivots else 1) if itemsize < 8 else 8)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
+        if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
+            piece = max(piece, 8 * min(PIECE_VALUES, N * plan.size))
         terms.append(plan.footprint(width, itemsize, dataset.labels if few else None))
     parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters for term in terms)
     cells = N * (dataset.codes.shape[1] + dataset.real.shape[1] + 1)
@@ -135,7 +143,8 @@ def footprint(
     pairs = any(term.clique.per_position for term in config.mapped_terms)
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
     solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)
-    return Footprint(memory.total, data, reading, tuple(terms), errors, chains, available_threads(), solver)
+    threads = threads or available_threads()
+    return Footprint(memory.total, data, reading, tuple(terms), errors, chains + piece, threads, solver)
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:
