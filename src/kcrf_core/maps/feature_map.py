@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from ..system import Workers
+from . import _sparse
 from .rounding import Rounding
 
 
@@ -30,11 +31,15 @@ class FeatureMap(Protocol):
     narrows_weights: bool  # `prepare` does nothing but cast them
     nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
+    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> object: ...
 
-    def add_scores(self, prepared: object, rows: slice, out: np.ndarray) -> None: ...
+    def add_scores(
+        self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
+    ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None: ...
+    def adjoint_rows(
+        self, R: np.ndarray, rows: slice, out: np.ndarray | None = None
+    ) -> np.ndarray | None: ...  # may be put into `out`, one that came from here before
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
@@ -59,6 +64,11 @@ class FeatureMap(Protocol):
     def used_columns(self) -> np.ndarray: ...
 
     def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+
+
+def accumulate(total: np.ndarray, part: np.ndarray) -> None:
+    """total += part, in place and in double precision, without the interpreter's lock."""
+    _sparse.accumulate(total.reshape(-1), part.reshape(-1))
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:
