@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 ENTRIES_PER_TASK = 1 << 14  # of the transpose
+MOST_TASKS = 256
 ENTRIES_PER_FEATURE = 4  # as long as that takes what is done once for a feature, above all to write its sums
 ROWS_PER_GRAM = 2048
 
@@ -152,7 +153,7 @@ class ExplicitMap:
         """Features in runs that take about as long as each other, the longest first."""
         indptr = self._columns.indptr
         cost = indptr + ENTRIES_PER_FEATURE * np.arange(len(indptr))  # up to each feature
-        runs = max(int(cost[-1]) // ENTRIES_PER_TASK, 1)
+        runs = min(max(int(cost[-1]) // ENTRIES_PER_TASK, 1), MOST_TASKS)
         ends = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], runs + 1)))
         tasks = [slice(first, last) for first, last in pairwise(ends.tolist())]
         return sorted(tasks, key=lambda part: int(cost[part.start] - cost[part.stop]))

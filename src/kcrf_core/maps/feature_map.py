@@ -13,7 +13,7 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +69,22 @@ class FeatureMap(Protocol):
 def accumulate(total: np.ndarray, part: np.ndarray) -> None:
     """total += part, in place and in double precision, without the interpreter's lock."""
     _sparse.accumulate(total.reshape(-1), part.reshape(-1))
+
+
+def sum_of_parts(
+    work: Callable[[slice], np.ndarray | None], parts: Sequence[slice], workers: Workers
+) -> np.ndarray | None:
+    """The sum of what `work` makes of some parts, in their order and in double precision; None where that is nothing."""
+    total: list[np.ndarray] = []
+
+    def take(found: np.ndarray | None) -> None:
+        if found is not None and total:
+            accumulate(total[0], found)
+        elif found is not None:
+            total.append(found.astype(np.float64))
+
+    workers.fold(work, parts, take)
+    return total[0] if total else None
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:

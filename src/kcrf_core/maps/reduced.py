@@ -160,7 +160,9 @@ class ReducedMap:
         curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
         residual: np.ndarray | None = None,  # [N] where the selection has it already
         whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
+        system: Triangle | None = None,  # L once more, where another map has it
     ):
+        self._system = Triangle(triangle, rows.memory) if system is None else system
         self._rows, self.triangle, self._diagonal, self._curve = rows, triangle, diagonal, curve
         self._residual, self._whole = residual, whole
         self.size = self.dense_size = len(triangle)
@@ -187,14 +189,14 @@ class ReducedMap:
     ) -> ReducedMap:
         """The same map on other inputs, for its own kernel and pivots."""
         rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve)
+        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve, system=self._system)
 
     def in_double(self, held: bool) -> ReducedMap:
         """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
         if self._rows.dtype == np.float64:
             return self
         rows = self._rows.in_double(held)
-        return ReducedMap(rows, self.triangle, self._diagonal, self._curve, self._residual, self._whole)
+        return ReducedMap(rows, self.triangle, self._diagonal, self._curve, self._residual, self._whole, self._system)
 
     @property
     def beyond_single(self) -> bool:
@@ -237,8 +239,9 @@ class ReducedMap:
         return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
     def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+        # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
-        alpha = self._quick_triangle.solve_transposed(W, workers) if quick else self.dual(W)
+        alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
         return np.ascontiguousarray(alpha, dtype=dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
@@ -264,12 +267,7 @@ class ReducedMap:
     ) -> np.ndarray:
         if R.dtype == np.float64:
             return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
-        return self._quick_triangle.solve(summed, workers, out)
-
-    @cached_property
-    def _quick_triangle(self) -> Triangle:
-        """For passes in single precision: what is to be proven is solved by substitution."""
-        return Triangle(self.triangle, self._rows.memory)
+        return self._system.solve(summed, workers, out=out)
 
     def leading(self, m: int) -> ReducedMap:
         """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
@@ -310,8 +308,8 @@ class ReducedMap:
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        rows_of = self._rows.subset(rows)
-        return ReducedMap(rows_of, self.triangle, self._diagonal[rows], self._curve, residual, self._whole)
+        rows_of, diagonal = self._rows.subset(rows), self._diagonal[rows]
+        return ReducedMap(rows_of, self.triangle, diagonal, self._curve, residual, self._whole, self._system)
 
     def used_columns(self) -> np.ndarray:
         return np.arange(self.size)

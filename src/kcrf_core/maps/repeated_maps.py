@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
-from .feature_map import FeatureMap, accumulate, real_columns
+from .feature_map import FeatureMap, real_columns, sum_of_parts
 from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
@@ -53,21 +53,14 @@ class RepeatedMap:
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
     ) -> np.ndarray:
         shared = np.empty((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
-        total: list[np.ndarray] = []
 
         def task(part: slice) -> np.ndarray | None:
             shared[part] = 0
             _sparse.multiply(self._ends, self._positions, R[:0, 0], R, part.start, part.stop, shared[part])
             return self.distinct.adjoint_rows(shared[part], part)
 
-        def take(part: np.ndarray | None) -> None:
-            if part is not None and total:
-                accumulate(total[0], part)
-            elif part is not None:
-                total.append(part.astype(np.float64))
-
-        workers.fold(task, ranges(self._rows, ROWS_PER_TASK), take)
-        return self.distinct.adjoint(total[0] if total else None, shared, workers, out)
+        total = sum_of_parts(task, ranges(self._rows, ROWS_PER_TASK), workers)
+        return self.distinct.adjoint(total, shared, workers, out)
 
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)

@@ -1,19 +1,18 @@
 """Systems of equations with L [M, M], lower triangular, on many threads: L X = B and L^T X = B.
 
-Substitution goes row after row. Blocks of L on its diagonal are inverted once instead, and then a system is a few products
+Substitution goes row after row. Here blocks on the diagonal of L are inverted once, and then a system is a few products
 after another, each of which threads share by rows of X,
 
     L X = B:      X_i = L_ii^-1 (B_i - sum_{j<i} L_ij X_j)
     L^T X = B:    X_i = L_ii^-T (B_i - sum_{j>i} L_ji^T X_j)
 
-X is as near to the solution as substitution would bring it, |L^-1| |L| |X| times a rounding, but leaves more of B behind.
-Blocks and rows depend on M alone, so that results are the same for any number of threads.
+X is as near to the solution as substitution would bring it, |L^-1| |L| |X| times a rounding, but L X may be farther
+from B. Blocks and rows depend on M alone, so that results are the same for any number of threads.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from threading import Lock
 
 import numpy as np
 from scipy.linalg import lapack
@@ -21,79 +20,65 @@ from scipy.linalg import lapack
 from ..errors import NumericError
 from ..system import Budget, Workers, ranges
 
-BLOCK = 2048  # rows of a block that is inverted: half of M times this has to be held
+BLOCK = 1024  # rows of a block that is inverted: half of M times as many numbers are held
 ROWS_PER_TASK = 64
 
 
 class Triangle:
     """L, with the inverses of its blocks from the first time that they are needed."""
 
-    def __init__(self, triangle: np.ndarray, memory: Budget):
-        self._triangle, self._memory, self._lock = triangle, memory, Lock()
-        self._blocks = ranges(len(triangle), BLOCK)
+    def __init__(self, values: np.ndarray, memory: Budget):
+        self.values, self._memory = values, memory  # [M, M]
+        self._blocks = ranges(len(values), BLOCK)
 
     @cached_property
     def _inverses(self) -> list[np.ndarray]:
-        """Inverses of the blocks on the diagonal, [b, b] each; above it they are not set."""
-        self._memory.spend(self, sum((block.stop - block.start) ** 2 * 4 for block in self._blocks))
-        return [_inverse(self._triangle[block, block]) for block in self._blocks]
+        """Inverses of the blocks on the diagonal, [b, b] each."""
+        self._memory.spend(self, sum((block.stop - block.start) ** 2 for block in self._blocks) * 8 // 2)
+        return [_inverse(self.values[block, block]) for block in self._blocks]
 
-    def solve(self, B: np.ndarray, workers: Workers, out: np.ndarray | None = None) -> np.ndarray:
-        """L^-1 B for B [M, C]."""
-        X = np.empty_like(B) if out is None else out
-        L = self._triangle
-        for block, inverse in zip(self._blocks, self._inverses, strict=True):
-            left, before = B[block], slice(0, block.start)
-            if block.start:
-                left = np.empty_like(left)
-
-                def reduce(rows: slice, block: slice = block, left: np.ndarray = left, before: slice = before) -> None:
-                    own = slice(block.start + rows.start, block.start + rows.stop)
-                    np.subtract(B[own], L[own, before] @ X[before], out=left[rows])
-
-                workers.run(reduce, ranges(len(left), ROWS_PER_TASK))
-
-            def multiply(
-                rows: slice, block: slice = block, left: np.ndarray = left, inverse: np.ndarray = inverse
-            ) -> None:
-                own = slice(block.start + rows.start, block.start + rows.stop)
-                np.matmul(inverse[rows, : rows.stop], left[: rows.stop], out=X[own])
-
-            workers.run(multiply, ranges(len(left), ROWS_PER_TASK)[::-1])
+    def solve(
+        self, B: np.ndarray, workers: Workers, transposed: bool = False, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """L^-1 B, or L^-T B where `transposed`, for B [M, C]."""
+        L, X = self.values, np.empty(B.shape) if out is None else out
+        for block, inverse in list(zip(self._blocks, self._inverses, strict=True))[:: -1 if transposed else 1]:
+            known = slice(block.stop, len(L)) if transposed else slice(0, block.start)
+            others = L[known, block].T if transposed else L[block, known]  # [b, rows of X that are there]
+            left = _less(B[block], others, X[known], workers) if others.shape[1] else B[block]
+            _multiply(inverse.T if transposed else inverse, left, X[block], workers, transposed)
         return X
 
-    def solve_transposed(self, B: np.ndarray, workers: Workers) -> np.ndarray:
-        """L^-T B for B [M, C]."""
-        X = np.empty(B.shape)
-        L = self._triangle
-        for block, inverse in zip(self._blocks[::-1], self._inverses[::-1], strict=True):
-            left, after = B[block], slice(block.stop, len(L))
-            if block.stop < len(L):
-                left = np.empty(left.shape)
 
-                def reduce(rows: slice, block: slice = block, left: np.ndarray = left, after: slice = after) -> None:
-                    own = slice(block.start + rows.start, block.start + rows.stop)
-                    np.subtract(B[own], L[after, own].T @ X[after], out=left[rows])
+def _less(B: np.ndarray, others: np.ndarray, X: np.ndarray, workers: Workers) -> np.ndarray:
+    """B - others X."""
+    left = np.empty(B.shape)
 
-                workers.run(reduce, ranges(len(left), ROWS_PER_TASK))
+    def task(rows: slice) -> None:
+        np.subtract(B[rows], others[rows] @ X, out=left[rows])
 
-            def multiply(
-                rows: slice, block: slice = block, left: np.ndarray = left, inverse: np.ndarray = inverse
-            ) -> None:
-                own = slice(block.start + rows.start, block.start + rows.stop)
-                np.matmul(inverse[rows.start :, rows].T, left[rows.start :], out=X[own])
+    workers.run(task, ranges(len(B), ROWS_PER_TASK))
+    return left
 
-            workers.run(multiply, ranges(len(left), ROWS_PER_TASK))
-        return X
+
+def _multiply(inverse: np.ndarray, B: np.ndarray, out: np.ndarray, workers: Workers, upper: bool) -> None:
+    """The product of a triangle, an upper one or a lower one, with B."""
+
+    def task(rows: slice) -> None:
+        filled = slice(rows.start, len(B)) if upper else slice(0, rows.stop)  # the rest of these rows is zero
+        np.matmul(inverse[rows, filled], B[filled], out=out[rows])
+
+    # The longest rows first.
+    workers.run(task, ranges(len(B), ROWS_PER_TASK)[:: 1 if upper else -1])
 
 
 def _inverse(triangle: np.ndarray) -> np.ndarray:
-    """The inverse of a lower triangle; above its diagonal are zeros."""
-    # Of its transpose, which lies in memory by columns as LAPACK wants it.
-    upper = np.zeros(triangle.shape)
-    rows = np.tril_indices(len(triangle))
-    upper[rows] = triangle[rows]
-    found, status = lapack.dtrtri(upper.T, lower=0, overwrite_c=1)
+    """The inverse of a lower triangle."""
+    # What lies above the diagonal is zero and never touched, so that hardly any memory goes there.
+    lower = np.zeros(triangle.shape)
+    for i, row in enumerate(triangle):
+        lower[i, : i + 1] = row[: i + 1]
+    found, status = lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
     if status:
         raise NumericError("the kernel matrix of the pivots is singular: choose fewer of them")
     return found.T

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns
+from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers, ranges
 from .engine import TermShape
@@ -443,8 +443,7 @@ class ThreadBlocks:
             residuals[rows] = shape.clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
             return feature_map.adjoint_rows(residuals[rows], rows)
 
-        parts = [part for part in engine.workers.map(work, ranges(len(weights), ROWS_AT_ONCE)) if part is not None]
-        summed = sum(part.astype(np.float64) for part in parts) if parts else None
+        summed = sum_of_parts(work, ranges(len(weights), ROWS_AT_ONCE), engine.workers)
         return shape.block(feature_map.adjoint(summed, residuals, engine.workers))
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
