@@ -46,7 +46,7 @@ def test_few_results_wait_to_be_taken():
         waiter.start()
         seen = []
         workers.fold(work, range(1000), lambda _: seen.append(most))
-    assert seen[0] <= 8  # nobody ran ahead of the first item by more
+    assert seen[0] <= 4  # nobody ran ahead of the first item by more
     assert begun == set(range(1000))
 
 

@@ -55,5 +55,6 @@ __getattr__, __dir__, __all__ = lazy(
             "unpack_weights",
             "without_zeros",
         ],
+        "triangles": ["inverse_bytes"],
     },
 )

@@ -74,7 +74,7 @@ def accumulate(total: np.ndarray, part: np.ndarray) -> None:
 def sum_of_parts(
     work: Callable[[slice], np.ndarray | None], parts: Sequence[slice], workers: Workers
 ) -> np.ndarray | None:
-    """The sum of what `work` makes of some parts, in their order and in double precision; None where that is nothing."""
+    """The sum of what `work` makes of parts, in their order and in double precision; None where that is nothing."""
     total: list[np.ndarray] = []
 
     def take(found: np.ndarray | None) -> None:

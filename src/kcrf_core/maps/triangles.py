@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 from ..errors import NumericError
 from ..system import Budget, Workers, ranges
 
-BLOCK = 1024  # rows of a block that is inverted: half of M times as many numbers are held
+BLOCK = 2048  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
 ROWS_PER_TASK = 64
 
 
@@ -34,7 +34,7 @@ class Triangle:
     @cached_property
     def _inverses(self) -> list[np.ndarray]:
         """Inverses of the blocks on the diagonal, [b, b] each."""
-        self._memory.spend(self, sum((block.stop - block.start) ** 2 for block in self._blocks) * 8 // 2)
+        self._memory.spend(self, inverse_bytes(len(self.values)))
         return [_inverse(self.values[block, block]) for block in self._blocks]
 
     def solve(
@@ -48,6 +48,11 @@ class Triangle:
             left = _less(B[block], others, X[known], workers) if others.shape[1] else B[block]
             _multiply(inverse.T if transposed else inverse, left, X[block], workers, transposed)
         return X
+
+
+def inverse_bytes(M: int) -> int:
+    """What the inverses of blocks take of memory."""
+    return sum((block.stop - block.start) ** 2 for block in ranges(M, BLOCK)) * 8 // 2
 
 
 def _less(B: np.ndarray, others: np.ndarray, X: np.ndarray, workers: Workers) -> np.ndarray:

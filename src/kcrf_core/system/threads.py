@@ -146,7 +146,7 @@ class Workers:
                 if take is not None:
                     take(found)
             return
-        line = _Line(function, items, take, len(items) if take is None else 4 * self.threads)
+        line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
         helpers = [self._pool.submit(line.work) for _ in range(min(self.threads, len(items)) - 1)]
         try:
             line.work()
