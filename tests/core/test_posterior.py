@@ -186,7 +186,7 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
     problem = random_problem(rng, 3, 3000)
     inputs = random_inputs(rng, problem.positions, 3, 2, 4)
     found = []
-    for threads in (1, 2):
+    for threads in (1, 2, 3, 16):
         with Workers(threads) as workers:
             maps = [ExplicitMap.of(inputs, np.float32), None]
             chosen = basis.choose_pivots("random", inputs, RBFKernel(0.3), 20, np.random.default_rng(0), workers)
@@ -194,8 +194,8 @@ def test_threads_and_chunks_give_the_same_bytes(rng):
             posterior = first_order(problem, maps, [1.0, 1.0], 1.0, workers, np.float32)
             assert len(posterior.engine.shards) > 1
             found.append(posterior.evaluate(np.full(posterior.size, 0.01)))
-    assert found[0].value == found[1].value
-    np.testing.assert_array_equal(found[0].gradient, found[1].gradient)
+    assert len({point.value for point in found}) == 1
+    assert len({point.gradient.tobytes() for point in found}) == 1
 
 
 def test_single_precision_is_close_and_the_last_word_is_double(rng, workers):

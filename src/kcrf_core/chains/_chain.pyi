@@ -6,6 +6,10 @@ def forward_backward(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray, weights: ndarray,
     node: ndarray, edge: ndarray, log_z: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
+def errors(
+    scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray, labels: ndarray, weights: ndarray,
+    node: ndarray, edge: ndarray, ends: ndarray, logs: ndarray, work: ndarray,
+) -> int: ...  # fmt: skip
 def work_size(longest: int, Y: int) -> int: ...
 def viterbi(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,

@@ -37,6 +37,56 @@ def forward_backward(
     double[::1] log_z,                 # [S] out
     double[::1] work,                  # scratch of work_size(longest, Y)
 ):
+    cdef Py_ssize_t bad
+    with nogil:
+        bad = chunk_marginals(scores, edges, start, end, offsets, weights, node, edge, log_z, work)
+    return bad
+
+
+def errors(
+    const real[:, ::1] scores,         # [n, Y] F
+    const double[:, :, ::1] edges,     # [1, Y, Y] shared
+    const double[::1] start,           # [Y] s
+    const double[::1] end,             # [Y] e
+    const int64[::1] offsets,          # [S+1]
+    const int[::1] labels,             # [n] all of them observed
+    const double[::1] weights,         # [S]
+    real[:, ::1] node,                 # [n, Y] out: weight times p(y_t | x) less 1 for the label that is observed
+    double[:, :, ::1] edge,            # [1, Y, Y] += weighted sums of p(y_{t-1}, y_t | x)
+    double[:, ::1] ends,               # [2, Y] += sums of `node` over first and over last positions
+    double[:, ::1] logs,               # [2, S] out: unnormalised log scores of labels, and log Z
+    double[::1] work,                  # scratch of work_size(longest, Y)
+):
+    """What a chunk adds to the gradient, in one go: forward-backward, less what is observed."""
+    cdef Py_ssize_t k, t, j, first, last, Y = scores.shape[1]
+    cdef Py_ssize_t bad
+    cdef real weight
+    with nogil:
+        path_scores_of(scores, edges, start, end, offsets, labels, logs[0])
+        bad = chunk_marginals(scores, edges, start, end, offsets, weights, node, edge, logs[1], work)
+        for k in range(offsets.shape[0] - 1):
+            first = offsets[k]
+            last = offsets[k + 1] - 1
+            if last < first:
+                continue
+            weight = <real>weights[k]
+            for t in range(first, last + 1):
+                node[t, labels[t]] -= 1
+                if weight != 1:
+                    for j in range(Y):
+                        node[t, j] *= weight
+            for j in range(Y):
+                ends[0, j] += node[first, j]
+                ends[1, j] += node[last, j]
+    return bad
+
+
+cdef Py_ssize_t chunk_marginals(
+    const real[:, ::1] scores, const double[:, :, ::1] edges, const double[::1] start, const double[::1] end,
+    const int64[::1] offsets, const double[::1] weights, real[:, ::1] node, double[:, :, ::1] edge, double[::1] log_z,
+    double[::1] work,
+) noexcept nogil:
+    """See `forward_backward`."""
     cdef Py_ssize_t k, first, T, Y = scores.shape[1]
     cdef bint shared = edges.shape[0] == 1 and edge.shape[0] == 1
     cdef Py_ssize_t bad = -1
@@ -46,35 +96,34 @@ def forward_backward(
     cdef double* edge_out = &edge[0, 0, 0]
     cdef const double* edges_in = &edges[0, 0, 0]
     cdef kcrf_shared common
-    with nogil:
+    if shared:
+        rows = prepare(&edges[0, 0, 0], &start[0], &end[0], Y, scratch, &common)
+    for k in range(offsets.shape[0] - 1):
+        first = offsets[k]
+        T = offsets[k + 1] - first
+        if T == 0:
+            log_z[k] = 0.0
+            continue
         if shared:
-            rows = prepare(&edges[0, 0, 0], &start[0], &end[0], Y, scratch, &common)
-        for k in range(offsets.shape[0] - 1):
-            first = offsets[k]
-            T = offsets[k + 1] - first
-            if T == 0:
-                log_z[k] = 0.0
-                continue
-            if shared:
-                done = kcrf_sequence(
-                    &scores[first, 0], real is float, T, Y, weights[k], &common, rows, &node[first, 0], &log_z[k]
-                )
-            else:
-                edges_in = &edges[first, 0, 0]
-                edge_out = &edge[first, 0, 0]
-                done = scaled_sequence(
-                    &scores[first, 0], edges_in, &start[0], &end[0], T, Y, rows,
-                    &node[first, 0], edge_out, &log_z[k],
-                )
-            if not done:
-                log_sequence(
-                    &scores[first, 0], edges_in, shared, &start[0], &end[0], T, Y, weights[k], rows,
-                    &node[first, 0], edge_out, &log_z[k],
-                )
-                if not isfinite(log_z[k]) and bad < 0:
-                    bad = k
-        if shared:
-            add_edge_sums(&common, Y, edge_out)
+            done = kcrf_sequence(
+                &scores[first, 0], real is float, T, Y, weights[k], &common, rows, &node[first, 0], &log_z[k]
+            )
+        else:
+            edges_in = &edges[first, 0, 0]
+            edge_out = &edge[first, 0, 0]
+            done = scaled_sequence(
+                &scores[first, 0], edges_in, &start[0], &end[0], T, Y, rows,
+                &node[first, 0], edge_out, &log_z[k],
+            )
+        if not done:
+            log_sequence(
+                &scores[first, 0], edges_in, shared, &start[0], &end[0], T, Y, weights[k], rows,
+                &node[first, 0], edge_out, &log_z[k],
+            )
+            if not isfinite(log_z[k]) and bad < 0:
+                bad = k
+    if shared:
+        add_edge_sums(&common, Y, edge_out)
     return bad
 
 
@@ -382,18 +431,25 @@ def path_scores(
     const int[::1] labels,             # [n]
     double[::1] out,                   # [S] out: unnormalised log score of the given labels
 ):
+    with nogil:
+        path_scores_of(scores, edges, start, end, offsets, labels, out)
+
+
+cdef void path_scores_of(
+    const real[:, ::1] scores, const double[:, :, ::1] edges, const double[::1] start, const double[::1] end,
+    const int64[::1] offsets, const int[::1] labels, double[::1] out,
+) noexcept nogil:
     cdef Py_ssize_t k, t, first, last
     cdef bint shared = edges.shape[0] == 1
     cdef double total
-    with nogil:
-        for k in range(offsets.shape[0] - 1):
-            first = offsets[k]
-            last = offsets[k + 1] - 1
-            if last < first:
-                out[k] = 0.0
-                continue
-            total = start[labels[first]] + end[labels[last]] + scores[first, labels[first]]
-            for t in range(first + 1, last + 1):
-                total += scores[t, labels[t]]
-                total += edges[0 if shared else t, labels[t - 1], labels[t]]
-            out[k] = total
+    for k in range(offsets.shape[0] - 1):
+        first = offsets[k]
+        last = offsets[k + 1] - 1
+        if last < first:
+            out[k] = 0.0
+            continue
+        total = start[labels[first]] + end[labels[last]] + scores[first, labels[first]]
+        for t in range(first + 1, last + 1):
+            total += scores[t, labels[t]]
+            total += edges[0 if shared else t, labels[t - 1], labels[t]]
+        out[k] = total

@@ -95,6 +95,49 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
     return Marginals(node, edge[:n] if edges.transitions.ndim == 3 else edge[0], log_z)
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Sequences with all of their labels, checked once for many passes over them."""
+
+    offsets: np.ndarray  # [S+1] int64, from 0
+    labels: np.ndarray  # [n] int32
+    weights: np.ndarray  # [S] float64
+    longest: int
+
+    @classmethod
+    def of(cls, labels: np.ndarray, offsets: np.ndarray, weights: np.ndarray, Y: int) -> Labelled:
+        n, offsets = len(labels), _checked_offsets(offsets, len(labels))
+        return cls(offsets, _checked_labels(labels, n, Y), _weights(weights, len(offsets) - 1), _longest(offsets))
+
+    def work_size(self, Y: int) -> int:
+        """Doubles of scratch that `errors` takes."""
+        return _chain.work_size(self.longest, Y)
+
+    def errors(
+        self, scores: np.ndarray, edges: Edges, node: np.ndarray, work: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """w (p - e_y) of each position of first-order chains with shared edges, put into `node` [n, Y], in one call.
+
+        Returned are weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and
+        over last positions [2, Y], and for each sequence the unnormalised log score of its labels and log Z, [2, S].
+        """
+        n, Y = scores.shape
+        stacked = edges.stacked()
+        _check_shapes(stacked, edges, n, Y)
+        if n != len(self.labels) or node.shape != scores.shape or len(work) < self.work_size(Y):
+            raise ValueError(f"scores or rooms do not fit {len(self.labels)} labels")
+        if len(stacked) != 1 or edges.transitions.ndim == 3 or edges.triples is not None:
+            raise ValueError("all positions must share the potentials of pairs")
+        edge, ends, logs = np.zeros((1, Y, Y)), np.zeros((2, Y)), np.empty((2, len(self.weights)))
+        start, end = _vector(edges.start), _vector(edges.end)
+        bad = _chain.errors(
+            scores, stacked, start, end, self.offsets, self.labels, self.weights, node, edge, ends, logs, work
+        )
+        if bad != _chain.STATUS_OK:
+            raise NumericError(_no_path(scores, self.offsets, bad))
+        return edge[0], ends, logs
+
+
 def tangent(
     scores: np.ndarray,
     edges: Edges,
@@ -189,9 +232,7 @@ def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: n
     offsets = _checked_offsets(offsets, n)
     stacked = edges.stacked()
     _check_shapes(stacked, edges, n, Y)
-    labels = np.ascontiguousarray(labels, dtype=np.int32)
-    if len(labels) != n or (n and not 0 <= labels.min() <= labels.max() < Y):
-        raise ValueError(f"labels must be {n} numbers in 0..{Y - 1}")
+    labels = _checked_labels(labels, n, Y)
     out = np.empty(len(offsets) - 1)
     _chain.path_scores(scores, stacked, _vector(edges.start), _vector(edges.end), offsets, labels, out)
     if edges.triples is not None:
@@ -232,6 +273,13 @@ def _checked_offsets(offsets: np.ndarray, n: int) -> np.ndarray:
     if offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 0):
         raise ValueError(f"offsets must rise from 0 to {n}")
     return offsets
+
+
+def _checked_labels(labels: np.ndarray, n: int, Y: int) -> np.ndarray:
+    labels = np.ascontiguousarray(labels, dtype=np.int32)
+    if len(labels) != n or (n and not 0 <= labels.min() <= labels.max() < Y):
+        raise ValueError(f"labels must be {n} numbers in 0..{Y - 1}")
+    return labels
 
 
 def _check_shapes(stacked: np.ndarray, edges: Edges, n: int, Y: int) -> None:

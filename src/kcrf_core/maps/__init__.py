@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "explicit": ["Affine", "ExplicitMap", "MergedColumns", "MergedMap", "merged_columns"],
         "factorisation": ["Basis"],
-        "feature_map": ["FeatureMap", "has_nested_columns", "real_columns"],
+        "feature_map": ["FeatureMap", "accumulate", "has_nested_columns", "real_columns", "sum_of_parts"],
         "growing_basis": ["GrowingBasis"],
         "hash_tables": ["PairTable", "number_pairs"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
@@ -55,5 +55,6 @@ __getattr__, __dir__, __all__ = lazy(
             "unpack_weights",
             "without_zeros",
         ],
+        "triangles": ["inverse_bytes"],
     },
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,9 @@ from .rounding import Rounding, summation_error
 if TYPE_CHECKING:
     import scipy.sparse
 
-FEATURES_PER_TASK = 8192
+ENTRIES_PER_TASK = 1 << 14  # of the transpose
+MOST_TASKS = 256
+ENTRIES_PER_FEATURE = 4  # as long as that takes what is done once for a feature, above all to write its sums
 ROWS_PER_GRAM = 2048
 
 # Below this many features the vectors of a solver are small anyway; above, a tenth less must be gained.
@@ -79,22 +82,28 @@ class ExplicitMap:
         scales = inverse_roots(inputs.squared_norms())
         return cls(scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None], dtype)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> tuple[np.ndarray, np.ndarray]:
         W = np.ascontiguousarray(W, dtype=dtype)
         return W[: self.sparse_size], W[self.sparse_size :]
 
-    def add_scores(self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray) -> None:
+    def add_scores(
+        self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray, fresh: bool = False
+    ) -> None:
         sparse, dense = prepared
-        if self.dense_size:
+        if fresh and self.dense_size:
+            np.matmul(self._real(rows, out.dtype), dense, out=out)
+        elif fresh:
+            out[...] = 0
+        elif self.dense_size:
             out += self._real(rows, out.dtype) @ dense
         if self.sparse_size:
             part = self._rows
             _sparse.multiply(part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None:
+    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
             return None
-        return self._real(rows, R.dtype).T @ R
+        return np.matmul(self._real(rows, R.dtype).T, R, out=out)
 
     def _real(self, rows: slice, dtype: np.dtype) -> np.ndarray:
         """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
@@ -134,10 +143,20 @@ class ExplicitMap:
         def task(features: slice) -> None:
             _sparse.gather(part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out)
 
-        workers.run(task, ranges(self.sparse_size, FEATURES_PER_TASK))
+        workers.run(task, self._tasks)
         if self.dense_size:
             out[self.sparse_size :] = summed
         return out
+
+    @cached_property
+    def _tasks(self) -> list[slice]:
+        """Features in runs that take about as long as each other, the longest first."""
+        indptr = self._columns.indptr
+        cost = indptr + ENTRIES_PER_FEATURE * np.arange(len(indptr))  # up to each feature
+        runs = min(max(int(cost[-1]) // ENTRIES_PER_TASK, 1), MOST_TASKS)
+        ends = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], runs + 1)))
+        tasks = [slice(first, last) for first, last in pairwise(ends.tolist())]
+        return sorted(tasks, key=lambda part: int(cost[part.start] - cost[part.stop]))
 
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside

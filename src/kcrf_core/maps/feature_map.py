@@ -13,12 +13,13 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from ..system import Workers
+from . import _sparse
 from .rounding import Rounding
 
 
@@ -30,11 +31,15 @@ class FeatureMap(Protocol):
     narrows_weights: bool  # `prepare` does nothing but cast them
     nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> object: ...
+    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> object: ...
 
-    def add_scores(self, prepared: object, rows: slice, out: np.ndarray) -> None: ...
+    def add_scores(
+        self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
+    ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray | None: ...
+    def adjoint_rows(
+        self, R: np.ndarray, rows: slice, out: np.ndarray | None = None
+    ) -> np.ndarray | None: ...  # may be put into `out`, one that came from here before
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
@@ -59,6 +64,27 @@ class FeatureMap(Protocol):
     def used_columns(self) -> np.ndarray: ...
 
     def narrow(self, columns: np.ndarray) -> FeatureMap: ...
+
+
+def accumulate(total: np.ndarray, part: np.ndarray) -> None:
+    """total += part, in place and in double precision, without the interpreter's lock."""
+    _sparse.accumulate(total.reshape(-1), part.reshape(-1))
+
+
+def sum_of_parts(
+    work: Callable[[slice], np.ndarray | None], parts: Sequence[slice], workers: Workers
+) -> np.ndarray | None:
+    """The sum of what `work` makes of parts, in their order and in double precision; None where that is nothing."""
+    total: list[np.ndarray] = []
+
+    def take(found: np.ndarray | None) -> None:
+        if found is not None and total:
+            accumulate(total[0], found)
+        elif found is not None:
+            total.append(found.astype(np.float64))
+
+    workers.fold(work, parts, take)
+    return total[0] if total else None
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:

@@ -22,6 +22,7 @@ from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from .factorisation import FLOORS
 from .rounding import Rounding, summation_error
+from .triangles import Triangle
 
 ROWS_PER_TASK = 1024
 # Values that are computed at a time where they are not held: what one thread needs of memory.
@@ -39,7 +40,7 @@ class KernelRows:
         source: tuple[KernelRows, np.ndarray] | None = None,  # other rows that these are some of, and which
         held: bool = True,  # as many as fit, else none
     ):
-        self._inputs, self._pivots, self._memory, self._source = inputs, pivots, memory, source
+        self._inputs, self._pivots, self.memory, self._source = inputs, pivots, memory, source
         self._hold = held
         self.shape = (len(inputs), len(pivots))
         self.dtype = pivots.dtype
@@ -54,17 +55,17 @@ class KernelRows:
 
     def subset(self, rows: np.ndarray) -> KernelRows:
         """Some of the rows, for the same pivots."""
-        return KernelRows(self._inputs.take(rows), self._pivots, self._memory, (self, rows), self._hold)
+        return KernelRows(self._inputs.take(rows), self._pivots, self.memory, (self, rows), self._hold)
 
     def leading(self, m: int) -> KernelRows:
         """The same rows for the first m pivots."""
         pivots = Pivots(self._pivots.inputs.take(slice(m)), self._pivots.kernel, self.dtype)
-        return KernelRows(self._inputs, pivots, self._memory, None, self._hold)
+        return KernelRows(self._inputs, pivots, self.memory, None, self._hold)
 
     def in_double(self, held: bool) -> KernelRows:
         """The same rows with values in double precision."""
         pivots = Pivots(self._pivots.inputs, self._pivots.kernel)
-        return KernelRows(self._inputs, pivots, self._memory, None, held)
+        return KernelRows(self._inputs, pivots, self.memory, None, held)
 
     @property
     def value_error(self) -> float:
@@ -125,7 +126,7 @@ class KernelRows:
                 if self._held is None:
                     N, M = self.shape
                     row = max(M, 1) * self.dtype.itemsize
-                    rows = self._memory.reserve(self, N * row, row) // row if self._hold else 0
+                    rows = self.memory.reserve(self, N * row, row) // row if self._hold else 0
                     block = self._pivots.block_rows()
                     self._filled = np.zeros(-(-rows // block), dtype=bool)
                     self._held = np.empty((rows, M), dtype=self.dtype)
@@ -159,7 +160,9 @@ class ReducedMap:
         curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
         residual: np.ndarray | None = None,  # [N] where the selection has it already
         whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
+        system: Triangle | None = None,  # L once more, where another map has it
     ):
+        self._system = Triangle(triangle, rows.memory) if system is None else system
         self._rows, self.triangle, self._diagonal, self._curve = rows, triangle, diagonal, curve
         self._residual, self._whole = residual, whole
         self.size = self.dense_size = len(triangle)
@@ -186,14 +189,14 @@ class ReducedMap:
     ) -> ReducedMap:
         """The same map on other inputs, for its own kernel and pivots."""
         rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve)
+        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve, system=self._system)
 
     def in_double(self, held: bool) -> ReducedMap:
         """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
         if self._rows.dtype == np.float64:
             return self
         rows = self._rows.in_double(held)
-        return ReducedMap(rows, self.triangle, self._diagonal, self._curve, self._residual, self._whole)
+        return ReducedMap(rows, self.triangle, self._diagonal, self._curve, self._residual, self._whole, self._system)
 
     @property
     def beyond_single(self) -> bool:
@@ -235,24 +238,36 @@ class ReducedMap:
         """alpha = L^-T W: scores are k(x, B) alpha."""
         return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        return np.ascontiguousarray(self.dual(W), dtype=dtype)
+    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+        # What is to be proven, which is in double precision, is solved by substitution.
+        quick = workers is not None and dtype != np.float64
+        alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
+        return np.ascontiguousarray(alpha, dtype=dtype)
 
-    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
+    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
-            out[part] += K.astype(out.dtype, copy=False) @ prepared
+            if fresh:
+                np.matmul(K.astype(out.dtype, copy=False), prepared, out=out[part])
+            else:
+                out[part] += K.astype(out.dtype, copy=False) @ prepared
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice) -> np.ndarray:
-        summed = np.zeros((self.size, R.shape[1]), dtype=R.dtype)
+    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
+        out = np.empty((self.size, R.shape[1]), dtype=R.dtype) if out is None else out
+        if rows.stop == rows.start:
+            out[...] = 0
         for number, (part, K) in enumerate(self._rows.pieces(rows)):
-            product = K.astype(R.dtype, copy=False).T @ R[part]
-            summed = product if number == 0 else summed + product
-        return summed
+            if number == 0:
+                np.matmul(K.astype(R.dtype, copy=False).T, R[part], out=out)
+            else:
+                out += K.astype(R.dtype, copy=False).T @ R[part]
+        return out
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
     ) -> np.ndarray:
-        return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+        if R.dtype == np.float64:
+            return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+        return self._system.solve(summed, workers, out=out)
 
     def leading(self, m: int) -> ReducedMap:
         """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
@@ -293,8 +308,8 @@ class ReducedMap:
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        rows_of = self._rows.subset(rows)
-        return ReducedMap(rows_of, self.triangle, self._diagonal[rows], self._curve, residual, self._whole)
+        rows_of, diagonal = self._rows.subset(rows), self._diagonal[rows]
+        return ReducedMap(rows_of, self.triangle, diagonal, self._curve, residual, self._whole, self._system)
 
     def used_columns(self) -> np.ndarray:
         return np.arange(self.size)

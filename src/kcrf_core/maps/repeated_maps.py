@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
-from .feature_map import FeatureMap, real_columns
+from .feature_map import FeatureMap, real_columns, sum_of_parts
 from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
@@ -27,40 +27,39 @@ class RepeatedMap:
         self.size, self.dense_size = distinct.size, 0
         self.narrows_weights, self.nested = distinct.narrows_weights, distinct.nested
         self.real_size = real_columns(distinct)
+        self._group = np.ascontiguousarray(group, dtype=np.int32)
         U = int(group.max(initial=-1)) + 1
         self._rows, self._counts = U, np.bincount(group, minlength=U)
         # Positions of each distinct row, in compressed rows.
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
         """Scores of all distinct rows, [U, C]."""
-        ready = self.distinct.prepare(W, dtype)
-        scores = np.zeros((self._rows, W.shape[1]), dtype=dtype)
+        ready = self.distinct.prepare(W, dtype, self._workers)
+        scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
         self._workers.run(
-            lambda part: self.distinct.add_scores(ready, part, scores[part]), ranges(self._rows, ROWS_PER_TASK)
+            lambda part: self.distinct.add_scores(ready, part, scores[part], True), ranges(self._rows, ROWS_PER_TASK)
         )
         return scores
 
-    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray) -> None:
-        out += prepared[self.group[rows]]
+    def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
+        _sparse.deal(prepared, self._group, rows.start, rows.stop, out, fresh)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice) -> None:
+    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> None:
         return None  # residuals of all positions have to be there first
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
     ) -> np.ndarray:
-        shared = np.zeros((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
+        shared = np.empty((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
 
         def task(part: slice) -> np.ndarray | None:
+            shared[part] = 0
             _sparse.multiply(self._ends, self._positions, R[:0, 0], R, part.start, part.stop, shared[part])
             return self.distinct.adjoint_rows(shared[part], part)
 
-        total = None
-        for part in workers.map(task, ranges(self._rows, ROWS_PER_TASK)):
-            if part is not None:
-                total = part.astype(np.float64) if total is None else total + part
+        total = sum_of_parts(task, ranges(self._rows, ROWS_PER_TASK), workers)
         return self.distinct.adjoint(total, shared, workers, out)
 
     def in_double(self, held: bool) -> RepeatedMap:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import FeatureMap, summation_error
+from ..maps import FeatureMap, sum_of_parts, summation_error
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -60,8 +60,6 @@ def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
     """Phi^T m [D, C], summed in double precision; products in that of m."""
-    summed: np.ndarray | None = None
-    for part in workers.map(lambda rows: feature_map.adjoint_rows(errors[rows], rows), ranges(len(errors), BLOCK)):
-        if part is not None:
-            summed = part.astype(np.float64) if summed is None else summed + part
+    parts = ranges(len(errors), BLOCK)
+    summed = sum_of_parts(lambda rows: feature_map.adjoint_rows(errors[rows], rows), parts, workers)
     return feature_map.adjoint(summed, errors, workers)

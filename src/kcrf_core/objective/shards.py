@@ -6,16 +6,35 @@ over shards are taken in their order. So results have the same bytes wherever sh
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from ..chains import Held, Problem, Sums, chain, hold, positions_within
 from ..system import sequence_chunks
 
-# Positions in a shard: enough to keep BLAS busy, few enough that a shard of a reduced map stays in cache.
-FEWEST_POSITIONS, MOST_POSITIONS = 512, 4096
-SHARD_VALUES = 1 << 20
+# Positions in a shard: enough to keep BLAS busy and Python out of the way, few enough that a shard of a reduced map
+# stays in the cache of one core, and that many cores have several each.
+FEWEST_POSITIONS, MOST_POSITIONS = 256, 2048
+SHARD_VALUES = 1 << 19
+
+
+class Rooms(threading.local):
+    """Arrays that a thread fills again for every shard: fresh memory would be handed out page by page each time."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[object, np.ndarray] = {}
+
+    def __call__(self, name: object, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Like np.empty; it is overwritten when this thread asks for the same name again."""
+        size = prod(shape) * dtype.itemsize
+        held = self._bytes.get(name)
+        if held is None or len(held) < size:
+            held = self._bytes[name] = np.empty(size, dtype=np.uint8)
+        return held[:size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -26,9 +45,32 @@ class Shard:
     offsets: np.ndarray  # [s+1], from 0
     labels: np.ndarray  # [n]
     weights: np.ndarray  # [s]
+    label_count: int  # Y
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all labels are observed."""
+        return not len(self.labels) or int(self.labels.min()) >= 0
+
+    @cached_property
+    def _labelled(self) -> chain.Labelled:
+        return chain.Labelled.of(self.labels, self.offsets, self.weights, self.label_count)
+
+    def errors(
+        self, scores: np.ndarray, edges: chain.Edges, room: Rooms, node: np.ndarray | None
+    ) -> tuple[float, chain.Marginals, Sums]:
+        """What a first-order chain with shared edges and all labels gives: the log-likelihood and weighted errors.
+
+        Errors are put into `node` [n, Y], or into a new array; `room` hands out scratch.
+        """
+        own, Y = self._labelled, self.label_count
+        node = np.empty_like(scores) if node is None else node
+        edge, ends, logs = own.errors(scores, edges, node, room("chains", (own.work_size(Y),), np.dtype(np.float64)))
+        likelihood = float(own.weights @ (logs[0] - logs[1]))
+        return likelihood, chain.Marginals(node, edge, logs[1]), Sums(edge, ends[0], ends[1], None)
 
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
-        return ScoredShard(self.rows, self.offsets, self.labels, self.weights, scores, edges)
+        return ScoredShard(self.rows, self.offsets, self.labels, self.weights, self.label_count, scores, edges)
 
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
@@ -104,5 +146,6 @@ def make_shards(problem: Problem, widest: int) -> list[Shard]:
     for first, last in sequence_chunks(problem.offsets, size):
         offsets = problem.offsets[first : last + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], problem.weights[first:last]))
+        weights = problem.weights[first:last]
+        shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count))
     return shards

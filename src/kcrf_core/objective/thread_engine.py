@@ -22,11 +22,11 @@ import numpy as np
 from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, Rounding, has_nested_columns, real_columns
+from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers, ranges
 from .engine import TermShape
-from .shards import ScoredShard, Shard, make_shards
+from .shards import Rooms, ScoredShard, Shard, make_shards
 from .vectors import Vectors
 
 ROWS_AT_ONCE = 2048
@@ -83,6 +83,7 @@ class ThreadEngine:
         )
         # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
         self._observed = Sums.observed(problem, self._per_position, self._second_order)
+        self._rooms = Rooms()
 
     # ------------------------------------------------------------------------- parameters as arrays
 
@@ -118,11 +119,15 @@ class ThreadEngine:
 
     def _evaluate_side_by_side(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
         adjoint = _Adjoint(self, len(thetas))
-        potentials = self._potentials([self.potentials(theta) for theta in thetas], thetas)
+        potentials = self._potentials([self.potentials(theta) for theta in thetas], thetas, self._rooms)
         log_likelihoods = np.zeros(len(thetas))
-        for likelihoods, part in self.workers.map(partial(_likelihoods, adjoint, potentials), self.shards):
-            log_likelihoods += likelihoods
+
+        def take(found: tuple[list[float], tuple[dict, list[Sums]]]) -> None:
+            likelihoods, part = found
+            np.add(log_likelihoods, likelihoods, out=log_likelihoods)
             adjoint.add(part)
+
+        self.workers.fold(partial(_likelihoods, adjoint, potentials), self.shards, take)
         for sums in adjoint.sums:
             sums.subtract(self._observed)
         return list(zip(log_likelihoods.tolist(), adjoint.collect(), strict=True))
@@ -155,8 +160,8 @@ class ThreadEngine:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
         adjoint = _Adjoint(self)
         direction = self._potentials([self.edges(vector)], [vector])
-        for part in self._over_shards(theta, partial(_tangent, adjoint, direction)):
-            adjoint.add(part)
+        scored = self._scored(theta, partial(_tangent, adjoint, direction))
+        self.workers.fold(scored, self.shards, adjoint.add)
         return adjoint.collect()[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
@@ -240,13 +245,22 @@ class ThreadEngine:
 
     def _over_shards(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
         """`work` on every shard with its potentials, on threads; results in the order of shards."""
-        potentials = self._potentials([self.potentials(theta)], [theta])
-        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard)[0])), self.shards)
+        return self.workers.map(self._scored(theta, work), self.shards)
 
-    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[np.ndarray]) -> ShardPotentials:
-        """How the scores and edges of a shard come about, for each of some vectors with their shared edges."""
+    def _scored(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Callable[[Shard], Result]:
+        """`work` on a shard, given its potentials."""
+        potentials = self._potentials([self.potentials(theta)], [theta])
+        return lambda shard: work(shard.scored(*potentials(shard)[0]))
+
+    def _potentials(
+        self, shared: Sequence[Edges], vectors: Sequence[np.ndarray], rooms: Rooms | None = None
+    ) -> ShardPotentials:
+        """How the scores and edges of a shard come about, for each of some vectors with their shared edges.
+
+        With `rooms` scores are there until the same thread asks for those of another shard.
+        """
         prepared = {j: self._prepared(j, vectors) for j in self._mapped}
-        return partial(self._potentials_of, prepared, shared)
+        return partial(self._potentials_of, prepared, shared, rooms)
 
     def _prepared(self, j: int, vectors: Sequence[np.ndarray]) -> object:
         """Weights of a term with a map, side by side, in the form that its map wants."""
@@ -254,16 +268,21 @@ class ThreadEngine:
         if feature_map.narrows_weights:
             vectors = [self.vectors.cast(vector, self.dtype) for vector in vectors]
         weights = [self.terms[j].weights(self.vectors.take(vector, j)) for vector in vectors]
-        return feature_map.prepare(weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype)
+        return feature_map.prepare(weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype, self.workers)
 
     def _potentials_of(
-        self, prepared: dict[int, object], shared: Sequence[Edges], shard: Shard
+        self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, shard: Shard
     ) -> list[tuple[np.ndarray, Edges]]:
         """Node scores [n, Y] of a shard, and edges: shared ones, or one for each row where terms ask for that."""
         n, Y, points = shard.rows.stop - shard.rows.start, self.problem.label_count, len(shared)
-        scores = {clique: np.zeros((n, points * clique.columns(Y)), dtype=self.dtype) for clique in self._types}
+        scores: dict[Clique, np.ndarray] = {}
         for j, ready in prepared.items():
-            self.objective_terms[j].map.add_scores(ready, shard.rows, scores[self.terms[j].clique])
+            clique = self.terms[j].clique
+            fresh = clique not in scores
+            if fresh:
+                shape = (n, points * clique.columns(Y))
+                scores[clique] = np.empty(shape, self.dtype) if rooms is None else rooms(clique, shape, self.dtype)
+            self.objective_terms[j].map.add_scores(ready, shard.rows, scores[clique], fresh)
         found = []
         for point, edges in enumerate(shared):
             out = Potentials(None, edges)
@@ -285,23 +304,41 @@ class _Adjoint:
     def __init__(self, engine: ThreadEngine, points: int = 1):
         self._engine, self._points = engine, points
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.vectors.buffers.empty
-        self._residuals = {j: empty((N, points * engine.terms[j].columns), engine.dtype) for j in engine._mapped}
+        # Terms of one type have the same errors.
+        self._residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
         self._summed: dict[int, np.ndarray] = {}
+        self._spare: dict[int, list[np.ndarray]] = {j: [] for j in engine._mapped}  # parts that have been added
         self.sums = [Sums.zeros(Y, engine._second_order) for _ in range(points)]
+
+    def node_errors(self, shard: Shard) -> np.ndarray | None:
+        """Where the errors of single positions of a shard, [n, Y], have to be in the end; None if not as they are."""
+        Y, own = self._engine.problem.label_count, self._residuals.get(NODE)
+        alone = self._points == 1 and own is not None and own.shape[1] == Y
+        return own[shard.rows] if alone else None
 
     def of_shard(self, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> tuple[dict, list[Sums]]:
         """What a shard's errors give: parts of maps, and sums over its positions."""
-        engine, rows = self._engine, shard.rows
         for each in found:
             shard.weigh(each)
+        return self.parts_of_shard(shard, found), [shard.sums(each) for each in found]
+
+    def parts_of_shard(self, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> dict:
+        """Parts of maps, of errors that are weighted already."""
+        engine, rows, Y = self._engine, shard.rows, self._engine.problem.label_count
+        own = {clique: residuals[rows] for clique, residuals in self._residuals.items()}
+        for clique, errors in own.items():
+            for point, each in enumerate(found):
+                values = clique.gather(each, Y)
+                if not np.may_share_memory(values, errors):  # they are where they belong already
+                    errors[:, _columns_of(point, clique.columns(Y))] = values
         parts = {}
         for j in engine._mapped:
-            own = self._residuals[j][rows]
-            for point, each in enumerate(found):
-                columns = _columns_of(point, engine.terms[j].columns)
-                own[:, columns] = engine.terms[j].clique.gather(each, engine.problem.label_count)
-            parts[j] = engine.objective_terms[j].map.adjoint_rows(own, rows)
-        return parts, [shard.sums(each) for each in found]
+            try:
+                room = self._spare[j].pop()
+            except IndexError:  # all are in use
+                room = None
+            parts[j] = engine.objective_terms[j].map.adjoint_rows(own[engine.terms[j].clique], rows, room)
+        return parts
 
     def add(self, shard: tuple[dict, list[Sums]]) -> None:
         """Shards are added in their order."""
@@ -309,8 +346,13 @@ class _Adjoint:
         for total, own in zip(self.sums, sums, strict=True):
             total.add(own)
         for j, part in parts.items():
-            if part is not None:
-                self._summed[j] = self._summed[j] + part if j in self._summed else part.astype(np.float64)
+            if part is None:
+                continue
+            if j in self._summed:
+                accumulate(self._summed[j], part)
+            else:
+                self._summed[j] = part.astype(np.float64)
+            self._spare[j].append(part)
 
     def collect(self) -> list[np.ndarray]:
         engine = self._engine
@@ -324,7 +366,7 @@ class _Adjoint:
                 place = term.weights(engine.vectors.take(out[0], j))
             else:
                 place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
-            found = own.map.adjoint(self._summed.get(j), self._residuals[j], engine.workers, place)
+            found = own.map.adjoint(self._summed.get(j), self._residuals[term.clique], engine.workers, place)
             if term.kept is None and self._points == 1:
                 if found is not place:
                     place[...] = found
@@ -391,18 +433,17 @@ class ThreadBlocks:
         Y, dtype = engine.problem.label_count, engine.dtype
         feature_map, chosen = self._open[term]
         chosen = slice(None) if chosen is None else chosen
-        ready = feature_map.prepare(shape.weights(block), dtype)
+        ready = feature_map.prepare(shape.weights(block), dtype, engine.workers)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
 
         def work(rows: slice) -> np.ndarray | None:
-            columns = np.zeros((rows.stop - rows.start, shape.columns), dtype=dtype)
-            feature_map.add_scores(ready, rows, columns)
+            columns = np.empty((rows.stop - rows.start, shape.columns), dtype=dtype)
+            feature_map.add_scores(ready, rows, columns, True)
             residuals[rows] = shape.clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
             return feature_map.adjoint_rows(residuals[rows], rows)
 
-        parts = [part for part in engine.workers.map(work, ranges(len(weights), ROWS_AT_ONCE)) if part is not None]
-        summed = sum(part.astype(np.float64) for part in parts) if parts else None
+        summed = sum_of_parts(work, ranges(len(weights), ROWS_AT_ONCE), engine.workers)
         return shape.block(feature_map.adjoint(summed, residuals, engine.workers))
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
@@ -435,15 +476,23 @@ class ThreadBlocks:
 
 def _likelihoods(
     adjoint: _Adjoint, potentials: ShardPotentials, shard: Shard
-) -> tuple[np.ndarray, tuple[dict, list[Sums]]]:
-    found, likelihoods = [], []
+) -> tuple[list[float], tuple[dict, list[Sums]]]:
+    found, likelihoods, engine = [], [], adjoint._engine
+    if shard.complete and not engine._per_position and not engine._second_order:
+        place, sums = adjoint.node_errors(shard), []
+        for scores, edges in potentials(shard):
+            likelihood, errors, own = shard.errors(scores, edges, engine._rooms, place)
+            likelihoods.append(likelihood)
+            found.append(errors)
+            sums.append(own)
+        return likelihoods, (adjoint.parts_of_shard(shard, found), sums)
     for scores, edges in potentials(shard):
         scored = shard.scored(scores, edges)
         likely = scored.marginals()
         observed = scored.subtract_observed(likely)
         likelihoods.append(float(shard.weights @ (observed - likely.log_z)))
         found.append(likely)
-    return np.array(likelihoods), adjoint.of_shard(shard, found)
+    return likelihoods, adjoint.of_shard(shard, found)
 
 
 def _tangent(adjoint: _Adjoint, direction: ShardPotentials, shard: ScoredShard) -> tuple[dict, list[Sums]]:

@@ -11,9 +11,9 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -130,8 +130,98 @@ class Workers:
 
     def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
         """`function` over all items, for its effects."""
-        for _ in self.map(function, items):
-            pass
+        self.fold(function, items if isinstance(items, Sequence) else list(items), None)
+
+    def fold(
+        self, function: Callable[[Item], Result], items: Sequence[Item], take: Callable[[Result], object] | None
+    ) -> None:
+        """`take` what `function` makes of the items, one after another in their order.
+
+        Threads fetch items themselves, this one among them, and the one that has the next result takes it: nobody is
+        woken up for a single item. Of several that fail, the first in order is heard of.
+        """
+        if self._pool is None or len(items) <= 1:
+            for item in items:
+                found = function(item)
+                if take is not None:
+                    take(found)
+            return
+        line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
+        helpers = [self._pool.submit(line.work) for _ in range(min(self.threads, len(items)) - 1)]
+        try:
+            line.work()
+        finally:
+            line.close()
+            for helper in helpers:
+                # Those that have not begun need not: there is nothing left, and a task may itself have asked for this.
+                if not helper.cancel():
+                    helper.result()
+        line.check()
+
+
+class _Line(Generic[Item, Result]):
+    """Items that threads fetch, and results that are taken in order."""
+
+    def __init__(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        take: Callable[[Result], object] | None,
+        ahead: int,  # results that may wait to be taken
+    ):
+        self._function, self._items, self._take, self._ahead = function, items, take, ahead
+        self._next = self._taken = 0
+        self._ready: dict[int, Result] = {}
+        self._failed: dict[int, BaseException] = {}
+        self._taking = False
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+
+    def work(self) -> None:
+        """Fetch items until there are no more."""
+        while True:
+            with self._lock:
+                while self._next < len(self._items) and self._next >= self._taken + self._ahead:
+                    self._room.wait()
+                number = self._next
+                if number >= len(self._items):
+                    return
+                self._next += 1
+            try:
+                self._hand_in(number, self._function(self._items[number]))
+            except BaseException as failure:
+                self._failed[number] = failure
+                self.close()
+
+    def _hand_in(self, number: int, result: Result) -> None:
+        if self._take is None:
+            return
+        with self._lock:
+            self._ready[number] = result
+            if self._taking:
+                return  # whoever takes results comes to this one
+            self._taking = True
+        while True:
+            with self._lock:
+                if self._taken not in self._ready:
+                    self._taking = False
+                    return
+                result = self._ready.pop(self._taken)
+            self._take(result)
+            with self._lock:
+                self._taken += 1
+                self._room.notify_all()
+
+    def close(self) -> None:
+        """Let nobody begin another item."""
+        with self._lock:
+            self._next = len(self._items)
+            self._room.notify_all()
+
+    def check(self) -> None:
+        """Raise what went wrong with the first item that failed."""
+        if self._failed:
+            raise self._failed[min(self._failed)]
 
 
 def ranges(total: int, size: int) -> list[slice]:

@@ -26,6 +26,7 @@ from ..maps import (
     automatic_size,
     choose_pivots,
     full_basis,
+    inverse_bytes,
 )
 from ..model import TERMS, KernelTerm, Term, TermBasis
 from ..objective import certificates
@@ -193,6 +194,7 @@ class PivotPlan(TermPlan):
         what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
         # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
         fixed = BYTES_PER_PAIR * self.size**2 + self.inputs.nbytes * rows // max(N, 1)
+        fixed += inverse_bytes(self.size) if itemsize < 8 else 0
         building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + self.inputs.nbytes
         return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
 

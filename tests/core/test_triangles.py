@@ -1,0 +1,59 @@
+"""Systems with a triangle: products with inverted blocks against substitution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+
+from kcrf_core import Workers
+from kcrf_core.maps import triangles
+from kcrf_core.maps.triangles import Triangle
+
+
+def random_triangle(rng, M):
+    K = rng.normal(size=(M, 2 * M + 1))
+    return np.linalg.cholesky(K @ K.T)
+
+
+@pytest.mark.parametrize("block", [1024, 40, 7])
+@pytest.mark.parametrize("M", [1, 63, 200])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_against_substitution(rng, workers, monkeypatch, block, M, transposed):
+    monkeypatch.setattr(triangles, "BLOCK", block)
+    L = random_triangle(rng, M)
+    B = rng.normal(size=(M, 5))
+    expected = solve_triangular(L, B, lower=True, trans="T" if transposed else "N")
+    for values in (L, np.asfortranarray(L), L + np.triu(rng.normal(size=(M, M)), 1)):  # above the diagonal is no L
+        out = np.full((M, 5), np.nan)
+        triangle = Triangle(values, workers.memory)
+        assert triangle.solve(B, workers, transposed, out) is out
+        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(triangle.solve(B, workers, transposed), expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_threads_give_the_same_bytes(rng, monkeypatch, transposed):
+    monkeypatch.setattr(triangles, "BLOCK", 200)
+    L, B = random_triangle(rng, 500), rng.normal(size=(500, 26))
+    found = []
+    for threads in (1, 2, 3, 16):
+        with Workers(threads) as workers:
+            found.append(Triangle(L, workers.memory).solve(B, workers, transposed).tobytes())
+    assert len(set(found)) == 1
+
+
+def test_as_near_as_substitution_where_pivots_are_nearly_alike(rng, workers):
+    """A condition number of 1e7: errors are judged in extended precision."""
+    M = 150
+    x = np.sort(rng.random(M))
+    K = np.exp(-((x[:, None] - x) ** 2)) + 1e-13 * np.eye(M) + 1e-4 * np.exp(-50 * np.abs(x[:, None] - x))
+    L = np.linalg.cholesky(K)
+    B = rng.normal(size=(M, 3))
+    wide = L.astype(np.longdouble)
+    exact = np.zeros((M, 3), dtype=np.longdouble)
+    for i in range(M):
+        exact[i] = (B[i] - wide[i, :i] @ exact[:i]) / wide[i, i]
+    own = np.abs(Triangle(L, workers.memory).solve(B, workers) - exact).max()
+    substituted = np.abs(solve_triangular(L, B, lower=True) - exact).max()
+    assert own <= 10 * substituted
