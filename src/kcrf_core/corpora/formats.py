@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..system import PAUSE, without_suffix
+from ..system import PAUSE, Workers, without_suffix
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, concatenate
 from .lines import Block, ParsedBlock, append_labels, blocks, display_name, may_wait, open_input
@@ -113,6 +113,10 @@ class Format:
         return places
 
 
+def _called(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
+    return parse()
+
+
 def _same(parsed: ParsedBlock) -> ParsedBlock:
     return parsed
 
@@ -153,9 +157,14 @@ def stream_parsers(
 
 
 def read_corpus(
-    path: str | os.PathLike[str], format: str | None = None, columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    workers: Workers | None = None,
 ) -> Corpus:
     """The sequences of a whole file; there is at least one. Its name says which format it has, unless it is given.
+
+    With `workers` their threads parse, if the format lets them.
 
     >>> from kcrf_core import read_corpus
     >>> corpus = read_corpus("sample_data/pitch_accent.conll")
@@ -164,7 +173,12 @@ def read_corpus(
     """
     parts = []
     lines = said = 0
-    for parsed in stream_corpus(path, format, columns):
+    if workers is None:
+        parts_of_file = stream_corpus(path, format, columns)
+    else:
+        parsers = stream_parsers(path, format, columns)
+        parts_of_file = workers.map(_called, (parse for parse in parsers if parse is not PAUSE))
+    for parsed in parts_of_file:
         lines += parsed.block.line_count
         said += bool(parsed.block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
         if parsed.corpus.positions:
