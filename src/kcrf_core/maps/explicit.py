@@ -55,6 +55,13 @@ class _Compressed:
         return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
 
 
+def _squared(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """The squares of all values."""
+    import scipy.sparse
+
+    return scipy.sparse.csr_array((np.square(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 class ExplicitMap:
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
@@ -124,8 +131,7 @@ class ExplicitMap:
         N = self._matrix.shape[0]
         squares = np.square(self._dense, dtype=np.float64).sum(axis=1)
         for rows in ranges(N, ROWS_PER_GRAM):
-            part = self._matrix[rows]
-            squares[rows] += part.multiply(part).sum(axis=1)
+            squares[rows] += _squared(self._matrix[rows]).sum(axis=1)
         widest = int(np.diff(self._matrix.indptr).max(initial=0)) + self.dense_size
         return float(np.sqrt(squares.max(initial=0.0))), widest
 
@@ -150,15 +156,8 @@ class ExplicitMap:
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
         counts = np.ones(self._matrix.shape[0]) if counts is None else counts
-        squares = self._squared().T @ counts
+        squares = _squared(self._matrix).T @ counts
         return np.concatenate([squares, counts @ np.square(self._dense, dtype=np.float64)])
-
-    def _squared(self) -> scipy.sparse.csr_array:
-        """The sparse columns with their values squared."""
-        import scipy.sparse
-
-        matrix = self._matrix
-        return scipy.sparse.csr_array((np.square(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
