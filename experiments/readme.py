@@ -20,12 +20,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: in
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, ruler, *rows))
 
 
-def fill(readme: Path, text: str, seed: int = 0, peers: Sequence[str] = (), name: str = "table") -> None:
-    """Put a table and what it was taken with in its place, and show it."""
+def fill(
+    readme: Path,
+    text: str,
+    seed: int = 0,
+    peers: Sequence[str] = (),
+    name: str = "table",
+    taken_with: str | None = None,
+) -> None:
+    """Put a table and what it was taken with (default: this machine) in its place, and show it."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, rest = readme.read_text(encoding="utf-8").split(begin)
     _, after = rest.split(end)
-    text = f"{text}\n\n({provenance(seed, peers)})"
+    text = f"{text}\n\n({taken_with or provenance(seed, peers)})"
     readme.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
     print(text)
 

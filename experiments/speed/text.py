@@ -90,15 +90,26 @@ def sizes(data: Path, repeat: int) -> None:
     ours = {}
     for name, options in (("observed features", ()), ("the same, pruned by 0.1", ("--prune", PRUNED))):
         given = ("-c", CONFIG, "--sigma2", SIGMA2, "--observed-features", *options)
-        report = json.loads(run(kcrf("train", train, *given, "-q", "--json", "-o", model)).said)
+        outcome = run(kcrf("train", train, *given, "-q", "--json", "-o", model))
         run(kcrf("tag", "-m", model, test, "-o", tagged))
-        ours[name] = {"bytes": model.stat().st_size, "f1": _f1(tagged), "gap": report["certified_gap"]}
+        ours[name] = {
+            "bytes": model.stat().st_size,
+            "f1": _f1(tagged),
+            "gap": json.loads(outcome.said)["certified_gap"],
+            "peak_bytes": outcome.peak_bytes,
+        }
     size = (BUILD / "observed.crfsuite").stat().st_size / 1e6
     rows = [
         at_most(f"size of the model, {name}", [found["bytes"] / 1e6], [size], "MB", 1.0,
                 f"F1 {found['f1']:.2f} against {peer['f1']:.2f}")
         for name, found in ours.items()
     ]  # fmt: skip
+    memory = [found["peak_bytes"] / 1e6 for found in (ours["observed features"], peer)]
+    rows.append(
+        at_most(
+            "peak memory of linear training, observed features", memory[:1], memory[1:], "MB", 1.0, "same attributes"
+        )
+    )
     save("sizes", rows, {"crfsuite": {**peer, "bytes": size * 1e6}, "kcrf": ours})
 
 

@@ -35,13 +35,13 @@ def accents(kcrf, tmp_path):
     return model, data
 
 
-@pytest.mark.parametrize("options", [("--marginals", "all"), EVERYTHING], ids=["columns", "everything"])
+@pytest.mark.parametrize("options", [(), ("--marginals", "all"), EVERYTHING], ids=["labels", "columns", "everything"])
 def test_tag_writes_the_same_bytes_however_fast_a_pipe_delivers(kcrf, accents, monkeypatch, options):
     model, data = accents
     text = data.read_bytes()
     at_once = kcrf("tag", "-m", model, "--threads", 1, *options, stdin=text)
     assert at_once.code == 0 and at_once.out
-    for size, threads in ((150, 1), (7777, 2)):  # bytes that arrive at a time
+    for size, threads in ((150, 1), (7777, 2), (150, 16)):  # bytes that arrive at a time
         monkeypatch.setattr(lines, "READ_SIZE", size)
         assert kcrf("tag", "-m", model, "--threads", threads, *options, stdin=text).out == at_once.out
 

@@ -12,9 +12,10 @@ import scipy.sparse
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import PolynomialKernel, gram
-from kcrf_core.maps import ExplicitMap, conjunction_count, find_conjunctions, squared_weights, why_not
+from kcrf_core.maps import ExplicitMap, conjunction_count, conjunctions, find_conjunctions, squared_weights, why_not
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import SOLVERS, Run
+from kcrf_core.system import Workers
 from problems import random_inputs, random_offsets
 
 KERNELS = [
@@ -29,6 +30,21 @@ def binary_inputs(rng, N, bag=False):
     if bag:
         inputs = replace(inputs, bag=scipy.sparse.csr_array((rng.random((N, 6)) < 0.4).astype(float)))
     return inputs
+
+
+@pytest.mark.parametrize("threads", [2, 3, 16])
+def test_threads_find_the_same_conjunctions_in_the_same_order(rng, monkeypatch, threads):
+    monkeypatch.setattr(conjunctions, "FEWEST_TO_SHARE", 1)
+    monkeypatch.setattr(conjunctions, "ENTRIES_PER_TASK", 37)
+    for N in (0, 1, 5, 60):
+        inputs = binary_inputs(rng, N, bag=True)
+        alone, phi = find_conjunctions(inputs, KERNELS[3], cut_off=2)
+        with Workers(threads) as workers:
+            shared, same = find_conjunctions(inputs, KERNELS[3], cut_off=2, workers=workers)
+        for name in ("keys", "columns", "norms"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(shared, name))
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(phi, name), getattr(same, name))
 
 
 @pytest.mark.parametrize("bag", [False, True])

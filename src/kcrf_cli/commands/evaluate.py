@@ -273,5 +273,5 @@ def _with_model(
         format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else ())
         if key not in corpora:
-            corpora[key] = read_corpus(data, format_, columns)
+            corpora[key] = read_corpus(data, format_, columns, workers)
         return from_model(fitted, corpora[key], workers)

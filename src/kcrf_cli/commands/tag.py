@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +12,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, ParsedBlock
+    from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model
     from kcrf_core.system import Workers
 
@@ -106,10 +107,6 @@ def _check_columns(values: dict[str, Any], format_: Format) -> None:
             raise click.UsageError(f"{format_.title} has no column for what {option} tells: give --json-lines, too")
 
 
-# The bytes to write for a block that has positions.
-Tagger = Callable[["ParsedBlock"], "Iterator[bytes]"]
-
-
 @click.command(short_help="Label sequences with a model.")
 @click.argument("data", type=click.Path(allow_dash=True), metavar="[INPUT]", default="-")
 @click.option(
@@ -151,9 +148,9 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
     """
-    from kcrf_core.corpora import FORMATS, stream_corpus
+    from kcrf_core.corpora import FORMATS, stream_parsers
     from kcrf_core.model import Model
-    from kcrf_core.system import Workers
+    from kcrf_core.system import PAUSE, Workers
 
     from ..running.files import check_writable, output_stream
 
@@ -164,31 +161,104 @@ def tag(
     format_ = format_ or fitted.encoding.format
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
     with Workers(threads) as workers:
-        tagger = _tagger(fitted, values, FORMATS[format_], workers)
+        tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
-            for parsed in stream_corpus(data, format_, fitted.encoding.columns):
-                if parsed.corpus.positions:
-                    for written in tagger(parsed):
-                        stream.write(written)
-                elif not own_form:
-                    stream.write(parsed.block.data)
-                stream.flush()
+            parsers = stream_parsers(data, format_, fitted.encoding.columns)
+            for written in _tagged(parsers, tagger, own_form, workers):
+                if written is PAUSE:
+                    stream.flush()
+                else:
+                    stream.write(written)
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: Format, workers: Workers) -> Tagger:
+def _tagged(
+    parsers: Iterator[Callable[[], ParsedBlock]], tagger: Tagger, own_form: bool, workers: Workers
+) -> Iterator[bytes]:
+    """What to write, in the order of the input, and a PAUSE where all that is there has been written.
+
+    Threads encode blocks and label parts of blocks that are encoded; this one reads, and puts together what to write.
+    """
+    from kcrf_core.system import PAUSE
+
+    def prepared(parse: Callable[[], ParsedBlock]) -> tuple[ParsedBlock, Dataset | None]:
+        parsed = parse()
+        return parsed, tagger.encoded(parsed) if parsed.corpus.positions else None
+
+    def parts(blocks: Iterator[tuple[ParsedBlock, Dataset | None]]) -> Iterator[_Part]:
+        for block in blocks:
+            if block is PAUSE:
+                yield PAUSE
+            elif block[1] is None:
+                yield _Part(*block, (0, 0), True)
+            else:
+                chunks = tagger.chunks(block[1])
+                for chunk in chunks:
+                    yield _Part(*block, chunk, chunk is chunks[-1])
+
+    def labelled(part: _Part) -> tuple[_Part, Any]:
+        return part, None if part.dataset is None else tagger.labelled(part.parsed, part.dataset.span(*part.sequences))
+
+    # Of encoded blocks there are fewer ahead than of parts: they take memory, and less time than labelling.
+    encoded = workers.stream(prepared, parsers, 1 + workers.threads // 2)
+    write = None
+    for item in workers.stream(labelled, parts(encoded)):
+        if item is PAUSE:
+            yield PAUSE
+            continue
+        part, found = item
+        if part.dataset is None:
+            if not own_form:
+                yield part.parsed.block.data
+            continue
+        if write is None:
+            write = tagger.writer(part.parsed)
+        yield write.sequences(found)
+        if part.last:
+            yield write.rest()
+            write = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some sequences of a block, or a block without any."""
+
+    parsed: ParsedBlock
+    dataset: Dataset | None  # of the whole block
+    sequences: tuple[int, int]  # first and last
+    last: bool  # of its block
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """How blocks become what is written."""
+
+    encoded: Callable[[ParsedBlock], Dataset]
+    chunks: Callable[[Dataset], list[tuple[int, int]]]  # sequences to label at a time
+    labelled: Callable[[ParsedBlock, Dataset], Any]  # what is found out about some sequences of a block
+    writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
+
+
+def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
     """The shortest way to what was asked for."""
+    from kcrf_core.model import Decoded
 
-    def labels_only(parsed: ParsedBlock) -> Iterator[bytes]:
-        best = model.tag(model.encoding.encode(parsed.corpus), workers)
-        yield format_.labelled(parsed, model.labels, best)
+    from ..text.tagged import LabelWriter
+
+    def encoded(parsed: ParsedBlock) -> Dataset:
+        return model.encoding.encode(parsed.corpus)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["decode"] == "viterbi" and not any(values[name] for name in asked):
-        return labels_only
+        return Tagger(
+            encoded,
+            model.chunks,
+            lambda parsed, part: Decoded(part.offsets, model.best_labels(part)),
+            lambda parsed: LabelWriter(format_, parsed, model.labels),
+        )
 
     from kcrf_core.model import Decoder, Wishes, given_labels
 
-    from ..text.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
+    from ..text.tagged import ColumnWriter, JsonWriter, NBestWriter
 
     if not format_.takes_columns and not values["json_lines"]:
         _check_columns(values, format_)
@@ -219,13 +289,10 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format, workers: Work
         kind = ColumnWriter if values["nbest"] is None else NBestWriter
         return kind(format_.with_columns(parsed), model.labels, marginals)
 
-    def everything(parsed: ParsedBlock) -> Iterator[bytes]:
-        dataset = model.encoding.encode(parsed.corpus)
-        if free is not None:
-            dataset = replace(dataset, labels=given_labels(model, parsed.corpus, free))
-        write = writer(parsed)
-        for decoded in decoder.decode(dataset, parsed.corpus.source, workers):
-            yield write.sequences(decoded)
-        yield write.rest()
+    def constrained(parsed: ParsedBlock) -> Dataset:
+        dataset = encoded(parsed)
+        return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
 
-    return everything
+    return Tagger(
+        constrained, decoder.chunks, lambda parsed, part: decoder.decode_part(part, parsed.corpus.source), writer
+    )

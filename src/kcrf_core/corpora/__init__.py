@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],
-        "formats": ["Format", "guess_format", "read_corpus", "stream_corpus"],
+        "formats": ["Format", "guess_format", "read_corpus", "stream_corpus", "stream_parsers"],
         "lines": ["BYTE_ORDER_MARK", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
             "BREAKS",

@@ -25,8 +25,21 @@ class CodedColumn(Sequence[str]):
     """A column as its distinct values and, for each position, the number of its value."""
 
     def __init__(self, values: list[str], codes: np.ndarray):
-        self.values = values  # [V] in order of first appearance
+        self.values = values  # [V] in order of first appearance, or labels of a model, which it may not all have
         self.codes = codes  # [N] int32
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> CodedColumn:
+        """A column of any values."""
+        if isinstance(values, cls):
+            return values
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+        return cls(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int32, len(values)))
+
+    def present(self) -> set[str]:
+        """The values that some position has."""
+        counts = np.bincount(self.codes, minlength=len(self.values))
+        return {value for value, count in zip(self.values, counts.tolist(), strict=True) if count}
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -6,14 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import BinaryIO
 
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..system import without_suffix
+from ..system import PAUSE, Workers, without_suffix
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, concatenate
-from .lines import Block, ParsedBlock, append_labels, blocks, display_name, open_input
+from .lines import Block, ParsedBlock, append_labels, blocks, display_name, may_wait, open_input
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Format:
     plain_columns: tuple[str, ...] = ()  # those that any text has before it is annotated
     no_value: str | None = None  # what stands in a column that is empty
     sequence_per_line: bool = False  # else a blank line ends a sequence
+    # Parses a block of the file of a given name, with one parsed before it that has positions: so blocks need not wait
+    # for each other. Without it they are parsed one after the other.
+    parse_after: Callable[[Block, str, ParsedBlock], ParsedBlock] | None = None
     # Lines that more columns can stand behind: of attribute files, those with the labels alone.
     with_columns: Callable[[ParsedBlock], ParsedBlock] = lambda parsed: parsed
     # Puts labels, `numbers` [N] of `labels`, where the format has a place for them. Without it they are one more
@@ -53,9 +58,38 @@ class Format:
     def parse(self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None) -> Iterator[ParsedBlock]:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
         chosen = (tuple(columns or self.default_columns),) if self.columns else ()
-        for parsed in self.parse_blocks(parts, name, *chosen):
-            own = parsed.corpus.file_format == self.name
-            yield parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
+        return map(self._own, self.parse_blocks(parts, name, *chosen))
+
+    def parsers(
+        self, stream: BinaryIO, name: str, columns: Sequence[str] | None = None
+    ) -> Iterator[Callable[[], ParsedBlock]]:
+        """As `parse`, as functions that may parse at the same time, with a `PAUSE` where more has to be waited for."""
+        if self.parse_after is None:
+            waits = may_wait(stream)
+            for parsed in self.parse(blocks(stream, name, self.sequence_per_line), name, columns):
+                yield partial(_same, parsed)
+                if waits:
+                    yield PAUSE
+            return
+        known = None
+        parts = blocks(stream, name, self.sequence_per_line, pauses=True)
+        for block in parts:
+            if block is PAUSE:
+                yield PAUSE
+            elif known is None:
+                (parsed,) = self.parse([block], name, columns)
+                known = parsed if parsed.corpus.positions else None
+                yield partial(_same, parsed)
+            else:
+                yield partial(self._parse_after, block, name, known)
+
+    def _parse_after(self, block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
+        return self._own(self.parse_after(block, name, known))
+
+    def _own(self, parsed: ParsedBlock) -> ParsedBlock:
+        """The same, with this format as that of its corpus."""
+        own = parsed.corpus.file_format == self.name
+        return parsed if own else replace(parsed, corpus=replace(parsed.corpus, file_format=self.name))
 
     def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
         """The bytes of a block with labels: `numbers` [N] int32 say which of them."""
@@ -77,6 +111,14 @@ class Format:
             example = ",".join(self.default_columns)
             raise ConfigError(f"'{names[0]}' alone is no input and label: name at least two columns, as {example}")
         return places
+
+
+def _called(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
+    return parse()
+
+
+def _same(parsed: ParsedBlock) -> ParsedBlock:
+    return parsed
 
 
 def guess_format(path: str | os.PathLike[str]) -> str:
@@ -101,10 +143,28 @@ def stream_corpus(
         yield from chosen.parse(blocks(stream, name, chosen.sequence_per_line), name, columns)
 
 
-def read_corpus(
+def stream_parsers(
     path: str | os.PathLike[str], format: str | None = None, columns: Sequence[str] | None = None
+) -> Iterator[Callable[[], ParsedBlock]]:
+    """As `stream_corpus`, but functions that parse the blocks, for any thread to call.
+
+    There is a `PAUSE` among them wherever more of the file has to be waited for.
+    """
+    chosen = FORMATS[guess_format(path) if format is None else format]
+    stream = open_input(path)
+    with nullcontext() if os.fspath(path) == "-" else stream:
+        yield from chosen.parsers(stream, display_name(path), columns)
+
+
+def read_corpus(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    workers: Workers | None = None,
 ) -> Corpus:
     """The sequences of a whole file; there is at least one. Its name says which format it has, unless it is given.
+
+    With `workers` their threads parse, if the format lets them.
 
     >>> from kcrf_core import read_corpus
     >>> corpus = read_corpus("sample_data/pitch_accent.conll")
@@ -113,7 +173,12 @@ def read_corpus(
     """
     parts = []
     lines = said = 0
-    for parsed in stream_corpus(path, format, columns):
+    if workers is None:
+        parts_of_file = stream_corpus(path, format, columns)
+    else:
+        parsers = stream_parsers(path, format, columns)
+        parts_of_file = workers.map(_called, (parse for parse in parsers if parse is not PAUSE))
+    for parsed in parts_of_file:
         lines += parsed.block.line_count
         said += bool(parsed.block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
         if parsed.corpus.positions:

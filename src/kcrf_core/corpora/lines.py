@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import select
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import DataError
-from ..system import compression_of, unpacked
+from ..system import PAUSE, compression_of, unpacked
 from . import _text
 from .corpus import Corpus
 
@@ -61,7 +63,7 @@ class Block:
     def ends_with_newline(self) -> bool:
         return self.data.endswith(b"\n")
 
-    @property
+    @cached_property
     def line_count(self) -> int:
         return self.data.count(b"\n") + (not self.ends_with_newline)
 
@@ -107,16 +109,39 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     return stream if kind is None else unpacked(stream, kind, display_name(path))
 
 
-def blocks(stream: BinaryIO, name: str, sequence_per_line: bool = False) -> Iterator[Block]:
+def may_wait(stream: BinaryIO) -> bool:
+    """Whether what is read from a stream may be long in coming, as from a pipe and never from a file."""
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # nothing that the system knows
+        return True
+
+
+def _has_more(stream: BinaryIO) -> bool:
+    """Whether there is something to read at once; no where that cannot be found out."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (OSError, ValueError):  # Windows has this for sockets alone
+        return False
+
+
+def blocks(stream: BinaryIO, name: str, sequence_per_line: bool = False, pauses: bool = False) -> Iterator[Block]:
     """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
-    once; what is kept is never more than one unfinished sequence and one read.
+    once; what is kept is never more than one unfinished sequence and one read. With `pauses` there is a `PAUSE` among
+    the blocks wherever more has to be waited for.
     """
     pending = bytearray()
     first_line = 1
     searched = 0  # no blank line ends before this byte, which begins a line
-    while chunk := stream.read1(READ_SIZE):
+    pauses = pauses and may_wait(stream)
+    while True:
+        if pauses and not _has_more(stream):
+            yield PAUSE
+        chunk = stream.read1(READ_SIZE)
+        if not chunk:
+            break
         pending += chunk
         if first_line == 1:
             _refuse_archives(pending, name)

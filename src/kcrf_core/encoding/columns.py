@@ -33,12 +33,8 @@ class Columns:
         """Distinct values in order of appearance, and for each position the number of its value [N]."""
         if column not in self._distinct:
             values = self.corpus.columns[column]
-            if isinstance(values, CodedColumn):
-                self._distinct[column] = (values.values, values.codes)
-            else:
-                numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-                inverse = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
-                self._distinct[column] = (list(numbers), inverse)
+            coded = CodedColumn.of(values)
+            self._distinct[column] = (coded.values, coded.codes)
         return self._distinct[column]
 
     def numbers(self, column: int) -> np.ndarray | None:

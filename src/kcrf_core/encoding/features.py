@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,8 +134,7 @@ class Vocabulary:
         return cls(kept, len(kept) == len(totals))
 
     def encode(self, values: Sequence[str]) -> np.ndarray:
-        get, missing = self.index.get, self.missing
-        return np.fromiter((get(value, missing) for value in values), np.int32, len(values))
+        return np.fromiter(map(self.index.get, values, repeat(self.missing)), np.int32, len(values))
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,24 @@ def number_rows(
     return row, count
 
 
+def number_keys(
+    const int64[::1] given,            # [n]
+    int64[::1] keys,                   # [count + n at least]
+    int[::1] slots,
+    int64 count,                       # keys in the table
+    int[::1] out,                      # [n] out: their numbers
+):
+    """Number keys, those that are new behind the others; how many there are in the table then."""
+    cdef Py_ssize_t n
+    cdef uint64 mask = slots.shape[0] - 1
+    if given.shape[0] == 0:
+        return count
+    with nogil:
+        for n in range(given.shape[0]):
+            out[n] = number_of(given[n], &keys[0], &slots[0], mask, &count)
+    return count
+
+
 def fill_slots(const int64[::1] keys, int64 count, int[::1] slots):
     """Put the first `count` keys into empty slots; the number of the first key that is there twice, or -1."""
     cdef int64 n

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import comb, factorial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..kernels import Inputs, PolynomialKernel
+from ..system import Workers, ranges
 from . import _conjunctions
 from .columns import ColumnOrder, one_hot, sparse_block
 from .hash_tables import empty_slots
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 LARGEST_DEGREE = 3
 _FIRST_SLOTS = 1 << 16
+ENTRIES_PER_TASK = 1 << 18
+FEWEST_TO_SHARE = 1 << 20  # conjunctions of rows: fewer are numbered sooner than threads' numbers are brought together
 
 
 def squared_weights(kernel: PolynomialKernel) -> np.ndarray:
@@ -178,9 +182,13 @@ def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarra
 
 
 def find_conjunctions(
-    inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True
+    inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True, workers: Workers | None = None
 ) -> tuple[Conjunctions, scipy.sparse.csr_array]:
-    """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out."""
+    """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out.
+
+    They are the same, and in the same order, for any number of threads.
+    """
+    workers = workers or Workers(1, memory=0)
     import scipy.sparse
 
     reason = why_not(inputs, kernel.degree)
@@ -189,7 +197,7 @@ def find_conjunctions(
     base = feature_base(inputs)
     indptr, indices = _features(inputs)
     ends = _row_ends(indptr, kernel.degree)
-    keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends)
+    keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends, workers)
     hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
     _conjunctions.add_supports(ends, numbers, hashes, counts)
     squares = _squares(keys, base, kernel)
@@ -204,19 +212,71 @@ def find_conjunctions(
     columns = column_of[kept[first]]  # [K]
     norms = np.sqrt(np.bincount(columns, squares[kept], minlength=len(leaders)))
     # All of a column is in a row or nothing of it: the one that stands for it will do.
-    entries = column_of[numbers]
-    present = entries >= 0
-    row_ends = np.concatenate([[0], np.cumsum(present)])[ends]
-    entries = entries[present]
-    phi = scipy.sparse.csr_array((norms[entries], entries, row_ends), shape=(len(indptr) - 1, len(leaders)))
+    row_ends, entries = _entries(numbers, ends, column_of, workers)
+    values = np.empty(len(entries))
+    workers.run(lambda part: np.take(norms, entries[part], out=values[part]), ranges(len(entries), ENTRIES_PER_TASK))
+    phi = scipy.sparse.csr_array((values, entries, row_ends), shape=(len(indptr) - 1, len(leaders)))
     return Conjunctions(kernel, base, keys[kept], columns, norms), phi
 
 
-def _numbered(
-    indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray
+def _entries(
+    numbers: np.ndarray, ends: np.ndarray, column_of: np.ndarray, workers: Workers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of distinct conjunctions [Q], and the numbers of those of each row [E]."""
+    """Columns [nnz] of conjunctions that have one, and where those of each row end, [N+1]."""
+    parts = ranges(len(numbers), ENTRIES_PER_TASK)
+    found = list(workers.map(lambda part: np.count_nonzero(column_of[numbers[part]] >= 0), parts))
+    starts = np.concatenate([[0], np.cumsum(found, dtype=np.int64)])
+    row_ends = np.full(len(ends), starts[-1])
+    entries = np.empty(starts[-1], dtype=np.int32)
+
+    def task(numbered: tuple[int, slice]) -> None:
+        number, part = numbered
+        columns = column_of[numbers[part]]
+        present = columns >= 0
+        entries[starts[number] : starts[number + 1]] = columns[present]
+        rows = slice(*np.searchsorted(ends, [part.start, part.stop]))  # those that end here
+        before = np.concatenate([[0], np.cumsum(present)])
+        row_ends[rows] = starts[number] + before[ends[rows] - part.start]
+
+    workers.run(task, enumerate(parts))
+    return row_ends, entries
+
+
+def _numbered(
+    indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray, workers: Workers
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of distinct conjunctions [Q] in the order in which they first come, and the numbers of those of rows [E].
+
+    Each thread numbers those of some rows; then keys are numbered again, rows before rows.
+    """
     numbers = np.empty(ends[-1], dtype=np.int32)
+    if workers.threads == 1 or len(numbers) < FEWEST_TO_SHARE:
+        return _numbered_part(indptr, indices, degree, base, ends, numbers), numbers
+    cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], workers.threads + 1)))
+    parts = [slice(first, last + 1) for first, last in pairwise(cuts.tolist())]
+    found = list(
+        workers.map(lambda rows: _numbered_part(indptr[rows], indices, degree, base, ends[rows], numbers), parts)
+    )
+    total = sum(map(len, found))
+    keys, slots = np.empty(total, dtype=np.int64), empty_slots(total)
+    count, tables = 0, []
+    for own in found:
+        tables.append(np.empty(len(own), dtype=np.int32))
+        count = _conjunctions.number_keys(own, keys, slots, count, tables[-1])
+
+    def renumber(numbered: tuple[slice, np.ndarray]) -> None:
+        rows, table = numbered
+        own = numbers[ends[rows.start] : ends[rows.stop - 1]]
+        own[...] = table[own]
+
+    workers.run(renumber, zip(parts, tables, strict=True))
+    return keys[:count].copy(), numbers
+
+
+def _numbered_part(
+    indptr: np.ndarray, indices: np.ndarray, degree: int, base: int, ends: np.ndarray, numbers: np.ndarray
+) -> np.ndarray:
+    """Keys of the distinct conjunctions of some rows [Q]; their numbers go where the rows end."""
     slots = empty_slots(0, _FIRST_SLOTS)
     keys = np.empty(len(slots) // 2, dtype=np.int64)
     row = count = 0
@@ -224,7 +284,7 @@ def _numbered(
     while True:
         row, count = _conjunctions.number_rows(indptr, indices, degree, base, row, keys, slots, count, ends, numbers)
         if row == len(indptr) - 1:
-            return keys[:count].copy(), numbers
+            return keys[:count].copy()
         slots = empty_slots(2 * len(keys) + longest)
         keys = np.concatenate([keys[:count], np.empty(len(slots) // 2 - count, dtype=np.int64)])
         _conjunctions.fill_slots(keys, count, slots)

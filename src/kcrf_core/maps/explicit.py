@@ -53,8 +53,16 @@ class _Compressed:
     def of(cls, matrix: scipy.sparse.csr_array) -> _Compressed:
         ones = bool((matrix.data == 1).all())
         data = matrix.data[:0] if ones else matrix.data
-        values = {np.dtype(kind): data.astype(kind) for kind in (np.float32, np.float64)}
-        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), values)
+        # What has its type already is shared with the matrix.
+        values = {np.dtype(kind): data.astype(kind, copy=False) for kind in (np.float32, np.float64)}
+        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
+
+
+def _squared(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """The squares of all values."""
+    import scipy.sparse
+
+    return scipy.sparse.csr_array((np.square(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 class ExplicitMap:
@@ -122,14 +130,17 @@ class ExplicitMap:
         """How far evaluations at W in double precision may be off; see `Rounding`."""
         longest, widest = self._longest_row
         return Rounding(
-            scores=longest * summation_error(widest) * float(np.linalg.norm(W, axis=0).max(initial=0.0)),
+            scores=longest * summation_error(widest) * float(np.sqrt(np.einsum("dc,dc->c", W, W).max(initial=0.0))),
             gradient=longest * summation_error(positions) * error_sum,
         )
 
     @cached_property
     def _longest_row(self) -> tuple[float, int]:
         """The largest length of a row, and how many values a row has at most."""
-        squares = self._matrix.multiply(self._matrix).sum(axis=1) + np.square(self._dense, dtype=np.float64).sum(axis=1)
+        N = self._matrix.shape[0]
+        squares = np.square(self._dense, dtype=np.float64).sum(axis=1)
+        for rows in ranges(N, ROWS_PER_GRAM):
+            squares[rows] += _squared(self._matrix[rows]).sum(axis=1)
         widest = int(np.diff(self._matrix.indptr).max(initial=0)) + self.dense_size
         return float(np.sqrt(squares.max(initial=0.0))), widest
 
@@ -164,7 +175,7 @@ class ExplicitMap:
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
         counts = np.ones(self._matrix.shape[0]) if counts is None else counts
-        squares = self._matrix.multiply(self._matrix).T @ counts
+        squares = _squared(self._matrix).T @ counts
         return np.concatenate([squares, counts @ np.square(self._dense, dtype=np.float64)])
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
@@ -236,8 +247,12 @@ class MergedColumns:
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
         """Weights [D + R, C] of single features out of weights [G + R, C] of columns; R real ones follow."""
-        shared = weights[self.column] * self._share[:, None]
-        return np.concatenate([shared, weights[self.size :]])
+        D = len(self.column)
+        out = np.empty((D + len(weights) - self.size, weights.shape[1]))
+        np.take(weights, self.column, axis=0, out=out[:D], mode="clip")  # any other mode makes a copy first
+        out[:D] *= self._share[:, None]
+        out[D:] = weights[self.size :]
+        return out
 
     def gathered(self, weights: np.ndarray) -> np.ndarray:
         """Weights of columns [G + R, C] that give training rows the scores of weights of features [D + R, C]."""

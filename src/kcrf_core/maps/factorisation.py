@@ -17,8 +17,9 @@ from scipy.linalg import lapack, solve_triangular
 from ..kernels import Inputs, Kernel, Pivots, gram
 from ..system import Workers, ranges
 
-ROWS_PER_TASK = 2048
+ROWS_PER_TASK = 1024
 ROWS_SUBSTITUTED = 256  # at a time
+COLUMNS_SUBSTITUTED = 16  # by a task
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
@@ -124,7 +125,7 @@ class Factorisation:
         if not m:
             return Candidates(rows, np.zeros((len(rows), 0)), K)
         cross = gram(self.kernel, self.inputs.take(np.array(self.chosen)), part)  # [m, c]
-        mine = _forward_substituted(self._triangle[:m, :m], cross).T
+        mine = _forward_substituted(self._triangle[:m, :m], cross, self.workers).T
         return Candidates(rows, mine, K - mine @ mine.T)
 
     def columns(self, candidates: Candidates) -> KnownColumns:
@@ -214,27 +215,33 @@ class Factorisation:
                 surplus = self.rows(part)[:, needed:]
                 residual[part] += np.square(surplus, dtype=np.float64).sum(axis=1)
         self._G = self._triangle = None  # room for the matrix of the pivots
-        kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor)
+        kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor, self.workers)
         kept = kept[kept < needed]
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
         return Basis(rows[kept], residual, self.curve[0], curve)
 
 
-def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _forward_substituted(triangle: np.ndarray, right: np.ndarray, workers: Workers) -> np.ndarray:
     """L^-1 R in the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
-    for part in ranges(len(right), ROWS_SUBSTITUTED):
-        right[part] -= triangle[part, : part.start] @ right[: part.start]
-        right[part] = solve_triangular(triangle[part, part], right[part], lower=True, check_finite=False)
+
+    def task(columns: slice) -> None:
+        own = np.ascontiguousarray(right[:, columns])
+        for part in ranges(len(own), ROWS_SUBSTITUTED):
+            own[part] -= triangle[part, : part.start] @ own[: part.start]
+            own[part] = solve_triangular(triangle[part, part], own[part], lower=True, check_finite=False)
+        right[:, columns] = own
+
+    workers.run(task, ranges(right.shape[1], COLUMNS_SUBSTITUTED))
     return right
 
 
-def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarray:
+def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Workers) -> np.ndarray:
     """Numbers of pivots that are no mixture of those before them."""
-    triangle, info = lapack.dpotrf(gram(kernel, pivots, pivots).T, lower=1, overwrite_a=1)
-    if info == 0 and (np.diagonal(triangle) ** 2 > floor).all():
+    diagonal = _cholesky_diagonal(_square_gram(kernel, pivots, workers), workers)
+    if diagonal is not None and (diagonal**2 > floor).all():
         return np.arange(len(pivots))
-    K = gram(kernel, pivots, pivots)
+    K = _square_gram(kernel, pivots, workers)
     kept: list[int] = []
     G = np.zeros_like(K)  # [M, kept]
     for i in range(len(K)):
@@ -243,3 +250,38 @@ def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float) -> np.ndarr
             G[:, len(kept)] = column / np.sqrt(column[i])
             kept.append(i)
     return np.array(kept, dtype=np.int64)
+
+
+def _square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
+    """The kernel matrix of some inputs, [M, M] float64."""
+    K = np.empty((len(inputs), len(inputs)))
+
+    def task(part: slice) -> None:
+        K[part] = gram(kernel, inputs.take(part), inputs)
+
+    workers.run(task, ranges(len(inputs), ROWS_SUBSTITUTED))
+    return K
+
+
+def _cholesky_diagonal(K: np.ndarray, workers: Workers) -> np.ndarray | None:
+    """The diagonal of the Cholesky factor of K [M, M], which is overwritten; None where it has none.
+
+    Column blocks one after the other, the rows below each of them on all threads.
+    """
+    blocks = ranges(len(K), ROWS_SUBSTITUTED)
+    for number, block in enumerate(blocks):
+        triangle, info = lapack.dpotrf(K[block, block], lower=1)
+        if info:
+            return None
+        K[block, block] = triangle
+        below = blocks[number + 1 :]
+
+        def solve(rows: slice, block: slice = block, triangle: np.ndarray = triangle) -> None:
+            K[rows, block] = solve_triangular(triangle, K[rows, block].T, lower=True, check_finite=False).T
+
+        def update(rows: slice, block: slice = block) -> None:
+            K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T
+
+        workers.run(solve, below)
+        workers.run(update, below[::-1])  # those with most to do first
+    return np.diagonal(K).copy()

@@ -71,14 +71,17 @@ class Decoder:
 
             self._explainer = Explainer(model)
 
-    def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
-        """Runs of whole sequences, in order; the labels of the dataset are kept if the wishes say so."""
-
+    def chunks(self, dataset: Dataset) -> list[tuple[int, int]]:
+        """Runs of whole sequences (first, last) to be decoded at a time."""
         # Where each position comes out many times, fewer at once take the same memory.
-        size = 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1)
-        return self.model.over_parts(dataset, lambda part: self._decode(part, source), workers, size)
+        return self.model.chunks(dataset, 10 * ROWS_AT_ONCE // (self.wishes.nbest or 1))
 
-    def _decode(self, part: Dataset, source: str) -> Decoded:
+    def decode(self, dataset: Dataset, source: str, workers: Workers) -> Iterator[Decoded]:
+        """Runs of whole sequences, in order."""
+        return workers.map(lambda chunk: self.decode_part(dataset.span(*chunk), source), self.chunks(dataset))
+
+    def decode_part(self, part: Dataset, source: str) -> Decoded:
+        """What is asked for of a few sequences; the labels of the dataset are kept if the wishes say so."""
         wishes, offsets = self.wishes, part.offsets
         plain, edges = self.model.potentials(part)
         scores, edges = _constrained(plain, edges, self._allowed, part.labels if wishes.force else None)

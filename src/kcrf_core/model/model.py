@@ -37,6 +37,7 @@ from .term import Term
 # labels at every position take the most: of them so many at a time, unless that is very few positions.
 ROWS_AT_ONCE = 2048
 PAIRS_AT_ONCE = 1 << 20
+SCORES_AT_ONCE, MOST_ROWS = 1 << 18, 4 * ROWS_AT_ONCE
 FEWEST_ROWS = 2 * SLAB
 
 Result = TypeVar("Result")
@@ -89,7 +90,7 @@ class Model:
         scores = {clique: np.zeros((N, clique.columns(Y))) for clique in [NODE, *(term.clique for term in self.terms)]}
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
-            for rows in ranges(N, ROWS_AT_ONCE):
+            for rows in ranges(N, max(self.rows_at_once, ROWS_AT_ONCE)):
                 with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is found below
                     term.add_scores(inputs.take(rows), scores[term.clique][rows])
         for values in scores.values():
@@ -103,31 +104,38 @@ class Model:
     def rows_at_once(self) -> int:
         """Positions to score at a time, one sequence at least."""
         if not any(term.clique.per_position for term in self.terms):
-            return ROWS_AT_ONCE
+            # Sums of few weights are done sooner than Python has called for them, and threads wait for it in turn.
+            quick = all(isinstance(term, ExplicitTerm) for term in self.terms)
+            return min(max(SCORES_AT_ONCE // len(self.labels), ROWS_AT_ONCE), MOST_ROWS) if quick else ROWS_AT_ONCE
         return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
+
+    def chunks(self, dataset: Dataset, most_rows: int = MOST_ROWS) -> list[tuple[int, int]]:
+        """Runs of whole sequences (first, last) to be scored at a time."""
+        return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
+
+    def best_labels(self, part: Dataset) -> np.ndarray:
+        """Numbers of the best labels of a few sequences, [n] int32."""
+        return chain.viterbi(*self.potentials(part), part.offsets)[0]
 
     def over_parts(
         self,
         dataset: Dataset,
         work: Callable[[Dataset], Result],
         workers: Workers | None = None,
-        most_rows: int = ROWS_AT_ONCE,
+        most_rows: int = MOST_ROWS,
     ) -> Iterator[Result]:
         """`work` on runs of whole sequences, in their order: so that no more than a few of them take memory at once.
 
         A sequence has the same potentials, to the last bit, in whatever run it stands.
         """
-        chunks = sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
+        chunks = self.chunks(dataset, most_rows)
         with nullcontext(workers) if workers is not None else Workers(1, memory=0) as workers:
             yield from workers.map(lambda sequences: work(dataset.span(*sequences)), chunks)
 
     def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
         """Numbers of the best labels, [N] int32."""
-
-        def task(part: Dataset) -> np.ndarray:
-            return chain.viterbi(*self.potentials(part), part.offsets)[0]
-
-        return np.concatenate([np.empty(0, dtype=np.int32), *self.over_parts(dataset, task, workers)])
+        parts = self.over_parts(dataset, self.best_labels, workers)
+        return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
     def tag_corpus(self, corpus: Corpus, workers: Workers | None = None) -> list[str]:
         """The best labels of a corpus, with or without gold ones."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..corpora import FORMATS, Corpus
-from ..encoding import UNKNOWN, UNOBSERVED, Dataset
+from ..corpora import FORMATS, CodedColumn, Corpus
+from ..encoding import UNOBSERVED, Dataset
 from ..errors import DataError
 from ..scoring import Labelling, Probabilities, check_label_count, detect_scheme, readable_column
 from ..system import Workers
@@ -18,9 +18,9 @@ def from_model(model: Model, corpus: Corpus, workers: Workers) -> Labelling:
     """The labels that a model gives to a corpus with gold labels."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
-    gold = corpus.columns[-1]
+    gold = CodedColumn.of(corpus.columns[-1])
     empty = FORMATS[corpus.format].no_value
-    if set(gold) == {empty}:
+    if gold.present() == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
     check_label_count(gold, corpus.source)  # before all the work of labelling
     dataset = model.encoding.encode(corpus)
@@ -34,14 +34,14 @@ def from_model_and_dataset(model: Model, dataset: Dataset, source: str, workers:
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
-    gold = [names[number] for number in np.maximum(dataset.labels, UNKNOWN).tolist()]
-    return _labelling(model, dataset, gold, source, workers)
+    numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
+    return _labelling(model, dataset, CodedColumn(list(names), numbers), source, workers)
 
 
 def _labelling(
     model: Model,
     dataset: Dataset,
-    gold: Sequence[str],
+    gold: CodedColumn,
     source: str,
     workers: Workers,
     words: Sequence[str] | None = None,
@@ -56,16 +56,18 @@ def _labelling(
         return best[kept], Probabilities.of(marginals[kept], part.labels[kept], best[kept])
 
     best, probabilities = zip(*model.tag_with_marginals(dataset, judged, workers), strict=True)
-    gold = [gold[t] for t in observed.tolist()] if len(observed) < len(gold) else gold
-    predicted = [model.labels[number] for number in np.concatenate(best).tolist()]
+    left_out = dataset.positions - len(observed)
+    if left_out:
+        gold = gold.take(observed)
+        words = None if words is None else CodedColumn.of(words).take(observed)
     return Labelling(
         source=source,
         gold=gold,
-        predicted=predicted,
+        predicted=CodedColumn(list(model.labels), np.concatenate(best)),
         offsets=np.unique(np.searchsorted(observed, dataset.offsets)),
         lines=dataset.lines[observed],
-        words=None if words is None else [words[t] for t in observed.tolist()],
+        words=words,
         probabilities=Probabilities.joined(probabilities),
         known_labels=model.labels,
-        left_out=dataset.positions - len(observed),
+        left_out=left_out,
     )

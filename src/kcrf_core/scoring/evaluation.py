@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import MOST_LABELS
+from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
@@ -114,9 +114,10 @@ def evaluate(
         raise DataError("nothing to evaluate")
 
     known = None if known_labels is None else set(known_labels)
+    gold, predicted = CodedColumn.of(gold), CodedColumn.of(predicted)
     for labels in (gold, predicted):
         check_label_count(labels)
-    alphabet = sorted(set(gold) | set(predicted))
+    alphabet = sorted(gold.present() | predicted.present())
     Y = len(alphabet)
     code = {label: y for y, label in enumerate(alphabet)}
     gold_codes = _encode(gold, code)
@@ -167,7 +168,7 @@ def evaluate(
 
 def check_label_count(labels: Sequence[str], source: str | None = None) -> None:
     """Refuse more labels than a model may have: they are words that are read as labels, most likely."""
-    count = len(set(labels))
+    count = len(CodedColumn.of(labels).present())
     if count > MOST_LABELS:
         found = f"{count} different labels in {len(labels)} positions, more than {MOST_LABELS}"
         raise DataError(f"{found} (are these the label columns?)", source)
@@ -183,5 +184,6 @@ def _check_scheme(scheme: str, alphabet: Sequence[str]) -> None:
             raise DataError(f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})")
 
 
-def _encode(labels: Sequence[str], code: dict[str, int]) -> np.ndarray:
-    return np.fromiter(map(code.__getitem__, labels), dtype=np.int64, count=len(labels))  # [N]
+def _encode(labels: CodedColumn, code: dict[str, int]) -> np.ndarray:
+    """Numbers of labels [N] by the code; values that no position has need not be in it."""
+    return np.array([code.get(value, -1) for value in labels.values], dtype=np.int64)[labels.codes]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import Corpus
+from ..corpora import CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted
 from .calibration import Probabilities, from_marginals
@@ -41,7 +41,10 @@ class Labelling:
     @cached_property
     def right(self) -> np.ndarray:
         """Where the predicted label is the gold label, [N] bool."""
-        return np.fromiter(map(str.__eq__, self.gold, self.predicted), dtype=bool, count=len(self.gold))
+        gold, predicted = CodedColumn.of(self.gold), CodedColumn.of(self.predicted)
+        numbers = {value: number for number, value in enumerate(gold.values)}
+        same = np.array([numbers.get(value, -1) for value in predicted.values], dtype=np.int32)
+        return gold.codes == same[predicted.codes]
 
 
 def from_tagged(corpus: Corpus) -> Labelling:

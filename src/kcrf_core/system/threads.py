@@ -13,12 +13,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .memory import Budget
+
+# Among the items of `Workers.stream`: what comes next may be long in coming.
+PAUSE: Final = object()
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -124,6 +127,43 @@ class Workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def stream(self, function: Callable[[Item], Result], items: Iterable[Item], ahead: int | None = None) -> Iterator:
+        """As `map`, for items that may be waited for: at a `PAUSE` all results are let out, and then the PAUSE itself.
+
+        So stages can stand one behind the other, `function` of each on the same threads, and what has been asked of
+        them is answered before more is read, also where reading fails. At most `ahead` results wait to be taken up.
+        """
+        ahead = 2 * self.threads if ahead is None else ahead
+        waiting: deque = deque()
+        failure: Exception | None = None
+        items = iter(items)
+        try:
+            while True:
+                try:
+                    item = next(items)
+                except StopIteration:
+                    break
+                except Exception as error:
+                    failure = error
+                    break
+                if item is PAUSE:
+                    while waiting:
+                        yield waiting.popleft().result()
+                    yield PAUSE
+                elif self._pool is None:
+                    yield function(item)
+                else:
+                    waiting.append(self._pool.submit(function, item))
+                    if len(waiting) > ahead:
+                        yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+            if failure is not None:
+                raise failure
         finally:
             for future in waiting:
                 future.cancel()

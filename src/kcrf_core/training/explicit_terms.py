@@ -308,7 +308,7 @@ class ConjunctionPlan(TermPlan):
             f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
             f"going through {counted(self.entries, 'conjunction')}"
         )
-        found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off)
+        found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off, workers=context.workers)
         distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
         observer.note(f"term {term.name}: {distinct} in {columns}")
         own = _conjunction_map(term, found, phi, self.inputs, context.dtype)
