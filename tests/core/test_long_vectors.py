@@ -8,12 +8,12 @@ import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import Vectors
-from kcrf_core.objective.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
+from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, Buffers
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.system import Workers
 
-LONG = FEWEST_SLICES * SLICE + 77
+LONG = 4 * LONGEST_SLICE + 77
 
 
 def two_loops(pairs, gradient, apply, rescale):
