@@ -1,7 +1,7 @@
 /* The loops of `_long_vectors.h` for one width of vectors; included there for each.
 
    A sum over a tile has parts, every so many values apart, that are added up in a fixed order at the end of the tile.
-   Pairs in single precision are multiplied, and summed up over a tile, in single precision. */
+   Vectors that are kept in single precision are multiplied, and summed up over a tile, in single precision. */
 
 #define VECTORS 4 /* at a time: as many sums are under way */
 
@@ -17,11 +17,11 @@ typedef float NAME(floats);
 #define STORE(real, address, value) (*(address) = (value))
 #endif
 
-/* Ask for so many values a tile ahead. Between two tiles of a row come those of all others, so that the machine cannot
-   guess what it will be asked for. */
-#define FETCH_NEXT(values, count)                                                                          \
+/* Ask for as many values as are worked on, so many bytes ahead. Between two tiles of a row come those of all others, so
+   that the machine cannot guess what it will be asked for. */
+#define FETCH(values, count, ahead)                                                                        \
     for (int byte = 0; byte < (int)sizeof(*(values)) * (count); byte += 64)                                \
-    PREFETCH((const char *)((values) + TILE) + byte)
+    PREFETCH((const char *)(values) + (ahead) + byte)
 
 #define FOR_EACH_TILE(some)                                                                                \
     for (ptrdiff_t k = (some).first; k < (some).last; k++)                                                 \
@@ -36,7 +36,7 @@ static FORCE_INLINE TARGET const double *NAME(tile)(kcrf_values of, ptrdiff_t at
     const float *restrict values = (const float *)of.values + at;
     ptrdiff_t i = 0;
     for (; i + 16 <= n; i += 16) {
-        FETCH_NEXT(values + i, 16);
+        FETCH(values + i, 16, TILE * sizeof(float));
         for (ptrdiff_t j = i; j < i + 16; j++)
             room[j] = values[j];
     }
@@ -85,14 +85,14 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
         return sum;                                                                                        \
     }                                                                                                      \
     static TARGET NEVER_INLINE void NAME(add_product_##real)(                                              \
-        const real *row, const real *x, ptrdiff_t n, double *sum)                                          \
+        const real *row, const real *x, ptrdiff_t n, ptrdiff_t ahead, double *sum)                         \
     {                                                                                                      \
         enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
         NAME(real##s) held[VECTORS] = {0};                                                                 \
         double rest = 0.0;                                                                                 \
         ptrdiff_t i = 0;                                                                                   \
         for (; i + STEP <= n; i += STEP) {                                                                 \
-            FETCH_NEXT(row + i, STEP);                                                                     \
+            FETCH(row + i, STEP, ahead);                                                                   \
             for (int v = 0; v < VECTORS; v++)                                                              \
                 held[v] += LOAD(real, row + i + v * WIDTH) * LOAD(real, x + i + v * WIDTH);                \
         }                                                                                                  \
@@ -101,14 +101,14 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
         *sum += NAME(sum_##real)(held) + rest;                                                             \
     }                                                                                                      \
     static TARGET NEVER_INLINE void NAME(add_two_products_##real)(                                         \
-        const real *row, const real *x, const real *y, ptrdiff_t n, double *sums)                          \
+        const real *row, const real *x, const real *y, ptrdiff_t n, ptrdiff_t ahead, double *sums)         \
     {                                                                                                      \
         enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
         NAME(real##s) with_x[VECTORS] = {0}, with_y[VECTORS] = {0};                                        \
         double rest_x = 0.0, rest_y = 0.0;                                                                 \
         ptrdiff_t i = 0;                                                                                   \
         for (; i + STEP <= n; i += STEP) {                                                                 \
-            FETCH_NEXT(row + i, STEP);                                                                     \
+            FETCH(row + i, STEP, ahead);                                                                   \
             for (int v = 0; v < VECTORS; v++) {                                                            \
                 const NAME(real##s) values = LOAD(real, row + i + v * WIDTH);                              \
                 with_x[v] += values * LOAD(real, x + i + v * WIDTH);                                       \
@@ -126,12 +126,22 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
 PRODUCTS(float)
 PRODUCTS(double)
 
+/* How many bytes after a row's tile the next one to be worked on begins: that of the row `by` rows on, or the next of
+   the first rows. Pairs are equally far from each other. */
+static FORCE_INLINE TARGET ptrdiff_t NAME(ahead)(const kcrf_values *rows, ptrdiff_t count, ptrdiff_t row, ptrdiff_t by)
+{
+    const ptrdiff_t tile = TILE * (rows[row].single ? sizeof(float) : sizeof(double));
+    if (row + by < count)
+        return (const char *)rows[row + by].values - (const char *)rows[row].values;
+    return (const char *)rows[row % by].values - (const char *)rows[row].values + tile;
+}
+
 /* The same in double precision, whatever the row is in. */
 static FORCE_INLINE TARGET void NAME(add_product)(
     kcrf_values row, ptrdiff_t at, ptrdiff_t n, const double *x, double *sum)
 {
     double room[TILE];
-    NAME(add_product_double)(NAME(tile)(row, at, n, room), x, n, sum);
+    NAME(add_product_double)(NAME(tile)(row, at, n, room), x, n, TILE * sizeof(double), sum);
 }
 
 /* Products of rows, which have one type, with a vector. */
@@ -142,11 +152,11 @@ static FORCE_INLINE TARGET void NAME(add_row_products)(
     if (count && rows[0].single) {
         const float *x = NAME(narrow_tile)(vector, at, n, (float *)room);
         for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_float)((const float *)rows[row].values + at, x, n, sums + row);
+            NAME(add_product_float)((const float *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
     } else {
         const double *x = NAME(tile)(vector, at, n, room);
         for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_double)((const double *)rows[row].values + at, x, n, sums + row);
+            NAME(add_product_double)((const double *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
     }
 }
 
@@ -159,7 +169,8 @@ static FORCE_INLINE TARGET void NAME(clear)(double *sums, ptrdiff_t count)
 /* out += sum of weights times rows, four rows at a time. */
 #define ADD_ROWS(real)                                                                                     \
     static TARGET NEVER_INLINE void NAME(add_four_rows_##real)(                                            \
-        const kcrf_values *rows, ptrdiff_t at, ptrdiff_t n, const double *weights, double *restrict out)   \
+        const kcrf_values *rows, ptrdiff_t at, ptrdiff_t n, ptrdiff_t ahead, const double *weights,         \
+        double *restrict out)                                                                              \
     {                                                                                                      \
         enum { STEP = 16 };                                                                                \
         const real *restrict a = (const real *)rows[0].values + at, *restrict b = (const real *)rows[1].values + at; \
@@ -168,10 +179,10 @@ static FORCE_INLINE TARGET void NAME(clear)(double *sums, ptrdiff_t count)
         const real of_c = (real)weights[2], of_d = (real)weights[3];                                       \
         ptrdiff_t i = 0;                                                                                   \
         for (; i + STEP <= n; i += STEP) {                                                                 \
-            FETCH_NEXT(a + i, STEP);                                                                       \
-            FETCH_NEXT(b + i, STEP);                                                                       \
-            FETCH_NEXT(c + i, STEP);                                                                       \
-            FETCH_NEXT(d + i, STEP);                                                                       \
+            FETCH(a + i, STEP, ahead);                                                                     \
+            FETCH(b + i, STEP, ahead);                                                                     \
+            FETCH(c + i, STEP, ahead);                                                                     \
+            FETCH(d + i, STEP, ahead);                                                                     \
             for (ptrdiff_t j = i; j < i + STEP; j++)                                                       \
                 out[j] += (of_a * a[j] + of_b * b[j]) + (of_c * c[j] + of_d * d[j]);                       \
         }                                                                                                  \
@@ -196,9 +207,9 @@ static FORCE_INLINE TARGET void NAME(add_rows)(
     ptrdiff_t row = 0;
     for (; row + 4 <= count; row += 4)
         if (rows[row].single)
-            NAME(add_four_rows_float)(rows + row, at, n, weights + row, out);
+            NAME(add_four_rows_float)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
         else
-            NAME(add_four_rows_double)(rows + row, at, n, weights + row, out);
+            NAME(add_four_rows_double)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
     for (; row < count; row++)
         if (rows[row].single)
             NAME(add_row_float)(rows[row], at, n, weights[row], out);
@@ -313,8 +324,13 @@ static TARGET void NAME(linearised)(
         NAME(keep)(out, at, n, loss);
         const double *kept = NAME(tile)(out, at, n, room_out); /* as it was rounded */
         for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product)(others[row], at, n, kept, found + 1 + row);
-        NAME(add_product)(out, at, n, kept, found + 1 + count);
+            if (out.single && others[row].single)
+                NAME(add_product_float)(
+                    (const float *)others[row].values + at, (const float *)out.values + at, n, TILE * sizeof(float),
+                    found + 1 + row);
+            else
+                NAME(add_product)(others[row], at, n, kept, found + 1 + row);
+        NAME(add_product_double)(kept, kept, n, 0, found + 1 + count);
     }
 }
 
@@ -345,13 +361,13 @@ static TARGET void NAME(put_pair)(
             const float *slope = NAME(narrow_tile)(new_gradient, at, n, (float *)room_gradient);
             for (ptrdiff_t row = 0; row < count; row++)
                 NAME(add_two_products_float)(
-                    (const float *)steps[row].values + at, changed, slope, n, found + 2 * row);
+                    (const float *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1), found + 2 * row);
         } else {
             const double *changed = NAME(tile)(change, at, n, room_change);
             const double *slope = NAME(tile)(new_gradient, at, n, room_gradient);
             for (ptrdiff_t row = 0; row < count; row++)
                 NAME(add_two_products_double)(
-                    (const double *)steps[row].values + at, changed, slope, n, found + 2 * row);
+                    (const double *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1), found + 2 * row);
         }
     }
 }
@@ -410,7 +426,7 @@ static TARGET void NAME(finished)(
 #undef VECTORS
 #undef LOAD
 #undef STORE
-#undef FETCH_NEXT
+#undef FETCH
 #undef FOR_EACH_TILE
 #undef PRODUCTS
 #undef ADD_ROWS

@@ -44,7 +44,7 @@ def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
 
     Pairs of steps that are remembered, linearisations with their points, the direction, the metric and the weights that
     are laid out for a pass are short where vectors are long and passes in single precision. Eight more are in double
-    precision: the point and the next one, the best one, both gradients, what the metric is made of, and two for a proof.
+    precision: the point and the next one, the best one, both gradients, what the metric is made of, two for a proof.
     """
     short = 4 if single and size > LONG else 8
     pairs = 2 * min(_most_pairs(size), max_passes)
