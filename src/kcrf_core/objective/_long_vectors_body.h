@@ -148,15 +148,18 @@ static FORCE_INLINE TARGET void NAME(add_product)(
 static FORCE_INLINE TARGET void NAME(add_row_products)(
     const kcrf_values *rows, ptrdiff_t count, kcrf_values vector, ptrdiff_t at, ptrdiff_t n, double *sums)
 {
-    double room[TILE];
     if (count && rows[0].single) {
-        const float *x = NAME(narrow_tile)(vector, at, n, (float *)room);
+        float room[TILE];
+        const float *x = NAME(narrow_tile)(vector, at, n, room);
         for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_float)((const float *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+            NAME(add_product_float)(
+                (const float *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
     } else {
+        double room[TILE];
         const double *x = NAME(tile)(vector, at, n, room);
         for (ptrdiff_t row = 0; row < count; row++)
-            NAME(add_product_double)((const double *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+            NAME(add_product_double)(
+                (const double *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
     }
 }
 
@@ -349,7 +352,6 @@ static TARGET void NAME(put_pair)(
     kcrf_slices some, const kcrf_values *steps, ptrdiff_t count, ptrdiff_t slot, kcrf_values change, kcrf_values before,
     kcrf_values after, kcrf_values gradient, kcrf_values new_gradient, double *sums)
 {
-    double room_change[TILE], room_gradient[TILE];
     NAME(clear)(sums + some.first * 2 * count, (some.last - some.first) * 2 * count);
     FOR_EACH_TILE(some)
     {
@@ -357,17 +359,21 @@ static TARGET void NAME(put_pair)(
         NAME(difference)(after, before, at, n, steps[slot]);
         NAME(difference)(new_gradient, gradient, at, n, change);
         if (change.single) {
-            const float *changed = NAME(narrow_tile)(change, at, n, (float *)room_change);
-            const float *slope = NAME(narrow_tile)(new_gradient, at, n, (float *)room_gradient);
+            float room[TILE];
+            const float *changed = (const float *)change.values + at;
+            const float *slope = NAME(narrow_tile)(new_gradient, at, n, room);
             for (ptrdiff_t row = 0; row < count; row++)
                 NAME(add_two_products_float)(
-                    (const float *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1), found + 2 * row);
+                    (const float *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
+                    found + 2 * row);
         } else {
-            const double *changed = NAME(tile)(change, at, n, room_change);
-            const double *slope = NAME(tile)(new_gradient, at, n, room_gradient);
+            double room[TILE];
+            const double *changed = (const double *)change.values + at;
+            const double *slope = NAME(tile)(new_gradient, at, n, room);
             for (ptrdiff_t row = 0; row < count; row++)
                 NAME(add_two_products_double)(
-                    (const double *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1), found + 2 * row);
+                    (const double *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
+                    found + 2 * row);
         }
     }
 }
