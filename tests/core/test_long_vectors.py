@@ -8,12 +8,12 @@ import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import Vectors
-from kcrf_core.objective.vectors import FEWEST_SLICES, LEAST_BYTES, SLICE, Buffers
+from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, SHORTEST_SLICE, SLICES, Buffers
 from kcrf_core.solvers.first_guess import Diagonal
 from kcrf_core.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.system import Workers
 
-LONG = FEWEST_SLICES * SLICE + 77
+LONG = 4 * LONGEST_SLICE + 77
 
 
 def two_loops(pairs, gradient, apply, rescale):
@@ -85,6 +85,170 @@ def test_slices_give_the_same_bytes_on_any_number_of_threads(rng):
             found.append((vectors.dot(a, b), vectors.stepped(a, 0.3, b).tobytes(), direction.tobytes(), slope))
     assert found[0] == found[1] == found[2]
     np.testing.assert_allclose(found[0][0], a @ b, rtol=1e-10)
+
+
+# Sizes about the borders of vectors, tiles and slices; blocks are of unequal length, one is empty.
+SIZES = [1, 2, 7, 63, 511, 513, 1_024, 5_003, 70_001, LONG]
+
+
+def blocks_of(size):
+    return [slice(0, size // 3), slice(size // 3, size // 3), slice(size // 3, size)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("types", ["dd", "df", "fd", "ff"])
+def test_operations_on_vectors_are_those_of_numpy(rng, size, types):
+    a, b = (values.astype(kind) for values, kind in zip(rng.normal(size=(2, size)), types, strict=True))
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    variances = np.array([0.3, 7.0, 2.5])
+    each = np.repeat(variances, [block.stop - block.start for block in blocks_of(size)])
+    with Workers(2) as workers:
+        vectors = Vectors(blocks_of(size), workers)
+        np.testing.assert_allclose(vectors.dot(a, b), wide_a @ wide_b, rtol=1e-12, atol=1e-12 * size)
+        by_block = [wide_a[block] @ wide_b[block] for block in vectors.blocks]
+        np.testing.assert_allclose(vectors.block_dots(a, b), by_block, rtol=1e-12, atol=1e-12 * size)
+        np.testing.assert_allclose(vectors.stepped(a, 0.3, b), wide_a + 0.3 * wide_b, rtol=1e-13, atol=1e-13)
+        narrow = vectors.cast(a, np.dtype(np.float32))
+        assert narrow.dtype == np.float32
+        np.testing.assert_array_equal(narrow, a.astype(np.float32))
+        copy = vectors.copy(a)
+        assert not np.shares_memory(copy, a)
+        np.testing.assert_array_equal(copy, a)
+        for found, expected in ((vectors.product(a, b), a * b), (vectors.quotient(a, b), a / b)):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+        rtol = 1e-6 if types[0] == "f" else 1e-12
+        target = a.copy()
+        vectors.add_scaled(target, -1.7, b)
+        np.testing.assert_allclose(target, wide_a - 1.7 * wide_b, rtol=rtol, atol=rtol)
+        target = a.copy()
+        vectors.add_curvature(target, b, variances)
+        np.testing.assert_allclose(target, wide_a + wide_b / each, rtol=rtol, atol=rtol)
+        gradient = wide_a.copy()
+        prior, squares = vectors.add_prior(gradient, b, variances)
+        expected = wide_a + wide_b / each
+        np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(prior, (wide_b**2 / (2 * each)).sum(), rtol=1e-12)
+        np.testing.assert_allclose(squares, (each / 2 * expected**2).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_linearisations_are_those_of_numpy(rng, size, dtype):
+    theta, gradient = rng.normal(size=(2, size))
+    others = [rng.normal(size=size), rng.normal(size=size).astype(np.float32), rng.normal(size=size).astype(dtype)]
+    variances = np.array([0.3, 7.0, 2.5])
+    each = np.repeat(variances, [block.stop - block.start for block in blocks_of(size)])
+    with Workers(2) as workers:
+        found = Vectors(blocks_of(size), workers).linearised(theta, gradient, variances, dtype, others)
+    scaled, constant, products = found
+    loss = gradient - theta / each
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    assert scaled.dtype == dtype
+    np.testing.assert_allclose(scaled, np.sqrt(each) * loss, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(constant, loss @ theta, rtol=1e-12, atol=1e-12 * size)
+    expected = [scaled.astype(np.float64) @ other for other in (*others, scaled)]
+    np.testing.assert_allclose(products, expected, rtol=rtol, atol=rtol * np.sqrt(size))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [1, 3, 4, 6])
+def test_products_with_pairs_are_those_of_numpy(rng, size, dtype, rows):
+    points, gradients = rng.normal(size=(2, rows + 1, size))
+    scale = rng.uniform(0.5, 2, size).astype(dtype)
+    shares = rng.normal(size=rows)
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    close = {"rtol": rtol, "atol": rtol * 10 * np.sqrt(size)}
+    with Workers(2) as workers:
+        pairs = Vectors(blocks_of(size), workers).pairs(rows + 2, dtype)
+        for slot in range(rows):
+            found = pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1)
+        S, Y = np.diff(points, axis=0), np.diff(gradients, axis=0)
+        np.testing.assert_allclose(pairs.step(0), S[0], rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(pairs.change(rows - 1), Y[-1], rtol=rtol, atol=rtol)
+        g = gradients[-1]
+        np.testing.assert_allclose(found, np.stack([S @ Y[-1], S @ g], axis=1), **close)
+        np.testing.assert_allclose(pairs.along(g, rows), S @ g, **close)
+        np.testing.assert_allclose(pairs.changes_along(g, rows), Y @ g, **close)
+        reduced = -(g + shares @ Y)
+        np.testing.assert_allclose(pairs.reduced(g, shares), reduced, rtol=rtol, atol=20 * rtol)
+        turned, along, curvature = pairs.reduced_and_scaled(g, shares, scale, rows - 1)
+        np.testing.assert_allclose(turned, reduced * scale, rtol=rtol, atol=20 * rtol)
+        np.testing.assert_allclose(along, Y @ (reduced * scale), **close)
+        np.testing.assert_allclose(curvature, Y[-1] @ (scale * Y[-1]), **close)
+        expected = 0.7 * turned.astype(np.float64) + shares @ S
+        slope = pairs.finish(turned, 0.7, shares, g)
+        np.testing.assert_allclose(turned, expected, rtol=rtol, atol=20 * rtol)
+        np.testing.assert_allclose(slope, turned.astype(np.float64) @ g, rtol=1e-12, atol=1e-12 * size)
+        alone, nothing, curvature = pairs.reduced_and_scaled(g, np.zeros(0), scale, None)
+        np.testing.assert_allclose(alone, -g * scale, rtol=rtol)
+        assert (len(nothing), curvature) == (0, 0.0)
+
+
+@pytest.mark.parametrize("size", [SHORTEST_SLICE * SLICES + 5, LONG])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size, dtype):
+    points, gradients = rng.normal(size=(2, 6, size))
+    scale, shares, variances = rng.uniform(0.5, 2, size).astype(dtype), rng.normal(size=5), np.array([0.3, 7.0, 2.5])
+
+    def everything(threads):
+        with Workers(threads) as workers:
+            vectors = Vectors(blocks_of(size), workers)
+            pairs = vectors.pairs(5, dtype)
+            found = [
+                pairs.put(slot, *points[slot : slot + 2], *gradients[slot : slot + 2], slot + 1) for slot in range(5)
+            ]
+            turned, along, curvature = pairs.reduced_and_scaled(gradients[-1], shares, scale, 4)
+            slope = pairs.finish(turned, 0.7, shares, gradients[-1])
+            gradient = gradients[0].copy()
+            prior = vectors.add_prior(gradient, points[0], variances)
+            linear = vectors.linearised(points[0], gradient, variances, dtype, [scale, turned])
+            numbers = [curvature, slope, *prior, linear[1], *linear[2], vectors.dot(points[0], scale)]
+            return [
+                np.asarray(each).tobytes()
+                for each in (*found, turned, along, gradient, linear[0], numbers, vectors.stepped(scale, 0.3, turned))
+            ]
+
+    assert everything(1) == everything(2) == everything(5)
+
+
+def test_a_vector_of_another_length_or_type_is_refused(workers):
+    vectors = Vectors([slice(0, 5)], workers)
+    for wrong in (np.ones(4), np.ones(6), np.ones(5, dtype=np.int64)):
+        with pytest.raises(ValueError, match="a vector of 5 floating-point numbers"):
+            vectors.dot(np.ones(5), wrong)
+    with pytest.raises((ValueError, BufferError)):
+        vectors.add_scaled(np.ones(10)[::2], 1.0, np.ones(5))
+
+
+def test_vectors_without_parameters(workers):
+    vectors = Vectors([slice(0, 0)], workers)
+    nothing = np.zeros(0)
+    assert vectors.dot(nothing, nothing) == 0.0
+    assert vectors.block_dots(nothing, nothing) == [0.0]
+    assert vectors.add_prior(nothing, nothing, np.ones(1)) == (0.0, 0.0)
+    assert vectors.linearised(nothing, nothing, np.ones(1), np.float64, [])[1:] == (0.0, [0.0])
+
+
+def test_shared_tasks_are_all_done_and_errors_come_back():
+    with Workers(4) as workers:
+        seen = []
+        workers.run(seen.append, range(100))
+        assert sorted(seen) == list(range(100))
+
+        def fail(number):
+            seen.append(number)
+            if number == 7:
+                raise RuntimeError("seven")
+
+        seen.clear()
+        with pytest.raises(RuntimeError, match="seven"):
+            workers.run(fail, range(20))
+        assert sorted(seen) == list(range(20))  # nobody is left at work on what the caller may change now
+        # Tasks that share tasks: threads that wait for each other would wait for ever.
+        workers.run(lambda _: workers.run(seen.append, range(5)), range(8))
+        assert len(seen) == 20 + 40
 
 
 def test_buffers_are_used_again_only_when_nobody_looks():

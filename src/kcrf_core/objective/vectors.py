@@ -4,6 +4,9 @@ Solvers know vectors only by what `Vectors` does with them, so that another engi
 depend on the data alone and sums over them are taken in their order, so that results are the same for any number of
 threads. A slice never crosses the border of a block, the parameters of one term.
 
+An operation is one call of `_long_vectors` for each thread, which has a run of slices and goes through all that the
+operation reads at once: where vectors are long, what counts is how often they come from memory.
+
 Long vectors are used again once nothing refers to them (`Buffers`): the system hands out fresh memory page by page, and
 for millions of parameters that costs more than what is done with them.
 """
@@ -11,18 +14,20 @@ for millions of parameters that costs more than what is done with them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from ..system import Workers, ranges
+from . import _long_vectors
+from ._long_vectors import Rows, Values
 
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
 
-SLICE = 1 << 15  # values: a dozen slices of as many vectors stay in cache
-FEWEST_SLICES = 4  # fewer are not worth a thread
-SLICES_PER_TASK = 8  # to hand a task to a thread takes as long as to work on a slice
+SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
+SLICES = 64  # wanted: they share out evenly among up to 16 threads
+VALUES_PER_TASK = 1 << 16  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
 
 def _references(buffers: list[np.ndarray], number: int) -> int:
@@ -58,6 +63,19 @@ class Buffers:
         return fresh.reshape(shape)
 
 
+def slice_bounds(blocks: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
+    """Where slices of some blocks, one after another, begin and end [S + 1], and the block of each [S]."""
+    size = max((block.stop for block in blocks), default=0)
+    length = min(max(-(-size // (SLICES * SHORTEST_SLICE)) * SHORTEST_SLICE, SHORTEST_SLICE), LONGEST_SLICE)
+    parts = [
+        (block.start + part.stop, number)
+        for number, block in enumerate(blocks)
+        for part in ranges(block.stop - block.start, length)
+    ]
+    ends, numbers = zip(*parts, strict=True) if parts else ((), ())
+    return np.array([0, *ends], dtype=np.int64), np.array(numbers, dtype=np.int64)
+
+
 class Vectors:
     """The vectors of one problem: as long as theta, with a block for each term."""
 
@@ -65,30 +83,39 @@ class Vectors:
         self.blocks = list(blocks)
         self._workers, self.buffers = workers, Buffers()
         self.size = max((block.stop for block in blocks), default=0)
-        # With the number of its block each.
-        self._parts = [
-            (slice(block.start + part.start, block.start + part.stop), number)
-            for number, block in enumerate(blocks)
-            for part in ranges(block.stop - block.start, SLICE)
-        ]
-        self._tasks = [self._parts[some] for some in ranges(len(self._parts), SLICES_PER_TASK)]
+        self._bounds, self._block_of = slice_bounds(self.blocks)
+        self._slices = len(self._block_of)
+        self._tasks: dict[int, list[tuple[int, int]]] = {}
 
-    def _each(self, work: Callable[[slice, int], object]) -> Iterator:
-        """What `work` makes of every slice and the number of its block, in their order."""
-        if self.size < FEWEST_SLICES * SLICE:
-            return (work(*part) for part in self._parts)
-        return chain.from_iterable(self._workers.map(lambda some: [work(*part) for part in some], self._tasks))
+    def _runs(self, count: int) -> list[tuple[int, int]]:
+        """Slices in so many runs (first, last), or fewer, that are about as long as each other."""
+        if count not in self._tasks:
+            borders = np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1))
+            borders = np.unique(borders).tolist()
+            self._tasks[count] = list(pairwise(borders))
+        return self._tasks[count]
 
-    def _run(self, work: Callable[[slice, int], object]) -> None:
-        for _ in self._each(work):
-            pass
+    def _over_slices(self, operation: Callable[..., None], vectors: int, *arguments: object) -> None:
+        """An operation of `_long_vectors` that goes through so many vectors, on threads."""
+        if not self._slices:
+            return
+        held = [arguments]
 
-    def _total(self, work: Callable[[slice, int], np.ndarray | float]) -> np.ndarray | float:
-        """The sum of what `work` makes of the slices, in double precision."""
-        total = 0.0
-        for part in self._each(work):
-            total = total + np.asarray(part, dtype=np.float64)
-        return total
+        def work(run: tuple[int, int]) -> None:
+            operation(*held[0], self._bounds, *run)
+
+        self._workers.run(work, self._runs(min(self._workers.threads, 1 + vectors * self.size // VALUES_PER_TASK)))
+        held.clear()  # a thread may not have let go of its task yet, and vectors that nothing refers to are used again
+
+    def _values(self, vector: np.ndarray) -> Values:
+        return Values(np.ascontiguousarray(vector), self.size)
+
+    def _written(self, vector: np.ndarray) -> Values:
+        return Values(vector, self.size, True)
+
+    def _sums(self, *shape: int) -> np.ndarray:
+        """Room for sums over each slice."""
+        return np.empty((self._slices, *shape))
 
     # ------------------------------------------------------------------------- to and from arrays
 
@@ -109,12 +136,11 @@ class Vectors:
     def cast(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
         if vector.dtype == dtype:
             return vector
+        return self._copied(vector, dtype)
+
+    def _copied(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
         out = self.empty(dtype)
-
-        def work(part: slice, _: int) -> None:
-            out[part] = vector[part]
-
-        self._run(work)
+        self._over_slices(_long_vectors.copied, 2, self._values(vector), self._written(out))
         return out
 
     # ------------------------------------------------------------------------- arithmetic
@@ -127,40 +153,52 @@ class Vectors:
         return not vector.any()
 
     def copy(self, vector: np.ndarray) -> np.ndarray:
-        return vector.copy()
+        return self._copied(vector, vector.dtype)
 
     def negated(self, vector: np.ndarray) -> np.ndarray:
         return -vector
 
     def dot(self, a: np.ndarray, b: np.ndarray) -> float:
-        return float(self._total(lambda part, _: float(a[part] @ b[part])))
+        return float(self._products(a, b).sum())
 
     def block_dots(self, a: np.ndarray, b: np.ndarray) -> list[float]:
         """The inner product of each block."""
-        return [float(a[block] @ b[block]) for block in self.blocks]
+        products = self._products(a, b)
+        return [float(products[self._block_of == number].sum()) for number in range(len(self.blocks))]
+
+    def _products(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Inner products over each slice."""
+        sums = self._sums(1)
+        self._over_slices(_long_vectors.dots, 2, self._values(a), self._values(b), sums)
+        return sums
 
     def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
         """start + step * direction, in double precision."""
         out = self.empty()
-
-        def work(part: slice, _: int) -> None:
-            np.multiply(direction[part], step, out=out[part], dtype=np.float64)
-            out[part] += start[part]
-
-        self._run(work)
+        self._add(start, step, direction, out)
         return out
 
     def add_scaled(self, target: np.ndarray, factor: float, vector: np.ndarray) -> None:
         """target += factor * vector."""
-        target += factor * vector
+        self._add(target, factor, vector, target)
+
+    def _add(self, start: np.ndarray, factor: float, vector: np.ndarray, out: np.ndarray) -> None:
+        self._over_slices(
+            _long_vectors.stepped, 3, self._values(start), factor, self._values(vector), self._written(out)
+        )
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Of each pair of entries."""
-        return a * b
+        return self._combined(a, b, False)
 
     def quotient(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Of each pair of entries."""
-        return a / b
+        return self._combined(a, b, True)
+
+    def _combined(self, a: np.ndarray, b: np.ndarray, divide: bool) -> np.ndarray:
+        out = self.empty(np.result_type(a, b))
+        self._over_slices(_long_vectors.combined, 3, self._values(a), self._values(b), divide, self._written(out))
+        return out
 
     # ------------------------------------------------------------------------- blocks
 
@@ -207,21 +245,18 @@ class Vectors:
 
     def add_prior(self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
         """Add theta / sigma^2 to a gradient; sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
+        precisions, sums = self._precisions(variances), self._sums(2)
+        self._over_slices(_long_vectors.add_prior, 3, self._written(gradient), self._values(theta), precisions, sums)
+        return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
 
-        def work(part: slice, block: int) -> np.ndarray:
-            variance, own, slope = variances[block], theta[part], gradient[part]
-            slope += own / variance
-            return np.array([float(own @ own) / (2 * variance), variance / 2 * float(slope @ slope)])
-
-        if not self.size:
-            return 0.0, 0.0
-        prior, squares = self._total(work)
-        return float(prior), float(squares)
+    def _precisions(self, variances: np.ndarray) -> np.ndarray:
+        """1 / sigma^2 of each slice."""
+        return 1.0 / np.asarray(variances, dtype=np.float64)[self._block_of]
 
     def add_curvature(self, target: np.ndarray, vector: np.ndarray, variances: np.ndarray) -> None:
         """target += vector / sigma^2."""
-        for block, variance in zip(self.blocks, variances, strict=True):
-            target[block] += vector[block] / variance
+        precisions = self._precisions(variances)
+        self._over_slices(_long_vectors.add_curvature, 3, self._written(target), self._values(vector), precisions)
 
     def linearised(
         self,
@@ -235,17 +270,19 @@ class Vectors:
 
         g is the gradient without the prior's part; sigma g is kept in `dtype`.
         """
-        scaled = self.empty(dtype)
-        known = [*others, scaled]
-
-        def work(part: slice, block: int) -> np.ndarray:
-            variance, own = variances[block], theta[part]
-            loss = gradient[part] - own / variance
-            constant = float(loss @ own)
-            np.multiply(loss, np.sqrt(variance), out=scaled[part], casting="same_kind")
-            return np.array([constant, *(float(scaled[part] @ other[part]) for other in known)])
-
-        constant, *products = self._total(work)
+        scaled, known = self.empty(dtype), Rows([self._values(other) for other in others])
+        sums = self._sums(known.count + 2)
+        self._over_slices(
+            _long_vectors.linearised,
+            known.count + 3,
+            self._values(theta),
+            self._values(gradient),
+            self._precisions(variances),
+            known,
+            self._written(scaled),
+            sums,
+        )
+        constant, *products = sums.sum(axis=0).tolist()
         return scaled, constant, products
 
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
@@ -261,8 +298,12 @@ class Pairs:
 
     def __init__(self, vectors: Vectors, most: int, dtype: np.dtype | type):
         self._vectors, self.most, self.dtype = vectors, most, np.dtype(dtype)
+        # The threads that first write a step touch its memory first.
         self._steps = np.empty((most, vectors.size), dtype=dtype)
         self._changes = np.empty((most, vectors.size), dtype=dtype)
+        self._step_rows, self._change_rows = (
+            Rows([vectors._written(row) for row in rows]) for rows in (self._steps, self._changes)
+        )
 
     def put(
         self,
@@ -274,14 +315,12 @@ class Pairs:
         rows: int,
     ) -> np.ndarray:
         """Take up a step between two points; products of all steps with its change and the new gradient, [rows, 2]."""
-
-        def work(part: slice, _: int) -> np.ndarray:
-            self._steps[slot, part] = after[part] - before[part]
-            self._changes[slot, part] = new_gradient[part] - gradient[part]
-            right = np.stack([self._changes[slot, part], new_gradient[part].astype(self.dtype, copy=False)])
-            return self._steps[:rows, part] @ right.T
-
-        return self._vectors._total(work)
+        given = [self._vectors._values(vector) for vector in (before, after, gradient, new_gradient)]
+        sums = self._vectors._sums(rows, 2)
+        self._vectors._over_slices(
+            _long_vectors.put_pair, rows + 6, self._step_rows, self._change_rows, rows, slot, *given, sums
+        )
+        return sums.sum(axis=0)
 
     def forget(self, slot: int) -> None:
         self._steps[slot] = self._changes[slot] = 0.0
@@ -294,55 +333,63 @@ class Pairs:
 
     def along(self, vector: np.ndarray, rows: int) -> np.ndarray:
         """Products of all steps with a vector, [rows]."""
-        steps = self._steps[:rows]
-        return self._vectors._total(lambda part, _: steps[:, part] @ vector[part].astype(self.dtype, copy=False))
+        return self._products(self._step_rows, vector, rows)
 
     def changes_along(self, vector: np.ndarray, rows: int) -> np.ndarray:
         """Products of all changes with a vector, [rows]."""
-        changes = self._changes[:rows]
-        return self._vectors._total(lambda part, _: changes[:, part] @ vector[part])
+        return self._products(self._change_rows, vector, rows)
+
+    def _products(self, own: Rows, vector: np.ndarray, rows: int) -> np.ndarray:
+        sums = self._vectors._sums(rows)
+        self._vectors._over_slices(_long_vectors.products, rows + 1, own, rows, self._vectors._values(vector), sums)
+        return sums.sum(axis=0)
 
     def reduced(self, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Minus the gradient less its shares [rows] of changes."""
-        out, shares = self._vectors.empty(self.dtype), shares.astype(self.dtype)
-
-        def work(part: slice, _: int) -> None:
-            out[part] = self._reduced(part, gradient, shares)
-
-        self._vectors._run(work)
-        return out
-
-    def _reduced(self, part: slice, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        out = shares @ self._changes[: len(shares), part]
-        out += gradient[part].astype(self.dtype, copy=False)
-        return np.negative(out, out=out)
+        return self._reduced(gradient, shares, None, None, None)
 
     def reduced_and_scaled(
         self, gradient: np.ndarray, shares: np.ndarray, scale: np.ndarray, newest: int | None
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """`reduced` times a diagonal, its products with all changes [rows], and y.(scale y) of the newest change y."""
-        out, shares = self._vectors.empty(self.dtype), shares.astype(self.dtype)
-        changes = self._changes[: len(shares)]
-
-        def work(part: slice, _: int) -> np.ndarray:
-            inverse = scale[part]
-            np.multiply(self._reduced(part, gradient, shares), inverse, out=out[part])
-            if newest is None:
-                return np.zeros(1)
-            change = changes[newest, part]
-            return np.append(changes[:, part] @ out[part], change @ (change * inverse))
-
-        found = self._vectors._total(work)
+        sums = self._vectors._sums(len(shares) + 1)
+        out = self._reduced(gradient, shares, self._vectors._values(scale), newest, sums)
+        found = sums.sum(axis=0)
         return out, found[:-1], float(found[-1])
+
+    def _reduced(
+        self,
+        gradient: np.ndarray,
+        shares: np.ndarray,
+        scale: Values | None,
+        newest: int | None,
+        sums: np.ndarray | None,
+    ) -> np.ndarray:
+        out = self._vectors.empty(self.dtype)
+        self._vectors._over_slices(
+            _long_vectors.reduced,
+            len(shares) + 3,
+            self._change_rows,
+            shares,
+            self._vectors._values(gradient),
+            scale,
+            -1 if newest is None else newest,
+            self._vectors._written(out),
+            sums,
+        )
+        return out
 
     def finish(self, target: np.ndarray, length: float, weights: np.ndarray, gradient: np.ndarray) -> float:
         """target = length target + weights [rows] times steps, in place; its product with the gradient."""
-        weights = weights.astype(self.dtype)
-        steps = self._steps[: len(weights)]
-
-        def work(part: slice, _: int) -> float:
-            target[part] *= length
-            target[part] += weights @ steps[:, part]
-            return float(target[part] @ gradient[part])
-
-        return float(self._vectors._total(work))
+        sums = self._vectors._sums(1)
+        self._vectors._over_slices(
+            _long_vectors.finished,
+            len(weights) + 3,
+            self._step_rows,
+            weights,
+            length,
+            self._vectors._written(target),
+            self._vectors._values(gradient),
+            sums,
+        )
+        return float(sums.sum())

@@ -1,0 +1,441 @@
+/* The loops of `_long_vectors.h` for one width of vectors; included there for each.
+
+   A sum over a tile has parts, every so many values apart, that are added up in a fixed order at the end of the tile.
+   Vectors that are kept in single precision are multiplied, and summed up over a tile, in single precision. */
+
+#define VECTORS 4 /* at a time: as many sums are under way */
+
+#if LANES > 1
+typedef double NAME(doubles) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef float NAME(floats) __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
+#define LOAD(real, address) (*(const NAME(real##s) *)(address))
+#define STORE(real, address, value) (*(NAME(real##s) *)(address) = (value))
+#else
+typedef double NAME(doubles);
+typedef float NAME(floats);
+#define LOAD(real, address) (*(address))
+#define STORE(real, address, value) (*(address) = (value))
+#endif
+
+/* Ask for as many values as are worked on, so many bytes ahead. Between two tiles of a row come those of all others, so
+   that the machine cannot guess what it will be asked for. */
+#define FETCH(values, count, ahead)                                                                        \
+    for (int byte = 0; byte < (int)sizeof(*(values)) * (count); byte += 64)                                \
+    PREFETCH((const char *)(values) + (ahead) + byte)
+
+#define FOR_EACH_TILE(some)                                                                                \
+    for (ptrdiff_t k = (some).first; k < (some).last; k++)                                                 \
+        for (ptrdiff_t at = (ptrdiff_t)(some).bounds[k], end = (ptrdiff_t)(some).bounds[k + 1], n; at < end; at += n) \
+            if ((n = end - at < TILE ? end - at : TILE))
+
+/* A tile in double precision: where it is, or in `room` [TILE]. */
+static FORCE_INLINE TARGET const double *NAME(tile)(kcrf_values of, ptrdiff_t at, ptrdiff_t n, double *restrict room)
+{
+    if (!of.single)
+        return (const double *)of.values + at;
+    const float *restrict values = (const float *)of.values + at;
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        FETCH(values + i, 16, TILE * sizeof(float));
+        for (ptrdiff_t j = i; j < i + 16; j++)
+            room[j] = values[j];
+    }
+    for (; i < n; i++)
+        room[i] = values[i];
+    return room;
+}
+
+/* Write a tile that is held elsewhere. */
+static FORCE_INLINE TARGET void NAME(keep)(kcrf_values in, ptrdiff_t at, ptrdiff_t n, const double *restrict tile)
+{
+    if (in.single) {
+        float *restrict values = (float *)in.values + at;
+        for (ptrdiff_t i = 0; i < n; i++)
+            values[i] = (float)tile[i];
+    } else {
+        double *values = (double *)in.values + at;
+        for (ptrdiff_t i = 0; i < n; i++)
+            values[i] = tile[i];
+    }
+}
+
+/* A tile in single precision: where it is, or in `room` [TILE]. */
+static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
+    kcrf_values of, ptrdiff_t at, ptrdiff_t n, float *restrict room)
+{
+    if (of.single)
+        return (const float *)of.values + at;
+    const double *restrict values = (const double *)of.values + at;
+    for (ptrdiff_t i = 0; i < n; i++)
+        room[i] = (float)values[i];
+    return room;
+}
+
+/* Add the inner product of a row's tile with another, or with two others. */
+#define PRODUCTS(real)                                                                                     \
+    static FORCE_INLINE TARGET double NAME(sum_##real)(const NAME(real##s) * held)                         \
+    {                                                                                                      \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real) };                                             \
+        real lanes[WIDTH * VECTORS];                                                                       \
+        double sum = 0.0;                                                                                  \
+        for (int v = 0; v < VECTORS; v++)                                                                  \
+            STORE(real, lanes + v * WIDTH, held[v]);                                                       \
+        for (int i = 0; i < WIDTH * VECTORS; i++)                                                          \
+            sum += lanes[i];                                                                               \
+        return sum;                                                                                        \
+    }                                                                                                      \
+    static TARGET NEVER_INLINE void NAME(add_product_##real)(                                              \
+        const real *row, const real *x, ptrdiff_t n, ptrdiff_t ahead, double *sum)                         \
+    {                                                                                                      \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
+        NAME(real##s) held[VECTORS] = {0};                                                                 \
+        double rest = 0.0;                                                                                 \
+        ptrdiff_t i = 0;                                                                                   \
+        for (; i + STEP <= n; i += STEP) {                                                                 \
+            FETCH(row + i, STEP, ahead);                                                                   \
+            for (int v = 0; v < VECTORS; v++)                                                              \
+                held[v] += LOAD(real, row + i + v * WIDTH) * LOAD(real, x + i + v * WIDTH);                \
+        }                                                                                                  \
+        for (; i < n; i++)                                                                                 \
+            rest += row[i] * x[i];                                                                         \
+        *sum += NAME(sum_##real)(held) + rest;                                                             \
+    }                                                                                                      \
+    static TARGET NEVER_INLINE void NAME(add_two_products_##real)(                                         \
+        const real *row, const real *x, const real *y, ptrdiff_t n, ptrdiff_t ahead, double *sums)         \
+    {                                                                                                      \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
+        NAME(real##s) with_x[VECTORS] = {0}, with_y[VECTORS] = {0};                                        \
+        double rest_x = 0.0, rest_y = 0.0;                                                                 \
+        ptrdiff_t i = 0;                                                                                   \
+        for (; i + STEP <= n; i += STEP) {                                                                 \
+            FETCH(row + i, STEP, ahead);                                                                   \
+            for (int v = 0; v < VECTORS; v++) {                                                            \
+                const NAME(real##s) values = LOAD(real, row + i + v * WIDTH);                              \
+                with_x[v] += values * LOAD(real, x + i + v * WIDTH);                                       \
+                with_y[v] += values * LOAD(real, y + i + v * WIDTH);                                       \
+            }                                                                                              \
+        }                                                                                                  \
+        for (; i < n; i++) {                                                                               \
+            rest_x += row[i] * x[i];                                                                       \
+            rest_y += row[i] * y[i];                                                                       \
+        }                                                                                                  \
+        sums[0] += NAME(sum_##real)(with_x) + rest_x;                                                      \
+        sums[1] += NAME(sum_##real)(with_y) + rest_y;                                                      \
+    }
+
+PRODUCTS(float)
+PRODUCTS(double)
+
+/* How many bytes after a row's tile the next one to be worked on begins: that of the row `by` rows on, or the next of
+   the first rows. Pairs are equally far from each other. */
+static FORCE_INLINE TARGET ptrdiff_t NAME(ahead)(const kcrf_values *rows, ptrdiff_t count, ptrdiff_t row, ptrdiff_t by)
+{
+    const ptrdiff_t tile = TILE * (rows[row].single ? sizeof(float) : sizeof(double));
+    if (row + by < count)
+        return (const char *)rows[row + by].values - (const char *)rows[row].values;
+    return (const char *)rows[row % by].values - (const char *)rows[row].values + tile;
+}
+
+/* The same in double precision, whatever the row is in. */
+static FORCE_INLINE TARGET void NAME(add_product)(
+    kcrf_values row, ptrdiff_t at, ptrdiff_t n, const double *x, double *sum)
+{
+    double room[TILE];
+    NAME(add_product_double)(NAME(tile)(row, at, n, room), x, n, TILE * sizeof(double), sum);
+}
+
+/* Products of rows, which have one type, with a vector. */
+static FORCE_INLINE TARGET void NAME(add_row_products)(
+    const kcrf_values *rows, ptrdiff_t count, kcrf_values vector, ptrdiff_t at, ptrdiff_t n, double *sums)
+{
+    if (count && rows[0].single) {
+        float room[TILE];
+        const float *x = NAME(narrow_tile)(vector, at, n, room);
+        for (ptrdiff_t row = 0; row < count; row++)
+            NAME(add_product_float)(
+                (const float *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+    } else {
+        double room[TILE];
+        const double *x = NAME(tile)(vector, at, n, room);
+        for (ptrdiff_t row = 0; row < count; row++)
+            NAME(add_product_double)(
+                (const double *)rows[row].values + at, x, n, NAME(ahead)(rows, count, row, 1), sums + row);
+    }
+}
+
+static FORCE_INLINE TARGET void NAME(clear)(double *sums, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 0; i < count; i++)
+        sums[i] = 0.0;
+}
+
+/* out += sum of weights times rows, four rows at a time. */
+#define ADD_ROWS(real)                                                                                     \
+    static TARGET NEVER_INLINE void NAME(add_four_rows_##real)(                                            \
+        const kcrf_values *rows, ptrdiff_t at, ptrdiff_t n, ptrdiff_t ahead, const double *weights,         \
+        double *restrict out)                                                                              \
+    {                                                                                                      \
+        enum { STEP = 16 };                                                                                \
+        const real *restrict a = (const real *)rows[0].values + at, *restrict b = (const real *)rows[1].values + at; \
+        const real *restrict c = (const real *)rows[2].values + at, *restrict d = (const real *)rows[3].values + at; \
+        const real of_a = (real)weights[0], of_b = (real)weights[1];                                       \
+        const real of_c = (real)weights[2], of_d = (real)weights[3];                                       \
+        ptrdiff_t i = 0;                                                                                   \
+        for (; i + STEP <= n; i += STEP) {                                                                 \
+            FETCH(a + i, STEP, ahead);                                                                     \
+            FETCH(b + i, STEP, ahead);                                                                     \
+            FETCH(c + i, STEP, ahead);                                                                     \
+            FETCH(d + i, STEP, ahead);                                                                     \
+            for (ptrdiff_t j = i; j < i + STEP; j++)                                                       \
+                out[j] += (of_a * a[j] + of_b * b[j]) + (of_c * c[j] + of_d * d[j]);                       \
+        }                                                                                                  \
+        for (; i < n; i++)                                                                                 \
+            out[i] += (of_a * a[i] + of_b * b[i]) + (of_c * c[i] + of_d * d[i]);                           \
+    }                                                                                                      \
+    static TARGET NEVER_INLINE void NAME(add_row_##real)(                                                  \
+        kcrf_values row, ptrdiff_t at, ptrdiff_t n, const double weight, double *restrict out)             \
+    {                                                                                                      \
+        const real *restrict values = (const real *)row.values + at;                                       \
+        for (ptrdiff_t i = 0; i < n; i++)                                                                  \
+            out[i] += weight * values[i];                                                                  \
+    }
+
+ADD_ROWS(float)
+ADD_ROWS(double)
+
+/* The same for any number of rows, which have one type. */
+static FORCE_INLINE TARGET void NAME(add_rows)(
+    const kcrf_values *rows, ptrdiff_t count, ptrdiff_t at, ptrdiff_t n, const double *weights, double *out)
+{
+    ptrdiff_t row = 0;
+    for (; row + 4 <= count; row += 4)
+        if (rows[row].single)
+            NAME(add_four_rows_float)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
+        else
+            NAME(add_four_rows_double)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
+    for (; row < count; row++)
+        if (rows[row].single)
+            NAME(add_row_float)(rows[row], at, n, weights[row], out);
+        else
+            NAME(add_row_double)(rows[row], at, n, weights[row], out);
+}
+
+static TARGET void NAME(stepped)(
+    kcrf_slices some, kcrf_values start, double step, kcrf_values direction, kcrf_values out)
+{
+    double room_start[TILE], room_direction[TILE], found[TILE];
+    FOR_EACH_TILE(some)
+    {
+        const double *from = NAME(tile)(start, at, n, room_start);
+        const double *restrict along = NAME(tile)(direction, at, n, room_direction);
+        for (ptrdiff_t i = 0; i < n; i++)
+            found[i] = from[i] + step * along[i];
+        NAME(keep)(out, at, n, found);
+    }
+}
+
+static TARGET void NAME(copied)(kcrf_slices some, kcrf_values vector, kcrf_values out)
+{
+    double room[TILE];
+    FOR_EACH_TILE(some)
+    NAME(keep)(out, at, n, NAME(tile)(vector, at, n, room));
+}
+
+static TARGET void NAME(combined)(kcrf_slices some, kcrf_values a, kcrf_values b, int divide, kcrf_values out)
+{
+    double room_a[TILE], room_b[TILE], found[TILE];
+    FOR_EACH_TILE(some)
+    {
+        const double *restrict left = NAME(tile)(a, at, n, room_a);
+        const double *restrict right = NAME(tile)(b, at, n, room_b);
+        if (divide)
+            for (ptrdiff_t i = 0; i < n; i++)
+                found[i] = left[i] / right[i];
+        else
+            for (ptrdiff_t i = 0; i < n; i++)
+                found[i] = left[i] * right[i];
+        NAME(keep)(out, at, n, found);
+    }
+}
+
+static TARGET void NAME(dots)(kcrf_slices some, kcrf_values a, kcrf_values b, double *sums)
+{
+    double room[TILE];
+    NAME(clear)(sums + some.first, some.last - some.first);
+    FOR_EACH_TILE(some)
+    NAME(add_product)(a, at, n, NAME(tile)(b, at, n, room), sums + k);
+}
+
+static TARGET void NAME(products)(
+    kcrf_slices some, const kcrf_values *rows, ptrdiff_t count, kcrf_values vector, double *sums)
+{
+    NAME(clear)(sums + some.first * count, (some.last - some.first) * count);
+    FOR_EACH_TILE(some)
+    NAME(add_row_products)(rows, count, vector, at, n, sums + k * count);
+}
+
+static TARGET void NAME(add_curvature)(
+    kcrf_slices some, kcrf_values target, kcrf_values vector, const double *precisions)
+{
+    double room_target[TILE], room_vector[TILE], found[TILE];
+    FOR_EACH_TILE(some)
+    {
+        const double *before = NAME(tile)(target, at, n, room_target);
+        const double *restrict values = NAME(tile)(vector, at, n, room_vector);
+        for (ptrdiff_t i = 0; i < n; i++)
+            found[i] = before[i] + precisions[k] * values[i];
+        NAME(keep)(target, at, n, found);
+    }
+}
+
+static TARGET void NAME(add_prior)(
+    kcrf_slices some, kcrf_values gradient, kcrf_values theta, const double *precisions, double *sums)
+{
+    double room_gradient[TILE], room_theta[TILE], slope[TILE];
+    kcrf_values own = {slope, 0};
+    NAME(clear)(sums + some.first * 2, (some.last - some.first) * 2);
+    FOR_EACH_TILE(some)
+    {
+        const double *before = NAME(tile)(gradient, at, n, room_gradient);
+        const double *restrict point = NAME(tile)(theta, at, n, room_theta);
+        for (ptrdiff_t i = 0; i < n; i++)
+            slope[i] = before[i] + precisions[k] * point[i];
+        NAME(keep)(gradient, at, n, slope);
+        NAME(add_product)(theta, at, n, point, sums + 2 * k);
+        NAME(add_product)(own, 0, n, slope, sums + 2 * k + 1);
+    }
+}
+
+static TARGET void NAME(linearised)(
+    kcrf_slices some, kcrf_values theta, kcrf_values gradient, const double *precisions, const kcrf_values *others,
+    ptrdiff_t count, kcrf_values out, double *sums)
+{
+    double room_gradient[TILE], room_theta[TILE], room_out[TILE], loss[TILE];
+    kcrf_values own = {loss, 0};
+    NAME(clear)(sums + some.first * (count + 2), (some.last - some.first) * (count + 2));
+    FOR_EACH_TILE(some)
+    {
+        const double sigma = 1.0 / sqrt(precisions[k]);
+        const double *restrict slope = NAME(tile)(gradient, at, n, room_gradient);
+        const double *restrict point = NAME(tile)(theta, at, n, room_theta);
+        double *found = sums + k * (count + 2);
+        for (ptrdiff_t i = 0; i < n; i++)
+            loss[i] = slope[i] - precisions[k] * point[i];
+        NAME(add_product)(own, 0, n, point, found);
+        for (ptrdiff_t i = 0; i < n; i++)
+            loss[i] *= sigma;
+        NAME(keep)(out, at, n, loss);
+        const double *kept = NAME(tile)(out, at, n, room_out); /* as it was rounded */
+        for (ptrdiff_t row = 0; row < count; row++)
+            if (out.single && others[row].single)
+                NAME(add_product_float)(
+                    (const float *)others[row].values + at, (const float *)out.values + at, n, TILE * sizeof(float),
+                    found + 1 + row);
+            else
+                NAME(add_product)(others[row], at, n, kept, found + 1 + row);
+        NAME(add_product_double)(kept, kept, n, 0, found + 1 + count);
+    }
+}
+
+static FORCE_INLINE TARGET void NAME(difference)(
+    kcrf_values after, kcrf_values before, ptrdiff_t at, ptrdiff_t n, kcrf_values out)
+{
+    double room_after[TILE], room_before[TILE], found[TILE];
+    const double *restrict new = NAME(tile)(after, at, n, room_after);
+    const double *restrict old = NAME(tile)(before, at, n, room_before);
+    for (ptrdiff_t i = 0; i < n; i++)
+        found[i] = new[i] - old[i];
+    NAME(keep)(out, at, n, found);
+}
+
+static TARGET void NAME(put_pair)(
+    kcrf_slices some, const kcrf_values *steps, ptrdiff_t count, ptrdiff_t slot, kcrf_values change, kcrf_values before,
+    kcrf_values after, kcrf_values gradient, kcrf_values new_gradient, double *sums)
+{
+    NAME(clear)(sums + some.first * 2 * count, (some.last - some.first) * 2 * count);
+    FOR_EACH_TILE(some)
+    {
+        double *found = sums + 2 * k * count;
+        NAME(difference)(after, before, at, n, steps[slot]);
+        NAME(difference)(new_gradient, gradient, at, n, change);
+        if (change.single) {
+            float room[TILE];
+            const float *changed = (const float *)change.values + at;
+            const float *slope = NAME(narrow_tile)(new_gradient, at, n, room);
+            for (ptrdiff_t row = 0; row < count; row++)
+                NAME(add_two_products_float)(
+                    (const float *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
+                    found + 2 * row);
+        } else {
+            double room[TILE];
+            const double *changed = (const double *)change.values + at;
+            const double *slope = NAME(tile)(new_gradient, at, n, room);
+            for (ptrdiff_t row = 0; row < count; row++)
+                NAME(add_two_products_double)(
+                    (const double *)steps[row].values + at, changed, slope, n, NAME(ahead)(steps, count, row, 1),
+                    found + 2 * row);
+        }
+    }
+}
+
+static TARGET void NAME(reduced)(
+    kcrf_slices some, const kcrf_values *changes, ptrdiff_t count, const double *shares, kcrf_values gradient,
+    kcrf_values scale, ptrdiff_t newest, kcrf_values out, double *sums)
+{
+    double room[TILE], room_scale[TILE], total[TILE];
+    if (sums)
+        NAME(clear)(sums + some.first * (count + 1), (some.last - some.first) * (count + 1));
+    FOR_EACH_TILE(some)
+    {
+        const double *restrict slope = NAME(tile)(gradient, at, n, room);
+        for (ptrdiff_t i = 0; i < n; i++)
+            total[i] = slope[i];
+        NAME(add_rows)(changes, count, at, n, shares, total);
+        const double *restrict factor = scale.values ? NAME(tile)(scale, at, n, room_scale) : 0;
+        if (factor)
+            for (ptrdiff_t i = 0; i < n; i++)
+                total[i] = -total[i] * factor[i];
+        else
+            for (ptrdiff_t i = 0; i < n; i++)
+                total[i] = -total[i];
+        NAME(keep)(out, at, n, total);
+        if (!sums)
+            continue;
+        double *found = sums + k * (count + 1);
+        NAME(add_row_products)(changes, count, out, at, n, found);
+        if (newest < 0 || !factor)
+            continue;
+        const double *restrict change = NAME(tile)(changes[newest], at, n, room);
+        for (ptrdiff_t i = 0; i < n; i++)
+            total[i] = change[i] * factor[i];
+        NAME(add_product)(changes[newest], at, n, total, found + count);
+    }
+}
+
+static TARGET void NAME(finished)(
+    kcrf_slices some, const kcrf_values *steps, ptrdiff_t count, const double *weights, double length,
+    kcrf_values target, kcrf_values gradient, double *sums)
+{
+    double room[TILE], total[TILE];
+    NAME(clear)(sums + some.first, some.last - some.first);
+    FOR_EACH_TILE(some)
+    {
+        const double *before = NAME(tile)(target, at, n, room);
+        for (ptrdiff_t i = 0; i < n; i++)
+            total[i] = length * before[i];
+        NAME(add_rows)(steps, count, at, n, weights, total);
+        NAME(keep)(target, at, n, total);
+        NAME(add_product)(target, at, n, NAME(tile)(gradient, at, n, room), sums + k);
+    }
+}
+
+#undef VECTORS
+#undef LOAD
+#undef STORE
+#undef FETCH
+#undef FOR_EACH_TILE
+#undef PRODUCTS
+#undef ADD_ROWS
+#undef LANES
+#undef TARGET
+#undef NAME
