@@ -106,7 +106,7 @@ class _Helpers:
             del call  # it refers to what the items are worked on with
 
     def call(self, work: Callable[[], None], count: int) -> None:
-        """Have up to so many threads call `work`; one that is busy comes to it later, when nothing may be left to do."""
+        """Have up to so many threads call `work`; one that is busy comes to it later, with nothing left to do."""
         for _ in range(min(count, len(self._threads))):
             self._calls.put(work)
 
