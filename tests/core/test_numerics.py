@@ -99,10 +99,10 @@ def test_a_kernel_that_is_zero_everywhere(rng):
         fit(corpus, {"kernel": "poly", "coef0": 0, "gamma": 1.0, "map": "reduced", "sigma2": 1.0}, raw)
 
 
-def test_pivots_that_are_mixtures_of_others_are_found(rng):
+def test_pivots_that_are_mixtures_of_others_are_found(rng, workers):
     """Each comes twice: the second is explained by the first."""
     inputs = random_inputs(rng, 6, 1, 2)
     twice = inputs.take(np.array([0, 1, 0, 2, 1, 3, 3]))
-    kept = independent_pivots(RBFKernel(0.7), twice, 1e-10)
+    kept = independent_pivots(RBFKernel(0.7), twice, 1e-10, workers)
     assert kept.tolist() == [0, 1, 3, 5]
-    assert independent_pivots(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10).tolist() == [0, 1, 2, 3]
+    assert independent_pivots(RBFKernel(0.7), inputs.take(np.arange(4)), 1e-10, workers).tolist() == [0, 1, 2, 3]
