@@ -68,8 +68,10 @@ class _Layout:
 
 
 def _layout(stacked: np.ndarray) -> _Layout | None:
+    """None where no allowed pair follows another: such sequences are short, and left to log space."""
     allowed = ~np.isneginf(stacked).all(axis=0)
-    return _Layout.of(allowed) if allowed.any() else None
+    layout = _Layout.of(allowed)
+    return layout if len(layout.triples) else None
 
 
 def marginals(
