@@ -10,7 +10,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.ticker import ScalarFormatter
 from readme import fill, table
 
 README = Path(__file__).parent / "README.md"
@@ -61,9 +60,11 @@ def traffic(results: dict) -> str:
 def picture(path: str, results: dict) -> None:
     """How many times faster than one thread of the first version that was measured so."""
     versions = results["versions"]
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
+    groups = [group for group in TITLES if any(group in one for one in versions.values())]
+    size = (5.5 * len(groups), 4.5)
+    figure, [panels] = plt.subplots(1, len(groups), figsize=size, layout="constrained", sharey=True, squeeze=False)
     most = max(numbers(results))
-    for axes, group in zip(panels, TITLES, strict=True):
+    for axes, group in zip(panels, groups, strict=True):
         axes.plot([1, most], [1, most], color="grey", linewidth=1)
         for style, (version, found) in zip(("-o", "--s", ":^"), reversed(versions.items()), strict=False):
             for place, (name, own) in enumerate(found.get(group, {}).items()):
@@ -77,9 +78,9 @@ def picture(path: str, results: dict) -> None:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(ScalarFormatter())
+            axis.set_major_formatter("{x:g}")
         axes.set_xlabel("threads")
-        axes.set_title(TITLES[group])
+        axes.set_title(TITLES[group].replace("seconds", "speed"))
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=7)
     panels[0].set_ylabel("times faster than one thread")
@@ -89,7 +90,9 @@ def picture(path: str, results: dict) -> None:
 def main() -> None:
     results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     parts = [seconds(results, group) for group in TITLES if any(group in one for one in results["versions"].values())]
-    fill(README, "\n\n".join([*parts, traffic(results)]), name="threads", taken_with=results["machine"])
+    if results.get("copy"):
+        parts.append(traffic(results))
+    fill(README, "\n\n".join(parts), name="threads", taken_with=results["machine"])
     picture(sys.argv[2], results)
 
 
