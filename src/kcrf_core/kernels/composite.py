@@ -8,6 +8,7 @@ cosine    k(x, x') / sqrt(k(x, x) k(x', x')), zero where either is zero; a key o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -99,9 +100,9 @@ class CompositeKernel(Kernel):
         """Errors of factors add up as parts of them; those of summands are no more than the largest."""
         return sum(part.kernel.value_error(inputs.columns(part.group)) for part in self.parts)
 
+    @abstractmethod
     def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
         """Write kernel values of some of the rows; `fills` write those of the parts."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         out = super().to_dict()

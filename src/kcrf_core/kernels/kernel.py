@@ -11,6 +11,7 @@ Nothing here needs NumPy, so that configurations can be spoken of without it.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
@@ -58,7 +59,7 @@ class PreparedKernel(Protocol):
         """A function that writes kernel values of some of the rows with all pivots, [n, M]."""
 
 
-class Kernel:
+class Kernel(ABC):
     """The base of all kernels.
 
     One that is a function of inner products or distances derives from `InnerProductKernel` and has the two methods
@@ -92,17 +93,17 @@ class Kernel:
         """Say why it cannot be evaluated on such inputs; None if it can."""
         return None
 
+    @abstractmethod
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         """k(x, x) of each row, [N]."""
-        raise NotImplementedError
 
     def value_error(self, inputs: Inputs) -> float:
         """How far values on such inputs in double precision may be off, as a part of the largest k(x, x)."""
         return VALUE_ERROR
 
+    @abstractmethod
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         """The pivots laid out for blocks of kernel values."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain dictionary that a file keeps."""

@@ -14,6 +14,7 @@ configuration sets are taken from the training inputs (Remark 7), so that sigma2
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -58,9 +59,9 @@ class InnerProductKernel(Kernel):
         """The rows that inner products are taken of."""
         return inputs
 
+    @abstractmethod
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
         """Turn inner products [n, M] into kernel values, in place; the norms, [n] and [M], are squared."""
-        raise NotImplementedError
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         from .gram_blocks import PreparedPivots

@@ -129,8 +129,9 @@ class ExplicitMap:
     def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
         """How far evaluations at W in double precision may be off; see `Rounding`."""
         longest, widest = self._longest_row
+        largest = float(np.sqrt(np.einsum("dc,dc->c", W, W).max(initial=0.0)))
         return Rounding(
-            scores=longest * summation_error(widest) * float(np.sqrt(np.einsum("dc,dc->c", W, W).max(initial=0.0))),
+            loss=error_sum * longest * summation_error(widest) * largest,
             gradient=longest * summation_error(positions) * error_sum,
         )
 

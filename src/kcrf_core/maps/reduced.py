@@ -226,7 +226,7 @@ class ReducedMap:
             left = np.where(self._residual > 0, self._residual + gram, 0.0)
             outside = float(np.sqrt(left) @ np.linalg.norm(errors(), axis=1)) ** 2
         return Rounding(
-            scores=largest * (summation_error(M) + value) * float(np.abs(alpha).sum(axis=0).max(initial=0.0)),
+            loss=error_sum * largest * (summation_error(M) + value) * float(np.abs(alpha).sum(axis=0).max(initial=0.0)),
             gradient=inverse * largest * np.sqrt(M) * (summation_error(positions) + value) * error_sum,
             prior=gram * length**2,
             prior_gradient=inverse * gram * length,

@@ -32,7 +32,7 @@ def summation_error(terms: int) -> float:
 class Rounding:
     """Bounds on what rounding may change, of one map at some weights."""
 
-    scores: float = 0.0  # any score
+    loss: float = 0.0  # <m, dF>
     gradient: float = 0.0  # the gradient of the loss, in length
     prior: float = 0.0  # |W|^2
     prior_gradient: float = 0.0  # W, in length, where it stands in the gradient as W / sigma^2

@@ -119,10 +119,9 @@ class Posterior:
     def slack(self, theta: Vector, value: float) -> Slack:
         """What rounding may change about an evaluation at theta in double precision that found this P."""
         found = self.engine.rounding(theta)
-        error_sum = 2 * float(self.problem.position_weights().sum())
         amount, lengths, factor = VALUE_ROUNDING * abs(value), 0.0, 0.0
         for own, sigma2 in zip(found, self.sigma2, strict=True):
-            amount += error_sum * own.scores + own.prior / (2 * sigma2) + sigma2 / 2 * own.outside
+            amount += own.loss + own.prior / (2 * sigma2) + sigma2 / 2 * own.outside
             lengths += sigma2 * (own.gradient + own.prior_gradient / sigma2) ** 2
             factor = max(factor, own.factor)
         return Slack(amount, float(np.sqrt(lengths)), factor)

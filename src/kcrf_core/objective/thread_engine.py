@@ -226,7 +226,7 @@ class ThreadEngine:
         return sum(self._over_shards(theta, _gold_logs)) / self.problem.weight
 
     def accuracy(self, theta: np.ndarray) -> float:
-        """PartialSum of the positions whose most probable labelling is right, weighted by sequence."""
+        """Part of the positions whose most probable labelling is right, weighted by sequence."""
         return sum(self._over_shards(theta, _right)) / self.problem.weight
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:

@@ -99,13 +99,11 @@ class Vectors:
         """An operation of `_long_vectors` that goes through so many vectors, on threads."""
         if not self._slices:
             return
-        held = [arguments]
 
         def work(run: tuple[int, int]) -> None:
-            operation(*held[0], self._bounds, *run)
+            operation(*arguments, self._bounds, *run)
 
         self._workers.run(work, self._runs(min(self._workers.threads, 1 + vectors * self.size // VALUES_PER_TASK)))
-        held.clear()  # a thread may not have let go of its task yet, and vectors that nothing refers to are used again
 
     def _values(self, vector: np.ndarray) -> Values:
         return Values(np.ascontiguousarray(vector), self.size)

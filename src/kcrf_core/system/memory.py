@@ -21,8 +21,6 @@ FALLBACK = 4 << 30
 
 GROUPS = Path("/sys/fs/cgroup")
 
-UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-
 
 class Budget:
     """Bytes that may be held, and how many of them are."""
@@ -113,11 +111,3 @@ def _left(folder: Path, limit: str, used: str, cache: str) -> int:
         stat = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
         now -= int(stat.get(cache, 0))
     return max(most - now, 0)
-
-
-def size_text(count: float) -> str:
-    """Bytes for people: 1.5 GiB."""
-    number = 0
-    while count >= 1000 and number < len(UNITS) - 1:
-        count, number = count / 1024, number + 1
-    return f"{count:.3g} {UNITS[number]}"

@@ -154,17 +154,7 @@ class Workers:
         if self._pool is None or (isinstance(items, Sized) and len(items) == 1):
             yield from map(function, items)
             return
-        waiting: deque = deque()
-        try:
-            for item in items:
-                waiting.append(self._pool.submit(function, item))
-                if len(waiting) > 2 * self.threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        yield from self.stream(function, items)
 
     def stream(self, function: Callable[[Item], Result], items: Iterable[Item], ahead: int | None = None) -> Iterator:
         """As `map`, for items that may be waited for: at a `PAUSE` all results are let out, and then the PAUSE itself.
@@ -302,6 +292,10 @@ class _Line(Generic[Item, Result]):
         with self._lock:
             while self._begun:
                 self._room.wait()
+            # A thread may come to its call only now: what is not referred to any more can be used again at once.
+            self._function = self._take = None
+            self._items = ()
+            self._next = 0
         if self._failed:
             raise self._failed[min(self._failed)]
 

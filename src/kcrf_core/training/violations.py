@@ -16,7 +16,8 @@ from ..config import TrainingConfig
 from ..corpora import sequence_rows
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..errors import DataError, NumericError
-from ..scoring import Transitions, allowed_transitions
+from ..scoring import allowed_transitions
+from ..system import counted
 from .problems import HANDLED, allowed_by, forbidding, problem_of
 
 DROP, FREE = HANDLED
@@ -42,13 +43,19 @@ class Violations:
             "first": {"label": self.first_label, "line": self.first_line},
         }
 
+    @property
+    def count(self) -> str:
+        return f"{counted(self.labels, 'label')} in {counted(self.sequences, 'sequence')}"
+
     def text(self, scheme: str | None) -> str:
         """What was done, in a line."""
-        where = f"scheme {scheme}: {_counted(self.labels, self.sequences)}"
+        where = f"scheme {scheme}: {self.count}"
         first = f"first '{self.first_label}' in line {self.first_line}"
         if self.handled == DROP:
-            return f"{where} must not stand there, {first}: {_these('sequence', self.sequences)} left out"
-        return f"{where} must not stand there, {first}: {self.freed:,} labels are taken as not observed"
+            these = "this sequence is" if self.sequences == 1 else f"these {self.sequences:,} sequences are"
+            return f"{where} must not stand there, {first}: {these} left out"
+        freed = counted(self.freed, "label is", "labels are")
+        return f"{where} must not stand there, {first}: {freed} taken as not observed"
 
 
 def kept_to_scheme(
@@ -59,8 +66,7 @@ def kept_to_scheme(
     if training.scheme is None:
         return dataset, problem, None
     handled = training.scheme_violations
-    scheme_alone = replace(training, observed_transitions=False)
-    broken = np.flatnonzero(_broken(problem, allowed_by(encoding, problem, scheme_alone, True)))
+    broken = np.flatnonzero(_broken(problem, encoding, training))
     if not len(broken):
         return dataset, problem, None
     sequences = np.unique(np.searchsorted(problem.offsets, broken, side="right") - 1)
@@ -78,8 +84,9 @@ def kept_to_scheme(
         found = replace(found, freed=int(np.count_nonzero(labels != problem.labels)))
         dataset = replace(dataset, labels=labels)
     else:
+        more = f" (as {found.count})" if found.labels > 1 else ""
         raise DataError(
-            f"{_reason(training, label, line)}{_more(found)}: correct the data, or let training leave out such "
+            f"{_reason(training, label, line)}{more}: correct the data, or let training leave out such "
             "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
             dataset.source,
             settings=["scheme_violations"],
@@ -92,8 +99,7 @@ def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConf
     if training.scheme is None or dataset.labels is None:
         return 0
     problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
-    scheme_alone = replace(training, observed_transitions=False)
-    return int(np.count_nonzero(_broken(problem, allowed_by(encoding, problem, scheme_alone, True))))
+    return int(np.count_nonzero(_broken(problem, encoding, training)))
 
 
 def _reason(training: TrainingConfig, label: str, line: int) -> str:
@@ -105,20 +111,9 @@ def _reason(training: TrainingConfig, label: str, line: int) -> str:
     return f"the label '{label}' in line {line} must not stand there by the scheme {training.scheme}"
 
 
-def _more(found: Violations) -> str:
-    return f" (as {_counted(found.labels, found.sequences)})" if found.labels > 1 else ""
-
-
-def _counted(labels: int, sequences: int) -> str:
-    return f"{labels:,} label{'s' * (labels != 1)} in {sequences:,} sequence{'s' * (sequences != 1)}"
-
-
-def _these(what: str, count: int) -> str:
-    return f"this {what} is" if count == 1 else f"these {count:,} {what}s are"
-
-
-def _broken(problem: Problem, allowed: Transitions) -> np.ndarray:
-    """Positions whose label, beside an observed neighbour or at an end of its sequence, is not allowed, [N] bool."""
+def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
+    """Positions whose label, beside an observed neighbour or at an end, the scheme does not allow, [N] bool."""
+    allowed = allowed_by(encoding, problem, replace(training, observed_transitions=False), True)
     labels, within = np.maximum(problem.labels, 0), positions_within(problem.offsets)
     nowhere = ~(allowed.first | allowed.last | allowed.pairs.any(axis=0) | allowed.pairs.any(axis=1))
     stray = (problem.labels >= 0) & nowhere[labels]  # of another form, which says nothing about its neighbours

@@ -1,6 +1,8 @@
-"""Numbers of things in words for people."""
+"""Numbers of things and of bytes, as people read them."""
 
 from __future__ import annotations
+
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -10,3 +12,11 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     ('1 label is', '0 labels are')
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def size_text(count: float) -> str:
+    """Bytes for people: 1.5 GiB."""
+    number = 0
+    while count >= 1000 and number < len(UNITS) - 1:
+        count, number = count / 1024, number + 1
+    return f"{count:.3g} {UNITS[number]}"
