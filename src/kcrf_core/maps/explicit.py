@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -23,9 +22,11 @@ import numpy as np
 
 from ..kernels import Inputs, PolynomialKernel, inverse_roots
 from ..system import Workers, ranges
-from . import _conjunctions, _sparse
+from . import _conjunctions, _sparse, native
 from .columns import scaled_rows, sparse_block
+from .feature_map import new_sums
 from .hash_tables import empty_slots
+from .native import Products
 from .rounding import Rounding, summation_error
 
 if TYPE_CHECKING:
@@ -92,26 +93,42 @@ class ExplicitMap:
 
     def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> tuple[np.ndarray, np.ndarray]:
         W = np.ascontiguousarray(W, dtype=dtype)
-        return W[: self.sparse_size], W[self.sparse_size :]
+        return W[: self.sparse_size], native.padded(W[self.sparse_size :], dtype)
 
     def add_scores(
         self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray, fresh: bool = False
     ) -> None:
         sparse, dense = prepared
-        if fresh and self.dense_size:
-            np.matmul(self._real(rows, out.dtype), dense, out=out)
+        if self.dense_size:
+            own = native.dense(self._real(rows, out.dtype), dense, out.shape[1])
+            native.all_scores(native.ALONE, own, len(out), out, fresh)
         elif fresh:
             out[...] = 0
-        elif self.dense_size:
-            out += self._real(rows, out.dtype) @ dense
         if self.sparse_size:
             part = self._rows
             _sparse.multiply(part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray | None:
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
             return None
-        return np.matmul(self._real(rows, R.dtype).T, R, out=out)
+        sums = new_sums(self.dense_size, R.shape[1], R.dtype) if sums is None else sums
+        native.add_sums(self._real(rows, R.dtype), R, sums)
+        return sums
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
+        return None if self._dense.dtype != dtype or (self._rest is not None and dtype == np.float64) else self._dense
+
+    def native(self, prepared: tuple[np.ndarray, np.ndarray], columns: int) -> list[Products] | None:
+        (sparse, dense), found = prepared, []
+        if self.dense_size:
+            values = self.dense_rows(dense.dtype)
+            if values is None:
+                return None
+            found.append(native.dense(values, dense, columns))
+        if self.sparse_size or not found:
+            part = self._rows
+            found.append(native.sparse(part.indptr, part.indices, part.values[sparse.dtype], sparse))
+        return found
 
     def _real(self, rows: slice, dtype: np.dtype) -> np.ndarray:
         """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
@@ -150,25 +167,23 @@ class ExplicitMap:
     ) -> np.ndarray:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
-        part = self._columns
-
-        def task(features: slice) -> None:
-            _sparse.gather(part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out)
-
-        workers.run(task, self._tasks)
+        part, R = self._columns, np.ascontiguousarray(R)
+        native.features_gathered(
+            workers.team, part.indptr, part.indices, part.values[R.dtype], R, self._tasks, out[: self.sparse_size]
+        )
         if self.dense_size:
-            out[self.sparse_size :] = summed
+            out[self.sparse_size :] = summed[:, : R.shape[1]]
         return out
 
     @cached_property
-    def _tasks(self) -> list[slice]:
-        """Features in runs that take about as long as each other, the longest first."""
+    def _tasks(self) -> np.ndarray:
+        """Features in runs (first, last) that take about as long as each other, the longest first, [tasks, 2]."""
         indptr = self._columns.indptr
         cost = indptr + ENTRIES_PER_FEATURE * np.arange(len(indptr))  # up to each feature
         runs = min(max(int(cost[-1]) // ENTRIES_PER_TASK, 1), MOST_TASKS)
         ends = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], runs + 1)))
-        tasks = [slice(first, last) for first, last in pairwise(ends.tolist())]
-        return sorted(tasks, key=lambda part: int(cost[part.start] - cost[part.stop]))
+        longest = np.argsort(-np.diff(cost[ends]), kind="stable")
+        return np.stack([ends[:-1], ends[1:]], axis=1)[longest].astype(np.int64)
 
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside

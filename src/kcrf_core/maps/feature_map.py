@@ -7,6 +7,10 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
     adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
     adjoint               Phi^T R from those sums and R, in double precision
 
+Such sums are [dense_size, P] in double precision, with columns padded as `native` wants them. Where all values of the
+map that are held densely are there (`dense_rows`), `native` gives its products as C functions. Those and the methods
+here give the same bits.
+
 `explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
 `repeated_maps` one for data in which inputs recur.
 """
@@ -18,8 +22,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..system import Workers
-from . import _sparse
+from ..system import Workers, ranges
+from . import _sparse, native
+from .native import Products
 from .rounding import Rounding
 
 
@@ -38,8 +43,14 @@ class FeatureMap(Protocol):
     ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
 
     def adjoint_rows(
-        self, R: np.ndarray, rows: slice, out: np.ndarray | None = None
-    ) -> np.ndarray | None: ...  # may be put into `out`, one that came from here before
+        self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None
+    ) -> np.ndarray | None: ...  # added to the sums that are given, or to zeros; None where there are none
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None: ...  # [N, dense_size], None where not all are there
+
+    def native(
+        self, prepared: object, columns: int
+    ) -> list[Products] | None: ...  # first the one that has sums, if any
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
@@ -85,6 +96,23 @@ def sum_of_parts(
 
     workers.fold(work, parts, take)
     return total[0] if total else None
+
+
+def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros that sums over rows are added to."""
+    return np.zeros((size, native.padded_columns(columns, dtype == np.float32)))
+
+
+def sums_of_rows(feature_map: FeatureMap, R: np.ndarray, workers: Workers) -> np.ndarray | None:
+    """What `adjoint_rows` gives for all rows; None where there are no sums."""
+    if not feature_map.dense_size:
+        return None
+    values, (N, C) = feature_map.dense_rows(R.dtype), R.shape
+    if values is not None:
+        nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
+        return native.all_sums(workers.team, native.dense(values, nothing, C), R)
+    parts = ranges(N, native.rows_per_part(N))
+    return sum_of_parts(lambda rows: feature_map.adjoint_rows(R[rows], rows), parts, workers)
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:

@@ -20,11 +20,14 @@ from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
+from . import native
 from .factorisation import FLOORS
+from .feature_map import new_sums
+from .native import Products
 from .rounding import Rounding, summation_error
-from .triangles import Triangle
+from .triangles import Triangle, inverted
 
-ROWS_PER_TASK = 1024
+ROWS_PER_TASK = 256
 # Values that are computed at a time where they are not held: what one thread needs of memory.
 PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 256, 4096
 
@@ -79,6 +82,7 @@ class KernelRows:
         Pieces depend on `rows` alone, whether they are held or not, and so do sums over them.
         """
         size = min(max(PIECE_VALUES // max(self.shape[1], 1), SMALLEST_PIECE), LARGEST_PIECE)
+        size -= size % SMALLEST_PIECE  # sums over rows are taken so many at a time
         for first in range(rows.start, rows.stop, size):
             part = slice(first, min(first + size, rows.stop))
             yield slice(part.start - rows.start, part.stop - rows.start), self._values(part)
@@ -102,6 +106,10 @@ class KernelRows:
             if whole._complete():
                 return whole._held[chosen[rows]]
         return self._pivots.gram(self._inputs.take(rows))
+
+    def whole(self) -> np.ndarray | None:
+        """All rows, where they are held and computed."""
+        return self._held if self._complete() else None
 
     def _complete(self) -> bool:
         """Whether all rows are held and computed."""
@@ -242,29 +250,30 @@ class ReducedMap:
         # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
         alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
-        return np.ascontiguousarray(alpha, dtype=dtype)
+        return native.padded(alpha, dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
-            if fresh:
-                np.matmul(K.astype(out.dtype, copy=False), prepared, out=out[part])
-            else:
-                out[part] += K.astype(out.dtype, copy=False) @ prepared
+            own = native.dense(K.astype(out.dtype, copy=False), prepared, out.shape[1])
+            native.all_scores(native.ALONE, own, len(K), out[part], fresh)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        out = np.empty((self.size, R.shape[1]), dtype=R.dtype) if out is None else out
-        if rows.stop == rows.start:
-            out[...] = 0
-        for number, (part, K) in enumerate(self._rows.pieces(rows)):
-            if number == 0:
-                np.matmul(K.astype(R.dtype, copy=False).T, R[part], out=out)
-            else:
-                out += K.astype(R.dtype, copy=False).T @ R[part]
-        return out
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray:
+        sums = new_sums(self.size, R.shape[1], R.dtype) if sums is None else sums
+        for part, K in self._rows.pieces(rows):
+            native.add_sums(K.astype(R.dtype, copy=False), R[part], sums)
+        return sums
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
+        return self._rows.whole() if self._rows.dtype == dtype else None
+
+    def native(self, prepared: np.ndarray, columns: int) -> list[Products] | None:
+        values = self.dense_rows(prepared.dtype)
+        return None if values is None else [native.dense(values, prepared, columns)]
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
     ) -> np.ndarray:
+        summed = np.ascontiguousarray(summed[:, : R.shape[1]])
         if R.dtype == np.float64:
             return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
         return self._system.solve(summed, workers, out=out)
@@ -283,7 +292,7 @@ class ReducedMap:
 
     def _features(self, workers: Workers) -> Iterator[tuple[slice, np.ndarray]]:
         """Phi, some rows after others."""
-        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._rows.dtype)
+        inverse = inverted(self.triangle).T.astype(self._rows.dtype)
 
         def task(rows: slice) -> tuple[slice, np.ndarray]:
             return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])

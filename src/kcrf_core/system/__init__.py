@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy(
         "products": ["SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
+        "team": ["Team"],
         "threads": ["PAUSE", "Workers", "available_threads", "ranges", "sequence_chunks"],
         "wording": ["counted", "size_text"],
         "writing": ["NamedFile", "naming", "replacing", "temporary_beside"],

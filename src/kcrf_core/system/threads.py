@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .memory import Budget
+from .team import Team
 
 # Among the items of `Workers.stream`: what comes next may be long in coming.
 PAUSE: Final = object()
@@ -86,6 +87,7 @@ def _release(library: Any) -> None:
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
+_ALONE = Team(1)
 
 
 class _Helpers:
@@ -131,6 +133,7 @@ class Workers:
         self.memory = Budget(memory)
         self._pool: ThreadPoolExecutor | None = None
         self._helpers: _Helpers | None = None
+        self._team: Team | None = None
         self._opening = threading.Lock()
 
     def __enter__(self) -> Workers:
@@ -146,7 +149,22 @@ class Workers:
         if self._helpers is not None:
             self._helpers.close()
             self._helpers = None
+        if self._team is not None:
+            self._team.close()
+            self._team = None
         _ONE_BLAS_THREAD.__exit__()
+
+    @property
+    def team(self) -> Team:
+        """The threads for work that needs no interpreter; outside of a `with` block there is one."""
+        if self._team is None:
+            if self._pool is None:
+                return _ALONE
+            with self._opening:
+                if self._team is None:
+                    # Who looks for work takes a core from who has some, where there are fewer cores than threads.
+                    self._team = Team(self.threads, spinning=self.threads <= available_threads())
+        return self._team
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
