@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
             "scaled_rows",
             "sparse_block",
         ],
+        "compressed": ["CompressedRows"],
         "conjunctions": [
             "Conjunctions",
             "LARGEST_DEGREE",
@@ -41,6 +42,7 @@ __getattr__, __dir__, __all__ = lazy(
         "feature_map": ["FeatureMap", "accumulate", "has_nested_columns", "real_columns", "sum_of_parts"],
         "growing_basis": ["GrowingBasis"],
         "hash_tables": ["PairTable", "number_pairs"],
+        "kept_places": ["KeptPlaces", "KeptWeights"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
         "reduced": ["PIECE_VALUES", "ReducedMap", "pivot_triangle"],
         "repeated_maps": ["RepeatedMap"],

@@ -20,5 +20,59 @@ def multiply_codes_few(
 def deal(source: ndarray, group: ndarray, first: int, last: int, out: ndarray, fresh: bool) -> None: ...
 def accumulate(total: ndarray, part: ndarray) -> None: ...
 def gather(
-    indptr: ndarray, indices: ndarray, values: ndarray, R: ndarray, first: int, last: int, out: ndarray
+    indptr: ndarray, indices: ndarray, values: ndarray, scale: ndarray, R: ndarray, first: int, last: int, out: ndarray
 ) -> None: ...
+def scaled(W: ndarray, scale: ndarray, first: int, last: int, out: ndarray) -> None: ...
+def lay_out(
+    block: ndarray,
+    scale: ndarray,
+    kept: ndarray,
+    ends: ndarray,
+    starts: ndarray,
+    C: int,
+    first: int,
+    last: int,
+    out: ndarray,
+) -> None: ...
+def multiply_kept(
+    indptr: ndarray,
+    indices: ndarray,
+    values: ndarray,
+    starts: ndarray,
+    W: ndarray,
+    first: int,
+    last: int,
+    out: ndarray,
+) -> None: ...
+def gather_kept(
+    indptr: ndarray,
+    indices: ndarray,
+    values: ndarray,
+    scale: ndarray,
+    R: ndarray,
+    kept: ndarray,
+    ends: ndarray,
+    first: int,
+    last: int,
+    out: ndarray,
+) -> None: ...
+def one_hot(codes: ndarray, first: ndarray, indptr: ndarray, indices: ndarray) -> None: ...
+def merge(indptr: ndarray, indices: ndarray, column: ndarray, sizes: ndarray) -> bool: ...
+def transposed(
+    indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, rows: ndarray, sorted_values: ndarray
+) -> None: ...
+def take_rows(
+    indptr: ndarray,
+    indices: ndarray,
+    values: ndarray,
+    rows: ndarray,
+    ends: ndarray,
+    out: ndarray,
+    out_values: ndarray,
+) -> None: ...
+def common_values(indices: ndarray, values: ndarray, common: ndarray) -> bool: ...
+def add_squares(indptr: ndarray, indices: ndarray, values: ndarray, counts: ndarray, out: ndarray) -> None: ...
+def row_squares(indptr: ndarray, indices: ndarray, values: ndarray, scale: ndarray, out: ndarray) -> None: ...
+def seen_places(
+    indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, columns: ndarray, width: int, found: ndarray
+) -> int: ...

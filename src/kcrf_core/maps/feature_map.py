@@ -7,6 +7,7 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
     adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
     adjoint               Phi^T R from those sums and R, in double precision
 
+W may also be `KeptWeights`, of which only some places have parameters; a result that goes into such has these alone.
 `explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
 `repeated_maps` one for data in which inputs recur.
 """
@@ -20,7 +21,10 @@ import numpy as np
 
 from ..system import Workers
 from . import _sparse
+from .kept_places import KeptWeights
 from .rounding import Rounding
+
+Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 
 
 class FeatureMap(Protocol):
@@ -31,7 +35,9 @@ class FeatureMap(Protocol):
     narrows_weights: bool  # `prepare` does nothing but cast them
     nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> object: ...
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> object: ...  # `empty` makes arrays, perhaps of memory that was used before
 
     def add_scores(
         self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
@@ -42,8 +48,8 @@ class FeatureMap(Protocol):
     ) -> np.ndarray | None: ...  # may be put into `out`, one that came from here before
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray: ...  # may be put into `out` [D, C], and then is that
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
 

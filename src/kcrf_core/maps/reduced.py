@@ -21,6 +21,7 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
 from ..system import Budget, Workers, ranges
 from .factorisation import FLOORS
+from .feature_map import Empty
 from .rounding import Rounding, summation_error
 from .triangles import Triangle
 
@@ -238,7 +239,9 @@ class ReducedMap:
         """alpha = L^-T W: scores are k(x, B) alpha."""
         return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
         # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
         alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)

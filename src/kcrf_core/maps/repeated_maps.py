@@ -13,7 +13,8 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse
-from .feature_map import FeatureMap, real_columns, sum_of_parts
+from .feature_map import Empty, FeatureMap, real_columns, sum_of_parts
+from .kept_places import KeptWeights
 from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
@@ -34,9 +35,11 @@ class RepeatedMap:
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
         """Scores of all distinct rows, [U, C]."""
-        ready = self.distinct.prepare(W, dtype, self._workers)
+        ready = self.distinct.prepare(W, dtype, self._workers, empty)
         scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
         self._workers.run(
             lambda part: self.distinct.add_scores(ready, part, scores[part], True), ranges(self._rows, ROWS_PER_TASK)
@@ -50,8 +53,8 @@ class RepeatedMap:
         return None  # residuals of all positions have to be there first
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights:
         shared = np.empty((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
 
         def task(part: slice) -> np.ndarray | None:

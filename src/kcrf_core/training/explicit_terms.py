@@ -17,6 +17,7 @@ from ..kernels import Inputs, PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
     Affine,
     ColumnOrder,
+    CompressedRows,
     Conjunctions,
     ExplicitMap,
     FeatureMap,
@@ -31,7 +32,6 @@ from ..maps import (
     merged_columns,
     scaled_rows,
     shared_conjunctions,
-    sparse_block,
     why_not,
 )
 from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
@@ -82,11 +82,13 @@ class FittedFeatures(MappedTerm):
         observer.note(f"term {self.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
         return replace(self, kept=kept)
 
-    def _stored(self, weights: np.ndarray) -> Weights:
+    def _stored(self, weights: Weights) -> Weights:
+        if isinstance(weights, SparseWeights):
+            return weights
         return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
 
     @abstractmethod
-    def to_model(self, weights: np.ndarray, precision: str) -> FeatureTerm: ...
+    def to_model(self, weights: Weights, precision: str) -> FeatureTerm: ...
 
 
 # ----------------------------------------------------------------------------- linear
@@ -105,13 +107,13 @@ class FittedLinear(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return _linear_map(self.config, inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> ExplicitTerm:
+    def to_model(self, weights: Weights, precision: str) -> ExplicitTerm:
         return ExplicitTerm(*self.about, self._stored(self._of_features(weights)), self.config.kernel.cosine)
 
     def map_weights(self, term: Term) -> np.ndarray:
         return self._of_columns(as_dense(matrix_of(term.weights)))
 
-    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+    def _of_features(self, weights: Weights) -> Weights:
         """Weights of features out of weights of the map's columns."""
         return weights
 
@@ -141,7 +143,7 @@ class FittedMerged(FittedLinear):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return MergedMap(self.merged, inputs, dtype)
 
-    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+    def _of_features(self, weights: Weights) -> Weights:
         return self.merged.spread(weights)
 
     def _of_columns(self, weights: np.ndarray) -> np.ndarray:
@@ -158,7 +160,7 @@ class LinearPlan(TermPlan):
 
     def _merged(self) -> MergedColumns | None:
         mergeable = self.inputs.bag is None and not self.term.kernel.cosine
-        return merged_columns(sparse_block(self.inputs)) if mergeable else None
+        return merged_columns(CompressedRows.of_inputs(self.inputs)) if mergeable else None
 
     def fit(self, context: FitContext) -> FittedLinear:
         term, dtype, merged = self.term, context.dtype, self._merged()
@@ -208,7 +210,7 @@ class LinearPlan(TermPlan):
 
 def _entries(inputs: Inputs, merged: MergedColumns) -> int:
     """Entries of merged columns: a feature's ones, shared by all that are in its column."""
-    indices = sparse_block(inputs).indices
+    indices = CompressedRows.of_inputs(inputs).indices
     return round(float((1 / merged.counts)[merged.column[indices]].sum()))
 
 
@@ -232,8 +234,8 @@ class FittedAffine(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return self.affine.map_of(inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> AffineTerm:
-        inner, bias = self.affine.weights(weights)
+    def to_model(self, weights: Weights, precision: str) -> AffineTerm:
+        inner, bias = self.affine.weights(as_dense(matrix_of(weights)))
         return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
 
     def map_weights(self, term: Term) -> np.ndarray:
@@ -270,8 +272,11 @@ class FittedConjunctions(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> ConjunctionTerm:
-        stored = self._stored(weights / self.conjunctions.norms[:, None])
+    def to_model(self, weights: Weights, precision: str) -> ConjunctionTerm:
+        if isinstance(weights, SparseWeights):
+            stored = weights.times(1 / self.conjunctions.norms)
+        else:
+            stored = self._stored(weights / self.conjunctions.norms[:, None])
         return ConjunctionTerm(*self.about, self.conjunctions, stored, self.config.kernel.cosine)
 
     def map_weights(self, term: Term) -> np.ndarray:
