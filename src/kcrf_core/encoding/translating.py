@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from ..config import FeatureConfig
 from ..kernels import NOTHING, UNSEEN, Inputs

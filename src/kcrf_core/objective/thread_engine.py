@@ -19,12 +19,11 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
-from ..system import Workers, ranges
+from ..system import Workers, linear_algebra, ranges
 from .engine import TermShape
 from .shards import Rooms, ScoredShard, Shard, make_shards
 from .vectors import Vectors
@@ -140,6 +139,7 @@ class ThreadEngine:
             replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
         ]
         double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+        self.vectors.buffers.forget_unused()  # errors in single precision
         double.vectors = self.vectors  # with the memory that it has for more of them
         double.terms = self.terms  # with places that have been looked at
         return double
@@ -471,7 +471,7 @@ class ThreadBlocks:
             phi = columns[rows].astype(np.float64)
             block = (phi * curvature[rows, label][:, None]).T @ phi
             block[np.diag_indices(m)] += 1 / sigma2
-            return inv(block, overwrite_a=True, check_finite=False), len(rows)
+            return linear_algebra.inv(block, overwrite_a=True, check_finite=False), len(rows)
 
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         operations = sum(rows * m * m + m**3 for _, rows in found)

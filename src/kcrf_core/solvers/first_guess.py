@@ -14,9 +14,9 @@ take 50, 75, 168.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..objective import Posterior, TermShape, Vector, Vectors
+from ..system import linear_algebra
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
@@ -134,7 +134,7 @@ class FirstGuess:
     def _turned(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues and eigenvectors of a Gram matrix."""
         self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(gram) ** 3)
-        squares, vectors = eigh(gram, overwrite_a=True, check_finite=False)
+        squares, vectors = linear_algebra.eigh(gram, overwrite_a=True, check_finite=False)
         return np.maximum(squares, 0.0), vectors
 
 

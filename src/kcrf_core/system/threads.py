@@ -85,7 +85,7 @@ def _release(library: Any) -> None:
         library.clear_controlling_thread(force=True)
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
+ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class _Helpers:
@@ -134,7 +134,7 @@ class Workers:
         self._opening = threading.Lock()
 
     def __enter__(self) -> Workers:
-        _ONE_BLAS_THREAD.__enter__()
+        ONE_BLAS_THREAD.__enter__()
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads)
         return self
@@ -146,7 +146,7 @@ class Workers:
         if self._helpers is not None:
             self._helpers.close()
             self._helpers = None
-        _ONE_BLAS_THREAD.__exit__()
+        ONE_BLAS_THREAD.__exit__()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from ..chains import Problem
 from ..config import TermConfig
