@@ -45,18 +45,19 @@ from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, 
 MOST_CONJUNCTIONS = 300_000_000
 # Numbers, keys and hashes while columns are merged, if every conjunction were seen once: what is refused beforehand.
 BYTES_PER_CONJUNCTION = 60
-# An entry of a sparse map: in the matrix its value and its index, and its index by rows and by columns; where entries
-# are not all ones, both of these with values in single and in double precision, too. The transpose is made on the way.
-BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_TRANSPOSED = 20, 24, 16
+# An entry of a sparse map: its index by rows and by columns; where entries of a column differ, both of these with
+# values in single and in double precision, too. On the way there are features before they are merged, or values.
+BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_ON_THE_WAY = 8, 24, 12
 # A conjunction that is kept has its key and the number of its column; a column its norm and where its entries begin.
-BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 16
+BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 24
 # While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
 # its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
 BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
 # Conjunctions that a forecast goes through, to estimate how many are distinct.
 SAMPLED_CONJUNCTIONS = 2_000_000
-# Weights that are laid out for a pass, in single and in double precision, where only some are solved for.
-BYTES_PER_WEIGHT = 12
+# Where only some weights are solved for: each has its place, and is held once more by a pass, in double precision for a
+# proof, some rows of them whole; and of every column it is known where its own begin.
+BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
 
 
 def explicit_plan(term: TermConfig, features: tuple[str, ...], inputs: Inputs) -> TermPlan:
@@ -195,15 +196,15 @@ class LinearPlan(TermPlan):
             columns += merged.size - len(merged.column)
             what += f" in {counted(columns, 'column')}"
             # Of features that share a column all are in a row or none: an entry stands for each of them.
-            entries, ones = _entries(inputs, merged), False
+            entries = _entries(inputs, merged)
         real = len(inputs) * (order.real + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
-        building = self.inputs.nbytes + fixed + entries * BYTES_TRANSPOSED
+        building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width
         if labels is not None:
-            fixed += BYTES_PER_WEIGHT * parameters
             seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
             parameters = min(seen, parameters)
+            fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
             what += f" with {counted(parameters, 'weight')}"
         return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
 
@@ -322,9 +323,10 @@ class ConjunctionPlan(TermPlan):
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
         keys, columns, entries = self._sizes()
         what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
-        fixed = entries * (BYTES_PER_ENTRY + BYTES_PER_VALUE) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
-        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_TRANSPOSED
-        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_TRANSPOSED)
+        values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
+        fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
+        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
+        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
         return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
 
     def _sizes(self) -> tuple[int, int, int]:
