@@ -23,7 +23,7 @@ import numpy as np
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
-from ..system import Workers, linear_algebra, ranges
+from ..system import Workers, hand_back, linear_algebra, ranges
 from .engine import TermShape
 from .shards import Rooms, ScoredShard, Shard, make_shards
 from .vectors import Vectors
@@ -140,6 +140,7 @@ class ThreadEngine:
         ]
         double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
         self.vectors.buffers.forget_unused()  # errors in single precision
+        hand_back()
         double.vectors = self.vectors  # with the memory that it has for more of them
         double.terms = self.terms  # with places that have been looked at
         return double

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import scipy
 
 from ..chains import Problem
 from ..config import TermConfig
@@ -40,6 +39,9 @@ from .label_match import LabelMatch
 from .observed_features import places_seen
 from .observer import Observer
 from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, worth_sharing
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
