@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
             "scaled_rows",
             "sparse_block",
         ],
+        "compressed": ["CompressedRows"],
         "conjunctions": [
             "Conjunctions",
             "LARGEST_DEGREE",
@@ -49,6 +50,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "growing_basis": ["GrowingBasis"],
         "hash_tables": ["PairTable", "number_pairs"],
+        "kept_places": ["KeptPlaces", "KeptWeights"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
         "reduced": ["PIECE_VALUES", "ReducedMap", "pivot_triangle"],
         "repeated_maps": ["RepeatedMap"],

@@ -11,6 +11,7 @@ Such sums are [dense_size, P] in double precision, with columns padded as `nativ
 map that are held densely are there (`dense_rows`), `native` gives its products as C functions. Those and the methods
 here give the same bits.
 
+W may also be `KeptWeights`, of which only some places have parameters; a result that goes into such has these alone.
 `explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
 `repeated_maps` one for data in which inputs recur.
 """
@@ -24,8 +25,11 @@ import numpy as np
 
 from ..system import Workers, ranges
 from . import _sparse, native
+from .kept_places import KeptWeights
 from .native import Products
 from .rounding import Rounding
+
+Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 
 
 class FeatureMap(Protocol):
@@ -36,7 +40,9 @@ class FeatureMap(Protocol):
     narrows_weights: bool  # `prepare` does nothing but cast them
     nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> object: ...
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> object: ...  # `empty` makes arrays, perhaps of memory that was used before
 
     def add_scores(
         self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
@@ -53,8 +59,8 @@ class FeatureMap(Protocol):
     ) -> list[Products] | None: ...  # first the one that has sums, if any
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray: ...  # may be put into `out` [D, C], and then is that
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
 

@@ -21,7 +21,8 @@ cdef struct map_products:
     const long long* indptr
     const int* indices      # of compressed rows, or the row that each position is dealt
     const void* values      # NULL for ones
-    const void* weights     # sparse: [D, C]; dense: [M, P]
+    const void* weights     # sparse: [D, C]; dense: [M, P]; kept: [H], where `starts` say
+    const long long* starts
 
 
 cdef class Products:

@@ -3,10 +3,11 @@
 `Products` of a map at some weights are made for one pass. What they point to stays as it is while they are there.
 
     sparse    compressed rows times W          dense    rows of values times W, and sums of their transpose with errors
-    dealt     rows of a matrix by their numbers
+    kept      the same with kept places of W   dealt    rows of a matrix by their numbers
 
 `all_scores` and `all_sums` take such products over all rows of a map, `ordered_sums` adds up parts of sums in their
-order, `features_gathered` is the adjoint of sparse products, and `product` a matrix times a thin one: on a team each.
+order, `features_gathered` and `kept_places_gathered` are adjoints of sparse products, `scaled_rows` and `laid_out` make
+their weights, and `product` is a matrix times a thin one: on a team each.
 """
 
 from libc.stdlib cimport free, malloc
@@ -25,6 +26,15 @@ cdef extern from "_thin_products.h" nogil:
     void kcrf_gather(
         const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
         Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+    )
+    void kcrf_multiply_kept(
+        const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
+        Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+    )
+    void kcrf_gather_kept(
+        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        const long long* kept, const long long* ends, const double* scale, Py_ssize_t first, Py_ssize_t last,
+        double* room, double* out, bint single,
     )
 
 cdef extern from "_dense_products.h" nogil:
@@ -47,6 +57,7 @@ cdef enum:
     ROWS_PER_TASK = 256   # of all rows of a map
     MOST_PARTS = 64       # of a sum over all rows
     LINES_PER_TASK = 64   # of a product's result
+    WEIGHT_ROWS_PER_TASK = 4096
 
 
 ALONE = Team(1)  # for who is on a thread of its own already
@@ -89,6 +100,38 @@ cdef void sparse_scores(
     if self.weights != NULL and self.indptr[first] < self.indptr[last]:
         kcrf_multiply(
             self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
+        )
+
+
+def kept(
+    const int64[::1] indptr,
+    const int[::1] indices,
+    const real[::1] values,
+    const int64[::1] starts,           # [D+1] where what is held of each row of W begins and ends
+    const real[::1] W,                 # [H] from `laid_out`
+    Py_ssize_t C,
+):
+    """Compressed rows, for a W of which only some places are held."""
+    cdef Products made = Products.__new__(Products)
+    made.parts.scores, made.parts.adjoint = kept_scores, NULL
+    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
+    made.parts.indptr, made.parts.starts = <const long long*>&indptr[0], <const long long*>&starts[0]
+    made.parts.indices = &indices[0] if indices.shape[0] else NULL
+    made.parts.values = &values[0] if values.shape[0] else NULL
+    made.parts.weights = &W[0] if W.shape[0] and C else NULL
+    made._held = (indptr, indices, values, starts, W)
+    return made
+
+
+cdef void kept_scores(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
+) noexcept nogil:
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
+    if fresh:
+        memset(out, 0, (last - first) * self.C * size)
+    if self.weights != NULL and self.indptr[first] < self.indptr[last]:
+        kcrf_multiply_kept(
+            self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
         )
 
 
@@ -347,9 +390,13 @@ cdef struct gathered_features:
     const long long* indptr
     const int* indices
     const void* values
+    const double* scale
     const void* R
     Py_ssize_t C
     const long long* bounds
+    const long long* kept
+    const long long* ends
+    double* rooms           # [members, C]
     double* out
     bint single
 
@@ -359,33 +406,198 @@ def features_gathered(
     const int64[::1] indptr,           # [D+1]
     const int[::1] indices,            # [nnz]
     const real[::1] values,            # [nnz], or [0] for all ones
+    const double[::1] scale,           # [D] a factor of each row of the result, or [0] for ones
     const real[:, ::1] R,              # [N, C]
     const int64[:, ::1] tasks,         # [tasks, 2] features of each
-    double[:, ::1] out,                # [D, C] or more
+    double[:, ::1] out,                # [D, C]
 ):
-    """out[:D] = compressed rows, which are those of a map's transpose, times R; in double precision."""
+    """out = compressed rows, which are those of a map's transpose, times R; in double precision."""
     cdef gathered_features state
-    if R.shape[1] == 0 or tasks.shape[0] == 0:
+    if R.shape[1] == 0 or tasks.shape[0] == 0 or out.shape[0] == 0:
         return
-    state.indptr, state.C, state.single = <const long long*>&indptr[0], R.shape[1], real is float
-    state.indices = &indices[0] if indices.shape[0] else NULL
-    state.values = &values[0] if values.shape[0] else NULL
-    state.R = &R[0, 0] if R.shape[0] else NULL
-    state.bounds, state.out = <const long long*>&tasks[0, 0], &out[0, 0]
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
+    state.out = &out[0, 0]
     with nogil:
         team.share(gather_task, &state, tasks.shape[0])
 
 
+cdef void prepare_gathered(
+    gathered_features* state, const int64[::1] indptr, const int[::1] indices, const real[::1] values,
+    const double[::1] scale, const real[:, ::1] R, const int64[:, ::1] tasks,
+) noexcept:
+    state.indptr, state.C, state.single = <const long long*>&indptr[0], R.shape[1], real is float
+    state.indices = &indices[0] if indices.shape[0] else NULL
+    state.values = &values[0] if values.shape[0] else NULL
+    state.scale = &scale[0] if scale.shape[0] else NULL
+    state.R = &R[0, 0] if R.shape[0] else NULL
+    state.bounds = <const long long*>&tasks[0, 0]
+
+
 cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef gathered_features* state = <gathered_features*>given
-    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1]
+    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1], f, c, C = state.C
     if state.indptr[first] == state.indptr[last]:
-        memset(state.out + first * state.C, 0, (last - first) * state.C * sizeof(double))
+        memset(state.out + first * C, 0, (last - first) * C * sizeof(double))
         return
     kcrf_gather(
-        state.indptr, state.indices, state.values, state.R, state.C, first, last, state.out + first * state.C,
-        state.single,
+        state.indptr, state.indices, state.values, state.R, C, first, last, state.out + first * C, state.single,
     )
+    if state.scale != NULL:
+        for f in range(first, last):
+            for c in range(C):
+                state.out[f * C + c] *= state.scale[f]
+
+
+def kept_places_gathered(
+    Team team not None,
+    const int64[::1] indptr,           # [D+1]
+    const int[::1] indices,            # [nnz]
+    const real[::1] values,            # [nnz], or [0] for all ones
+    const double[::1] scale,           # [D], or [0] for ones
+    const real[:, ::1] R,              # [N, C]
+    const int64[:, ::1] tasks,         # [tasks, 2] features of each
+    const int64[::1] kept,             # [K] places in W
+    const int64[::1] ends,             # [D+1] where those of each row begin and end
+    double[::1] out,                   # [K] or more
+):
+    """The same at places of W that have parameters alone."""
+    cdef gathered_features state
+    if R.shape[1] == 0 or tasks.shape[0] == 0 or kept.shape[0] == 0:
+        return
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
+    state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
+    state.out = &out[0]
+    state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
+    if state.rooms == NULL:
+        raise MemoryError
+    with nogil:
+        team.share(gather_kept_task, &state, tasks.shape[0])
+        free(state.rooms)
+
+
+cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef gathered_features* state = <gathered_features*>given
+    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1]
+    cdef Py_ssize_t begin = state.ends[first], end = state.ends[last]
+    if begin == end:
+        return
+    if state.indptr[first] == state.indptr[last]:
+        memset(state.out + begin, 0, (end - begin) * sizeof(double))
+        return
+    kcrf_gather_kept(
+        state.indptr, state.indices, state.values, state.R, state.C, state.kept, state.ends, state.scale, first, last,
+        state.rooms + member * state.C, state.out, state.single,
+    )
+
+
+ctypedef fused other_real:
+    float
+    double
+
+cdef struct weights_to_scale:
+    const void* W
+    bint single
+    const double* scale
+    const long long* kept
+    const long long* ends
+    const long long* starts
+    void* out
+    bint single_out
+    Py_ssize_t rows, C
+
+
+def scaled_rows(
+    Team team not None,
+    const real[:, ::1] W,              # [D, C]
+    const double[::1] scale,           # [D]
+    other_real[:, ::1] out,            # [D, C]
+):
+    """Rows of W times their factors."""
+    cdef weights_to_scale state
+    if W.shape[0] != scale.shape[0] or out.shape[0] != W.shape[0] or out.shape[1] != W.shape[1]:
+        raise ValueError("factors do not fit the weights")
+    if W.shape[0] == 0 or W.shape[1] == 0:
+        return
+    state.W, state.single, state.scale = &W[0, 0], real is float, &scale[0]
+    state.out, state.single_out, state.rows, state.C = &out[0, 0], other_real is float, W.shape[0], W.shape[1]
+    with nogil:
+        team.share(scale_task, &state, runs(state.rows, WEIGHT_ROWS_PER_TASK))
+
+
+cdef void scale_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef weights_to_scale* state = <weights_to_scale*>given
+    cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
+    if state.single and state.single_out:
+        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <float*>state.out)
+    elif state.single:
+        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <double*>state.out)
+    elif state.single_out:
+        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <float*>state.out)
+    else:
+        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <double*>state.out)
+
+
+cdef void scale_rows(
+    const real* W, const double* scale, Py_ssize_t first, Py_ssize_t last, Py_ssize_t C, other_real* out
+) noexcept nogil:
+    cdef Py_ssize_t f, c
+    for f in range(first, last):
+        for c in range(C):
+            out[f * C + c] = <other_real>(W[f * C + c] * scale[f])
+
+
+def laid_out(
+    Team team not None,
+    const double[::1] block,           # [K] weights at places that have parameters
+    const double[::1] scale,           # [D], or [0] for ones
+    const int64[::1] kept,             # [K] these places
+    const int64[::1] ends,             # [D+1] where those of each row begin and end
+    const int64[::1] starts,           # [D+1] the same for what is held
+    Py_ssize_t C,
+    Py_ssize_t rows,                   # that are laid out
+    real[::1] out,                     # [H]
+):
+    """Weights in the form that `kept` takes: whole rows, or each weight and its column."""
+    cdef weights_to_scale state
+    if block.shape[0] == 0 or rows == 0:
+        return
+    state.W, state.scale = &block[0], &scale[0] if scale.shape[0] else NULL
+    state.kept, state.ends, state.starts = &kept[0], &ends[0], &starts[0]
+    state.out, state.single_out, state.rows, state.C = &out[0], real is float, rows, C
+    with nogil:
+        team.share(lay_out_task, &state, runs(rows, WEIGHT_ROWS_PER_TASK))
+
+
+cdef void lay_out_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef weights_to_scale* state = <weights_to_scale*>given
+    cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
+    if state.single_out:
+        lay_out_rows(state, first, last, <float*>state.out)
+    else:
+        lay_out_rows(state, first, last, <double*>state.out)
+
+
+cdef void lay_out_rows(const weights_to_scale* state, Py_ssize_t first, Py_ssize_t last, real* out) noexcept nogil:
+    cdef Py_ssize_t f, C = state.C
+    cdef int64 k, place
+    cdef int column
+    cdef double factor = 1.0
+    cdef const double* block = <const double*>state.W
+    for f in range(first, last):
+        place = state.starts[f]
+        if state.scale != NULL:
+            factor = state.scale[f]
+        if state.starts[f + 1] - place == C:
+            for k in range(place, place + C):
+                out[k] = 0
+            for k in range(state.ends[f], state.ends[f + 1]):
+                out[place + state.kept[k] - f * C] = <real>(block[k] * factor)
+        else:
+            for k in range(state.ends[f], state.ends[f + 1]):
+                column = <int>(state.kept[k] - f * C)
+                out[place] = <real>(block[k] * factor)
+                memcpy(&out[place + 1], &column, sizeof(int))
+                place += 2
 
 
 cdef struct thin_product:

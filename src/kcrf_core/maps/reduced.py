@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
-from ..system import Budget, Workers, ranges
+from ..system import Budget, Workers, linear_algebra, ranges
 from . import native
 from .factorisation import FLOORS
-from .feature_map import new_sums
+from .feature_map import Empty, new_sums
 from .native import Products
 from .rounding import Rounding, summation_error
 from .triangles import Triangle, inverted
@@ -147,8 +146,9 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
     if not np.isfinite(K).all():
         raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
     try:
-        return cholesky(K.T, lower=True, overwrite_a=True)  # K is symmetric, and transposed it needs no copy
-    except LinAlgError:
+        # K is symmetric, and transposed it needs no copy.
+        return linear_algebra.cholesky(K.T, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
         raise NumericError(
             "the kernel matrix of the pivots is not positive definite: some of them are alike; "
             "choose fewer pivots, or a kernel with a larger gamma"
@@ -217,7 +217,7 @@ class ReducedMap:
         """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
         for kind, axis in (("1", 0), ("I", 1)):
-            reciprocal = lapack.dtrcon(self.triangle, norm=kind, uplo="L")[0]
+            reciprocal = linear_algebra.lapack.dtrcon(self.triangle, norm=kind, uplo="L")[0]
             norms.append(1 / max(reciprocal * float(np.abs(self.triangle).sum(axis=axis).max()), 1e-300))
         return float(np.sqrt(norms[0] * norms[1]))
 
@@ -244,9 +244,11 @@ class ReducedMap:
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         """alpha = L^-T W: scores are k(x, B) alpha."""
-        return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
+        return linear_algebra.solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
         # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
         alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
@@ -275,7 +277,7 @@ class ReducedMap:
     ) -> np.ndarray:
         summed = np.ascontiguousarray(summed[:, : R.shape[1]])
         if R.dtype == np.float64:
-            return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+            return linear_algebra.solve_triangular(self.triangle, summed, lower=True, check_finite=False)
         return self._system.solve(summed, workers, out=out)
 
     def leading(self, m: int) -> ReducedMap:

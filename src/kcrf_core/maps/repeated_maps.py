@@ -13,7 +13,8 @@ import numpy as np
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import _sparse, native
-from .feature_map import FeatureMap, real_columns, sums_of_rows
+from .feature_map import Empty, FeatureMap, real_columns, sums_of_rows
+from .kept_places import KeptWeights
 from .native import Products
 from .rounding import Rounding
 
@@ -35,9 +36,11 @@ class RepeatedMap:
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
         """Scores of all distinct rows, [U, C]."""
-        ready = self.distinct.prepare(W, dtype, self._workers)
+        ready = self.distinct.prepare(W, dtype, self._workers, empty)
         scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
         products = self.distinct.native(ready, W.shape[1])
         for number, own in enumerate(products or ()):
@@ -60,8 +63,8 @@ class RepeatedMap:
         return [native.dealt(prepared, self._group)]
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights:
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
         own = native.sparse(self._ends, self._positions, R[:0, 0], R)
         native.all_scores(workers.team, own, self._rows, shared, True)

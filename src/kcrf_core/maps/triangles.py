@@ -15,10 +15,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..errors import NumericError
-from ..system import Budget, Workers, ranges
+from ..system import Budget, Workers, linear_algebra, ranges
 from .native import LOWER, UPPER, product
 
 BLOCK = 2048  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
@@ -66,7 +65,7 @@ def inverted(triangle: np.ndarray) -> np.ndarray:
     lower = np.zeros(triangle.shape)
     for i, row in enumerate(triangle):
         lower[i, : i + 1] = row[: i + 1]
-    found, status = lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
+    found, status = linear_algebra.lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
     if status:
         raise NumericError("the kernel matrix of the pivots is singular: choose fewer of them")
     return found.T

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..chains import Clique, Edges, Problem
-from ..maps import Rounding
+from ..maps import KeptPlaces, KeptWeights, Rounding
 
 Vector = Any  # whatever `Vectors` of the engine takes: nobody else may look inside
 
@@ -46,6 +47,15 @@ class TermShape:
         weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
         weights.ravel()[self.kept] = block
         return weights
+
+    @cached_property
+    def places(self) -> KeptPlaces | None:
+        """The places that have parameters, as products want them; None: all."""
+        return None if self.kept is None else KeptPlaces(self.kept, self.rows, self.columns)
+
+    def of_map(self, block: np.ndarray) -> np.ndarray | KeptWeights:
+        """W in the form that maps take: never laid out where only some places have parameters."""
+        return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
     def block(self, weights: np.ndarray) -> np.ndarray:
         """Inverse of `weights`; places without a parameter have no say."""

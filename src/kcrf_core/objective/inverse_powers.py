@@ -13,10 +13,9 @@ Eigenvectors take three quarters of that time, m = 1,000, but all of it on one t
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..errors import NumericError
-from ..system import Workers
+from ..system import Workers, linear_algebra
 
 STEP = 4.2
 MARGIN = 1.5  # in u, beyond the eigenvalues on both sides
@@ -52,9 +51,9 @@ def _scaled_inverse(matrix: np.ndarray, shift: float, factor: float) -> np.ndarr
     shifted = matrix.astype(np.float64, order="C")
     shifted[np.diag_indices(len(matrix))] += shift
     # LAPACK takes matrices by columns: the upper triangle of the transpose is the lower one here.
-    triangle, status = lapack.dpotrf(shifted.T, lower=0, overwrite_a=1)
+    triangle, status = linear_algebra.lapack.dpotrf(shifted.T, lower=0, overwrite_a=1)
     if status == 0:
-        found, status = lapack.dpotri(triangle, lower=0, overwrite_c=1)
+        found, status = linear_algebra.lapack.dpotri(triangle, lower=0, overwrite_c=1)
     if status:
         raise NumericError("a Gram matrix is not positive: scale the columns, or choose a smaller sigma2")
     found *= factor

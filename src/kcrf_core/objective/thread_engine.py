@@ -20,12 +20,11 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, ordered_sums, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
-from ..system import Workers, ranges
+from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
 from .engine import TermShape
 from .inverse_powers import inverse_power
@@ -187,7 +186,10 @@ class ThreadEngine:
             replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
         ]
         double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+        self.vectors.buffers.forget_unused()  # errors in single precision
+        hand_back()
         double.vectors = self.vectors  # with the memory that it has for more of them
+        double.terms = self.terms  # with places that have been looked at
         return double
 
     def rounding(self, theta: np.ndarray) -> list[Rounding]:
@@ -196,7 +198,7 @@ class ThreadEngine:
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
         return [
             own.map.rounding(
-                term.weights(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
+                term.of_map(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
             )
             if term.clique.mapped
             else Rounding()
@@ -318,11 +320,15 @@ class ThreadEngine:
 
     def _prepared(self, j: int, vectors: Sequence[np.ndarray]) -> object:
         """Weights of a term with a map, side by side, in the form that its map wants."""
-        feature_map = self.objective_terms[j].map
+        feature_map, term, empty = self.objective_terms[j].map, self.terms[j], self.vectors.buffers.empty
+        if len(vectors) == 1 and term.kept is not None:
+            weights = term.of_map(self.vectors.take(vectors[0], j))
+            return feature_map.prepare(weights, self.dtype, self.workers, empty)
         if feature_map.narrows_weights:
             vectors = [self.vectors.cast(vector, self.dtype) for vector in vectors]
-        weights = [self.terms[j].weights(self.vectors.take(vector, j)) for vector in vectors]
-        return feature_map.prepare(weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype, self.workers)
+        weights = [term.weights(self.vectors.take(vector, j)) for vector in vectors]
+        weights = weights[0] if len(weights) == 1 else np.hstack(weights)
+        return feature_map.prepare(weights, self.dtype, self.workers, empty)
 
     def _potentials_of(
         self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, shard: Shard
@@ -430,12 +436,12 @@ class _Adjoint:
                 for vector, sums in zip(out, self.total.sums, strict=True):
                     engine.vectors.put(vector, j, term.clique.collect(sums))
                 continue
-            if term.kept is None and self._points == 1:
-                place = term.weights(engine.vectors.take(out[0], j))
+            if self._points == 1:
+                place = term.of_map(engine.vectors.take(out[0], j))
             else:
                 place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
             found = own.map.adjoint(self.total.parts.get(j), self.residuals[term.clique], engine.workers, place)
-            if term.kept is None and self._points == 1:
+            if self._points == 1:
                 if found is not place:
                     place[...] = found
                 continue
@@ -501,7 +507,7 @@ class ThreadBlocks:
         Y, dtype = engine.problem.label_count, engine.dtype
         feature_map, chosen = self._open[term]
         chosen = slice(None) if chosen is None else chosen
-        ready = feature_map.prepare(shape.weights(block), dtype, engine.workers)
+        ready = feature_map.prepare(shape.of_map(block), dtype, engine.workers)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
 
@@ -512,7 +518,9 @@ class ThreadBlocks:
             return feature_map.adjoint_rows(residuals[rows], rows)
 
         summed = sum_of_parts(work, ranges(len(weights), ROWS_AT_ONCE), engine.workers)
-        return shape.block(feature_map.adjoint(summed, residuals, engine.workers))
+        out = np.empty(shape.size)
+        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out))
+        return out if shape.kept is not None else found.ravel()
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
@@ -532,7 +540,7 @@ class ThreadBlocks:
             phi = columns[rows].astype(np.float64)
             block = (phi * curvature[rows, label][:, None]).T @ phi
             block[np.diag_indices(m)] += 1 / sigma2
-            return inv(block, overwrite_a=True, check_finite=False), len(rows)
+            return linear_algebra.inv(block, overwrite_a=True, check_finite=False), len(rows)
 
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         operations = sum(rows * m * m + m**3 for _, rows in found)

@@ -62,6 +62,12 @@ class Buffers:
         self._arrays.append(fresh)
         return fresh.reshape(shape)
 
+    def forget_unused(self) -> None:
+        """Let go of arrays that nobody uses now."""
+        if UNUSED:
+            numbers = range(len(self._arrays))
+            self._arrays = [self._arrays[number] for number in numbers if _references(self._arrays, number) > UNUSED]
+
 
 def slice_bounds(blocks: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
     """Where slices of some blocks, one after another, begin and end [S + 1], and the block of each [S]."""

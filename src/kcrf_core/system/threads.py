@@ -86,7 +86,7 @@ def _release(library: Any) -> None:
         library.clear_controlling_thread(force=True)
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
+ONE_BLAS_THREAD = _OneBlasThread()
 _ALONE = Team(1)
 
 
@@ -137,7 +137,7 @@ class Workers:
         self._opening = threading.Lock()
 
     def __enter__(self) -> Workers:
-        _ONE_BLAS_THREAD.__enter__()
+        ONE_BLAS_THREAD.__enter__()
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads)
         return self
@@ -152,7 +152,7 @@ class Workers:
         if self._team is not None:
             self._team.close()
             self._team = None
-        _ONE_BLAS_THREAD.__exit__()
+        ONE_BLAS_THREAD.__exit__()
 
     @property
     def team(self) -> Team:
