@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy(
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],
         "kernel_term": ["KernelTerm"],
+        "lagging": ["LagDecoder"],
         "model": ["Model", "ROWS_AT_ONCE", "TERMS"],
         "model_labelling": ["from_model", "from_model_and_dataset"],
         "pruning": ["PruneReport"],
