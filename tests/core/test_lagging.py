@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.models import SPANS, random_corpus, random_model
+from tests.oracle import enumerate_chain
 
 from kcrf_core.chains import Edges, Messages
 from kcrf_core.config import parse_config
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import Decoder, LagDecoder, Wishes, given_labels
-from tests.models import SPANS, random_corpus, random_model
-from tests.oracle import enumerate_chain
 
 MARGINALS = Wishes(decode="posterior", marginals=True)
 

@@ -24,6 +24,7 @@ import numpy as np
 from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, kernel_types
+from ..scoring import Decision
 from ..system import available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
@@ -41,6 +42,11 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError(f"c1={params['c1']!r}: there is no L1 penalty here; c1 must be 0, and c2 (or sigma2) is free")
     if params["min_freq"] not in (None, 0, 1):
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
+    if params["class_weight"] is not None:
+        raise ConfigError(
+            f"class_weight={params['class_weight']!r}: weights of labels in training would make probabilities untrue; "
+            "cost={'event': 20} weighs them when labels are chosen, and fit(..., sample_weight=...) weighs sequences"
+        )
     if params["model_filename"] is not None:
         raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
     if _switched_off(params["all_possible_transitions"]):
@@ -73,6 +79,15 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
     if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 < c2 < float("inf"):
         raise ConfigError(f"c2 must be a number greater than 0, not {c2!r}")
     return 1.0 / (2.0 * c2)
+
+
+def decision_of(cost: Any) -> Decision:
+    """How `predict` chooses labels."""
+    if cost is None:
+        return Decision()
+    if not isinstance(cost, Mapping):
+        raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
+    return Decision("posterior", {str(_plain(label)): _plain(value) for label, value in cost.items()})
 
 
 # Parameters that stand in the configuration under the same name.

@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy(
             "save_basis",
             "save_dataset",
         ],
-        "decoding": ["Decoded", "Decoder", "Wishes", "given_labels"],
+        "decoding": ["Decoded", "Decoder", "Wishes", "decided_labels", "given_labels"],
         "explanation": ["Explanation"],
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],

@@ -21,7 +21,7 @@ from ..chains import Labellings, best_labellings, chain
 from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
-from ..scoring import Transitions, allowed_transitions
+from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, Model
 
@@ -55,6 +55,17 @@ class Decoded:
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
     novelty: np.ndarray | None = None  # [n]
     explanations: list[Explanation] | None = None  # [n]
+
+
+def decided_labels(
+    model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
+) -> np.ndarray:
+    """Numbers of the labels that a decision takes, [N] int32; `costs` [Y] are its costs of the model's labels."""
+    if decision.plain:
+        return model.tag(dataset, workers)
+    decoder = Decoder(model, Wishes(decode=decision.decode, costs=costs))
+    parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
+    return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
 
 class Decoder:

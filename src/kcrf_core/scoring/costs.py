@@ -34,7 +34,7 @@ class Decision:
             if getattr(self, name) and self.decode == "viterbi":
                 raise ConfigError(
                     f"a {name} weighs the probability of each label, where viterbi takes the most probable labelling "
-                    "as a whole: it needs 'decode' posterior",
+                    "as a whole: set 'decode' to posterior",
                     settings=["decode"],
                 )
         if self.cost and self.threshold:
