@@ -1,7 +1,7 @@
 """Training, development and test parts of a task: `parts.py events PREFIX` or `parts.py walking PREFIX SEQUENCES`.
 
 events    generated: 100 readings in each sequence, of three channels whose noise is like that of the reading before.
-          One reading in 400 begins an event of three readings, which moves all channels by as much as the noise does.
+          One reading in 400 begins an event of three readings, which moves all channels by 1.5 times what the noise does.
 walking   trials of a wearable sensor: half for training, a quarter each for development and test, by a fixed seed
 """
 
@@ -26,7 +26,7 @@ def events(rng: np.random.Generator, count: int) -> str:
         noise = np.zeros((LENGTH, CHANNELS))
         for t in range(LENGTH):
             noise[t] = (0.6 * noise[t - 1] if t else 0.0) + 0.8 * rng.normal(size=CHANNELS)
-        values = noise + event[:, None]
+        values = noise + 1.5 * event[:, None]
         rows = (" ".join(f"{value:.3f}" for value in row) for row in values.tolist())
         out += [f"{row} {'event' if here else 'none'}\n" for row, here in zip(rows, event, strict=True)] + ["\n"]
     return "".join(out)

@@ -39,7 +39,7 @@ from ..model import Model, NamedWeights, decided_labels, end_weights, feature_na
 from ..solvers import CERTIFIED, Progress
 from ..system import Workers
 from ..training import Event, Note, Observer, Trial, train
-from .parameters import config_of, decision_of, params_of, threads_of
+from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
 LOGGER = logging.getLogger("kcrf_core")
@@ -152,6 +152,7 @@ class KernelCRF(Protocol):
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
     """
 
+    @without_class_weight
     def __init__(
         self,
         *,
@@ -190,7 +191,6 @@ class KernelCRF(Protocol):
         max_linesearch: int | None = None,
         model_filename: str | None = None,
         keep_tempfiles: bool | None = None,
-        class_weight: Any = None,
     ):
         given = locals()
         for name in _names(KernelCRF):
@@ -205,6 +205,8 @@ class KernelCRF(Protocol):
     def set_params(self, **params: Any) -> KernelCRF:
         """Change some parameters; they take effect with the next fit."""
         for name, value in params.items():
+            if name == "class_weight":
+                raise no_class_weight(value)
             if name not in _names(type(self)):
                 known = _names(type(self))
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")

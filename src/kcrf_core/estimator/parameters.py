@@ -16,7 +16,8 @@ the rest                    fine points of another optimiser: a warning says tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,6 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError(f"c1={params['c1']!r}: there is no L1 penalty here; c1 must be 0, and c2 (or sigma2) is free")
     if params["min_freq"] not in (None, 0, 1):
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
-    if params["class_weight"] is not None:
-        raise ConfigError(
-            f"class_weight={params['class_weight']!r}: weights of labels in training would make probabilities untrue; "
-            "cost={'event': 20} weighs them when labels are chosen, and fit(..., sample_weight=...) weighs sequences"
-        )
     if params["model_filename"] is not None:
         raise ConfigError("model_filename: write a model with save(path), read it with KernelCRF.load(path)")
     if _switched_off(params["all_possible_transitions"]):
@@ -79,6 +75,29 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
     if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 < c2 < float("inf"):
         raise ConfigError(f"c2 must be a number greater than 0, not {c2!r}")
     return 1.0 / (2.0 * c2)
+
+
+def no_class_weight(value: Any) -> ConfigError:
+    """What those should hear who know class weights from classifiers."""
+    return ConfigError(
+        f"class_weight={value!r}: weights of labels in training would make probabilities untrue; cost={{'event': 20}} "
+        "weighs them when labels are chosen, and fit(X, y, sample_weight) weighs sequences"
+    )
+
+
+def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
+    """The same constructor, with an error that explains in place of one about an unknown argument.
+
+    It is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
+    """
+
+    @wraps(init)
+    def explaining(self: Any, *arguments: Any, **given: Any) -> None:
+        if "class_weight" in given:
+            raise no_class_weight(given["class_weight"])
+        init(self, *arguments, **given)
+
+    return explaining
 
 
 def decision_of(cost: Any) -> Decision:
