@@ -72,9 +72,12 @@ class Stretch:
         return Stretch(self.gold[rows], self.predicted[rows], self.wrong[rows], sure, self.lines[rows])
 
     def worst(self) -> int:
-        """Where the `CLOSE` positions with the most errors begin."""
+        """Where the `CLOSE` positions with the most errors begin, the errors in their middle where that is possible."""
         sums = np.concatenate([[0], np.cumsum(self.wrong)])
-        return int(np.argmax(sums[CLOSE:] - sums[:-CLOSE]))
+        errors = sums[CLOSE:] - sums[:-CLOSE]
+        first = int(np.argmax(errors))
+        fewer = np.flatnonzero(errors[first:] < errors[first])
+        return first + (int(fewer[0]) if len(fewer) else len(errors) - first) // 2
 
 
 def strips(stretch: Stretch, palette: Palette) -> str:
