@@ -25,7 +25,7 @@ def figures(run: str) -> dict[str, Any]:
         "task": task,
         "weight": int(weight),
         "part": part,
-        "cost": float(cost),
+        "cost": None if cost == "viterbi" else float(cost),
         **{name: score[name] for name in (*THREE, "gold")},
         "positions": found["positions"],
         "loss": 1000 * (wrong + (LOSS - 1) * missed) / found["positions"],
@@ -38,9 +38,13 @@ def percent(run: dict[str, Any], *names: str) -> list[str]:
     return [f"{100 * run[name]:.1f}" for name in names]
 
 
+def cost_text(cost: float | None) -> str:
+    return "viterbi" if cost is None else f"{cost:g}"
+
+
 def by_cost(runs: list[dict[str, Any]], task: str) -> str:
     mine = [run for run in runs if (run["task"], run["weight"], run["part"]) == (task, 1, "test")]
-    rows = [[f"{run['cost']:g}", *percent(run, *THREE, "accuracy"), f"{run['loss']:.1f}"] for run in mine]
+    rows = [[cost_text(run["cost"]), *percent(run, *THREE, "accuracy"), f"{run['loss']:.1f}"] for run in mine]
     header = ("cost", "precision", "recall", "F1", "accuracy", f"loss at {LOSS}")
     rare = 100 * mine[0]["gold"] / mine[0]["positions"]
     return f"**{TASKS[task][1]}**, {rare:.2f} % of {mine[0]['positions']:,} positions\n\n{table(header, rows)}"
@@ -55,20 +59,37 @@ def chosen(runs: list[dict[str, Any]], tasks: list[str]) -> str:
                 {r["cost"]: r for r in runs if (r["task"], r["weight"], r["part"]) == (task, weight, part)}
                 for part in ("dev", "test")
             )
-            best = max(dev, key=lambda cost: dev[cost]["f1"])
+            best = max(dev, key=lambda cost: dev[cost]["f1"])  # of costs, or Viterbi
             top = max(run["f1"] for run in test.values())
             rows.append(
                 [
                     TASKS[task][1],
                     str(weight),
                     *percent(test[1.0], "recall", "f1"),
-                    f"{best:g}",
+                    cost_text(best),
                     *percent(test[best], "recall", "f1"),
                     f"{100 * top:.1f}",
                     f"{test[1.0]['log_loss']:.4f}",
                 ]
             )
     header = ("task", "weight", "recall at 1", "F1 at 1", "chosen", "recall", "F1", "best F1 there is", "log-loss")
+    return table(header, rows)
+
+
+def by_loss(runs: list[dict[str, Any]], tasks: list[str]) -> str:
+    """What is lost where missing costs `LOSS`: without costs, with that one, with the one that is best on dev."""
+    rows = []
+    for task in tasks:
+        dev, test = (
+            {r["cost"]: r for r in runs if (r["task"], r["weight"], r["part"]) == (task, 1, part)}
+            for part in ("dev", "test")
+        )
+        best = min(dev, key=lambda cost: dev[cost]["loss"])
+        losses = [test[cost]["loss"] for cost in (None, 1.0, float(LOSS), best)]
+        losses.append(min(run["loss"] for run in test.values()))
+        figures = [f"{loss:.1f}" for loss in losses]
+        rows.append([TASKS[task][1], *figures[:3], cost_text(best), *figures[3:]])
+    header = ("task", "viterbi", "cost 1", f"cost {LOSS}", "chosen", "its loss", "least there is")
     return table(header, rows)
 
 
@@ -82,6 +103,7 @@ def figure(runs: list[dict[str, Any]], tasks: list[str], path: Path) -> None:
     for axis, task in zip(axes[0], tasks, strict=True):
         for part, line in (("test", "-"), ("dev", ":")):
             mine = [run for run in runs if (run["task"], run["weight"], run["part"]) == (task, 1, part)]
+            mine = [run for run in mine if run["cost"] is not None]
             costs = [run["cost"] for run in mine]
             for name, colour, marker in zip(THREE, ("tab:blue", "tab:orange", "black"), "sov", strict=True):
                 if part == "dev" and name != "f1":
@@ -108,6 +130,7 @@ def main(names: list[str]) -> None:
     (HERE / "results.json").write_text(json.dumps({"schema": 1, "runs": runs}, indent=1) + "\n")
     fill(HERE / "README.md", "\n\n".join(by_cost(runs, task) for task in tasks))
     fill(HERE / "README.md", chosen(runs, tasks), name="choice")
+    fill(HERE / "README.md", by_loss(runs, tasks), name="losses")
     figure(runs, tasks, HERE / "rare.png")
 
 

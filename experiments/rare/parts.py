@@ -1,7 +1,7 @@
 """Training, development and test parts of a task: `parts.py events PREFIX` or `parts.py walking PREFIX SEQUENCES`.
 
 events    generated: 100 readings in each sequence, of three channels whose noise is like that of the reading before.
-          One reading in 400 begins an event of three readings, which moves all channels by 1.5 times what the noise does.
+          One reading in 400 begins an event of three readings, which moves all channels by 1.5; noise has variance 1.
 walking   trials of a wearable sensor: half for training, a quarter each for development and test, by a fixed seed
 """
 
