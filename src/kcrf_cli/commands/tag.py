@@ -111,8 +111,9 @@ def _check_lag(values: dict[str, Any]) -> None:
         ("sequence_probability", "tells of whole labellings"),
         ("explain", "tells of whole labellings"),
         ("json_lines", "writes whole sequences"),
+        ("vectors", "is a file of all positions"),
     ):
-        if values[name]:
+        if values.get(name):
             option = "--" + name.replace("_", "-")
             raise click.UsageError(f"{option} {what}: it does not go with --lag, which lets go of labels before that")
 
@@ -168,7 +169,7 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
       kcrf tag -m model.npz sample_data/digits.conll --decode posterior --cost 7=5
-      tail -f measured.conll | kcrf tag -m model.npz --lag 3
+      kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
     """
     from kcrf_core.corpora import FORMATS, stream_parsers
     from kcrf_core.model import Model

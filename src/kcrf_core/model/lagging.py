@@ -69,6 +69,7 @@ class LagDecoder:
         self._starts = np.isfinite(edges.start)
         self._edges = edges
         self._context: Corpus | None = None  # the last positions that windows may still look at
+        self._nothing: Corpus | None = None  # a context of no position
         self._open = _Open()
         self._scored: list[_Scored] = []
 
@@ -100,8 +101,12 @@ class LagDecoder:
         if not ended:
             # Positions that are not scored, and what stands in their windows.
             kept = min(self.behind + self._wait, bounds[-1] - bounds[-2])
-            rows = np.arange(bounds[-1] - kept, bounds[-1])
-            self._context = _gathered(corpus, rows, np.array([0, kept]))
+            if kept or self._nothing is None:
+                rows = np.arange(bounds[-1] - kept, bounds[-1])
+                self._context = _gathered(corpus, rows, np.array([0, kept]))
+                self._nothing = self._nothing if kept else self._context
+            else:
+                self._context = self._nothing
         return out.decoded(self.wishes.marginals, len(self.model.labels))
 
     def end(self) -> Decoded:
@@ -127,15 +132,16 @@ class LagDecoder:
             last = max(last - min(self._wait, last - int(corpus.offsets[-2])), first)
         if first == last:
             return _Scored(np.zeros((0, len(self.model.labels))), None, np.zeros(0), None)
-        if self.lag >= self.ahead:
-            rows = np.arange(first, last)
-        else:
+        rows = None
+        if self.lag < self.ahead:
             corpus, rows = _cut_windows(corpus, np.arange(first, last), self.behind, self.lag)
-        dataset = self.model.encoding.encode(corpus)
+        dataset = replace(self.model.encoding.encode(corpus), weights=None)
         if self._given is not None:
             dataset = replace(dataset, labels=self._given(corpus))
-        alone = replace(dataset, weights=None, offsets=np.arange(dataset.positions + 1))
-        part = alone.subset(rows)
+        if rows is None:
+            part = replace(dataset, offsets=np.array([0, first, last, dataset.positions])).span(1, 2)
+        else:
+            part = replace(dataset, offsets=np.arange(dataset.positions + 1)).subset(rows)
         scores, edges = self.model.potentials(part)
         scores, edges = constrained(scores, edges, self._allowed, part.labels if self._given is not None else None)
         own = edges.transitions if edges.transitions.ndim == 3 else None
