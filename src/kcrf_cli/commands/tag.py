@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 FREE = "?"
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
-MOST_LAG = 1_000_000_000
 
 DECODING = options.group(
     options.decision,
     click.option(
         "--lag",
-        type=click.IntRange(min=0, max=MOST_LAG),
+        type=click.IntRange(min=0),
         metavar="K",
         help="Give each label when K more lines have been read, in memory that does not grow, as sequences that do not "
         "end need it; posterior decoding by what is known then. Default: label whole sequences.",
