@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kcrf_core.corpora import Corpus
     from kcrf_core.crossval import Journal, Plan, Task
+    from kcrf_core.scoring import Decision
 
 DEFAULT_FOLDS = 5
 
@@ -101,6 +102,7 @@ output_options = options.group(
 @folds_options
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
+@options.decision
 @options.kernel
 @options.basis_tolerance
 @options.encoding
@@ -128,6 +130,9 @@ def crossval(
     nested: bool,
     inner_folds: int | None,
     jobs: int,
+    decode: str | None,
+    cost: tuple[tuple[str, float], ...],
+    threshold: tuple[str, float] | None,
     threads: int | None,
     memory: int | None,
     as_json: bool,
@@ -158,6 +163,7 @@ def crossval(
 
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
+    decision = options.decision_of(decode, cost, threshold)
     _check_files(data, config, folds_file, output, tsv, plot, journal)
     plots.check_plot(plot)
     if is_archive(data):
@@ -188,14 +194,14 @@ def crossval(
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
-    plan = make_plan(corpus, raw, source, settings, division)
+    plan = make_plan(corpus, raw, source, settings, division, decision)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
         found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
             "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
             "stratified": stratify,
             "seed": seed,
-            "options": typed,
+            "options": typed | _told(decision),
             "grid": points,
         }
         results = summarise(plan, found, picked, about)
@@ -211,6 +217,12 @@ def crossval(
         write_out(render.as_json(results))
     else:
         show(crossval_text.table(results))
+
+
+def _told(decision: Decision) -> dict[str, Any]:
+    """How labels were chosen, as far as it was not the default."""
+    told = {"decode": decision.decode, "cost": dict(decision.cost), "threshold": dict(decision.threshold)}
+    return {} if decision.plain else {name: value for name, value in told.items() if value}
 
 
 def _check_files(

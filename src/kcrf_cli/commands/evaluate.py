@@ -10,7 +10,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
-    from kcrf_core.scoring import Labelling
+    from kcrf_core.scoring import Decision, Labelling
 
 REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 
@@ -24,6 +24,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     metavar="FILE",
     help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
 )
+@options.decision
 @click.option(
     "--gold",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -109,6 +110,9 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 def evaluate(
     data: str,
     model: str | None,
+    decode: str | None,
+    cost: tuple[tuple[str, float], ...],
+    threshold: tuple[str, float] | None,
     gold: str | None,
     label: str | None,
     compare: str | None,
@@ -138,6 +142,7 @@ def evaluate(
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --cost 1=3
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
@@ -159,13 +164,16 @@ def evaluate(
         raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
     if label is not None and gold is None:
         raise click.UsageError("--label says what to compare with --gold: give that, too")
+    if model is None and (decode is not None or cost or threshold is not None):
+        raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
+    decision = options.decision_of(decode, cost, threshold)
     if html is not None:
         check_writable(html, data, model, gold, compare)
 
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label)
     else:
-        first, second = _labellings(data, model, compare, format_, threads)
+        first, second = _labellings(data, model, compare, format_, threads, decision)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     found = judge(
@@ -214,7 +222,7 @@ def _against(
 
 
 def _labellings(
-    data: str, model: str | None, compare: str | None, format_: str | None, threads: int | None
+    data: str, model: str | None, compare: str | None, format_: str | None, threads: int | None, decision: Decision
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format, read_corpus
@@ -240,11 +248,11 @@ def _labellings(
         return first, None if compare is None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
     corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
-    first = _with_model(data, model, format_, threads, corpora)
+    first = _with_model(data, model, format_, threads, decision, corpora)
     if compare is None:
         return first, None
     if is_archive(compare):
-        return first, _with_model(data, compare, format_, threads, corpora)
+        return first, _with_model(data, compare, format_, threads, decision, corpora)
     return first, from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
 
@@ -253,6 +261,7 @@ def _with_model(
     model: str,
     format_: str | None,
     threads: int | None,
+    decision: Decision,
     corpora: dict[tuple[str, tuple[str, ...]], Corpus],
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
@@ -269,9 +278,9 @@ def _with_model(
             stored = load_dataset(data)
             if not stored.encoding.same_as(fitted.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
-            return from_model_and_dataset(fitted, stored.dataset, data, workers)
+            return from_model_and_dataset(fitted, stored.dataset, data, workers, decision)
         format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else ())
         if key not in corpora:
             corpora[key] = read_corpus(data, format_, columns, workers)
-        return from_model(fitted, corpora[key], workers)
+        return from_model(fitted, corpora[key], workers, decision)

@@ -10,7 +10,9 @@ and before these the columns of the input, the gold label being the last of them
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -104,6 +106,45 @@ class LabelWriter:
 
     def rest(self) -> bytes:
         return self._format.labelled(self._parsed, self._labels, np.concatenate(self._found))
+
+
+class LagWriter:
+    """Repeats lines with more columns, each when its label is due; only lines that wait for theirs are kept."""
+
+    def __init__(self, labels: Sequence[str], marginals: str | None):
+        self._labels, self._marginals = labels, marginals
+        self._waiting: deque[tuple[bytes, bytes]] = deque()  # a line to where columns are added, and what follows it
+        self._free = b""  # what waits for no label
+        self._separator = ""
+
+    def add(self, parsed: ParsedBlock) -> None:
+        """Take more lines."""
+        data, ends = parsed.block.data, parsed.ends.tolist()
+        self._separator = parsed.separator
+        # Lines that are no positions stand behind the one before them.
+        bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
+        first = bounds[0]
+        if self._waiting:
+            line, rest = self._waiting.pop()
+            self._waiting.append((line, rest + data[:first]))
+        else:
+            self._free += data[:first]
+        for (start, after), end in zip(pairwise(bounds), ends, strict=True):
+            self._waiting.append((data[start:end], data[end:after]))
+
+    def labelled(self, decoded: Decoded) -> bytes:
+        """The lines whose labels are there now."""
+        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        out = [self.free()]
+        for t, label in enumerate(decoded.labels.tolist()):
+            line, rest = self._waiting.popleft()
+            out += [line, columns.at(t, label).encode(), rest]
+        return b"".join(out)
+
+    def free(self) -> bytes:
+        """Lines that wait for nothing."""
+        out, self._free = self._free, b""
+        return out
 
 
 class JsonWriter:

@@ -15,6 +15,7 @@ FORMATS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "arriving": ["Arrival", "arriving_lines"],
         "corpus": [
             "AttributeRows",
             "COLUMN_FORMAT",
@@ -23,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy(
             "MOST_LABELS",
             "NumberColumn",
             "complete_sequences",
+            "concatenate",
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],

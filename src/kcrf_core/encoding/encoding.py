@@ -7,7 +7,7 @@ the ends of a sequence. No string is ever built per feature and position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -26,6 +26,7 @@ from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
     CategoricalFeature,
+    ConjunctionFeature,
     Feature,
     RealFeature,
     Vocabulary,
@@ -156,6 +157,28 @@ class Encoding:
             if name in names:
                 out[name] = group
         return out
+
+    def reach(self, names: Container[str]) -> tuple[int, int]:
+        """How many positions behind and ahead the windows of the named features look."""
+        seen = [0]
+        for feature in self.features:
+            if feature.config.name not in names:
+                continue
+            if isinstance(feature, TemplateFeature):
+                seen += feature.rows_seen
+            elif isinstance(feature, ConjunctionFeature):
+                seen += [offset + shift for _, offset in feature.config.parts for shift in feature.config.window]
+            elif feature.config.window is not None:
+                seen += feature.config.window
+        return -min(seen), max(seen)
+
+    def features_of_whole_sequences(self, names: Container[str]) -> list[str]:
+        """Which of the named features look at the length of their sequence."""
+        return [
+            feature.config.name
+            for feature in self.features
+            if feature.config.name in names and feature.config.transform == "position"
+        ]
 
     def _field_sizes(self) -> np.ndarray:
         """Distinct codes of every categorical field, [C] int64."""

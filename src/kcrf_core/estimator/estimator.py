@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
@@ -35,11 +35,11 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
-from ..model import Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
+from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
 from ..solvers import CERTIFIED, Progress
 from ..system import Workers
 from ..training import Event, Note, Observer, Trial, train
-from .parameters import config_of, params_of, threads_of
+from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
 LOGGER = logging.getLogger("kcrf_core")
@@ -132,6 +132,13 @@ class KernelCRF(Protocol):
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
     min_count : dictionaries only: attributes that training has less often are left out.
 
+    Decisions:
+
+    cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
+        the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
+        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: the most probable
+        labelling as a whole.
+
     Training:
 
     sigma2 : variance of the prior. "auto": chosen on held-out sequences. c2 is 1 / (2 sigma2), as in CRFsuite.
@@ -145,6 +152,7 @@ class KernelCRF(Protocol):
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
     """
 
+    @without_class_weight
     def __init__(
         self,
         *,
@@ -161,6 +169,7 @@ class KernelCRF(Protocol):
         window: Any = None,
         scale: str = "auto",
         min_count: int = 1,
+        cost: Mapping[Any, float] | None = None,
         sigma2: float | str | None = "auto",
         solver: str = "auto",
         tolerance: float = 1e-3,
@@ -196,6 +205,8 @@ class KernelCRF(Protocol):
     def set_params(self, **params: Any) -> KernelCRF:
         """Change some parameters; they take effect with the next fit."""
         for name, value in params.items():
+            if name == "class_weight":
+                raise no_class_weight(value)
             if name not in _names(type(self)):
                 known = _names(type(self))
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
@@ -236,6 +247,7 @@ class KernelCRF(Protocol):
         names = LabelNames.of(y)
         config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None)
         encoding, dataset = fit_encoding(config, corpus)
+        decision_of(self.cost).costs(encoding.labels)  # a cost of no label should be heard of before training
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
@@ -257,7 +269,9 @@ class KernelCRF(Protocol):
         """The best labels of each sequence, a list of lists."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
-            best = self.model_.tag(dataset, workers).tolist()
+            decision = decision_of(self.cost)
+            costs = decision.costs(self.model_.labels)
+            best = decided_labels(self.model_, dataset, decision, costs, workers).tolist()
         labels = iter(map(self._label_values().__getitem__, best))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 

@@ -16,7 +16,8 @@ the rest                    fine points of another optimiser: a warning says tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, kernel_types
+from ..scoring import Decision
 from ..system import available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
@@ -73,6 +75,38 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
     if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 < c2 < float("inf"):
         raise ConfigError(f"c2 must be a number greater than 0, not {c2!r}")
     return 1.0 / (2.0 * c2)
+
+
+def no_class_weight(value: Any) -> ConfigError:
+    """What those should hear who know class weights from classifiers."""
+    return ConfigError(
+        f"class_weight={value!r}: weights of labels in training would make probabilities untrue; cost={{'event': 20}} "
+        "weighs them when labels are chosen, and fit(X, y, sample_weight) weighs sequences"
+    )
+
+
+def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
+    """The same constructor, with an error that explains in place of one about an unknown argument.
+
+    It is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
+    """
+
+    @wraps(init)
+    def explaining(self: Any, *arguments: Any, **given: Any) -> None:
+        if "class_weight" in given:
+            raise no_class_weight(given["class_weight"])
+        init(self, *arguments, **given)
+
+    return explaining
+
+
+def decision_of(cost: Any) -> Decision:
+    """How `predict` chooses labels."""
+    if cost is None:
+        return Decision()
+    if not isinstance(cost, Mapping):
+        raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
+    return Decision("posterior", {str(_plain(label)): _plain(value) for label, value in cost.items()})
 
 
 # Parameters that stand in the configuration under the same name.
