@@ -2,13 +2,12 @@
 
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
                                               W itself in compressed rows: `multiply_few`, `multiply_codes_few`
-    gather:     out[rows] = A[rows] R         with A its transpose:        adjoint, in double precision
-                both with a W of which only some places are held:      `multiply_kept`, `gather_kept`
+                                              a W of which only some places are held: `multiply_kept`
     deal:       rows of a matrix by their numbers;    accumulate:    a sum in double precision
 
-`values` may be empty: then every stored entry is 1, as in one-hot encodings. `scale` may hold a factor of each
-column of A, which goes into the rows of W or of the result. Each call does a range of
-rows, so that threads can share a product and its result does not depend on how many there are.
+`values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
+threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
+these on all threads, and their adjoints.
 
 What is done once for a matrix is here, too: rows of codes, rows merged, transposed and taken, sums of squares.
 """
@@ -23,18 +22,9 @@ cdef extern from "_thin_products.h" nogil:
         const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
         Py_ssize_t first, Py_ssize_t last, void* out, bint single,
     )
-    void kcrf_gather(
-        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
-    )
     void kcrf_multiply_kept(
         const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
         Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
-    )
-    void kcrf_gather_kept(
-        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        const long long* kept, const long long* ends, const double* scale, Py_ssize_t first, Py_ssize_t last,
-        double* room, double* out, bint single,
     )
 
 ctypedef fused real:
