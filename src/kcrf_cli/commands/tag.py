@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Format, ParsedBlock
+    from kcrf_core.corpora import Format, ParsedBlock, Vectors
     from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model
     from kcrf_core.system import Workers
@@ -121,6 +122,7 @@ def _check_columns(values: dict[str, Any], format_: Format) -> None:
 )
 @DECODING
 @OUTPUT
+@options.vectors
 @options.format
 @options.threads
 @options.quiet
@@ -128,6 +130,7 @@ def tag(
     data: str,
     model: str,
     output: str | None,
+    vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     threads: int | None,
     quiet: bool,  # it says nothing in any case: the option is there because other commands have it
@@ -147,8 +150,10 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
+      kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
+      kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
-    from kcrf_core.corpora import FORMATS, stream_parsers
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
@@ -156,19 +161,52 @@ def tag(
 
     _check(values)
     if output not in (None, "-"):
-        check_writable(output, data, model)
+        check_writable(output, data, model, *(path for _, path in vectors))
     fitted = Model.load(model)
+    opened = open_vectors(vectors)
+    fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = format_ or fitted.encoding.format
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
             parsers = stream_parsers(data, format_, fitted.encoding.columns)
+            if opened:
+                parsers = _with_vectors(parsers, opened, display_name(data), workers)
             for written in _tagged(parsers, tagger, own_form, workers):
                 if written is PAUSE:
                     stream.flush()
                 else:
                     stream.write(written)
+
+
+def _with_vectors(
+    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[Vectors], source: str, workers: Workers
+) -> Iterator[Callable[[], ParsedBlock]]:
+    """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
+    from kcrf_core.corpora import VectorStream
+    from kcrf_core.system import PAUSE
+
+    stream = VectorStream(vectors)
+    blocks = workers.stream(lambda parse: parse(), parsers, 1 + workers.threads // 2)
+    for parsed in blocks:
+        if parsed is PAUSE:
+            yield PAUSE
+            continue
+        corpus = stream.attached(parsed.corpus)
+        if corpus is None:
+            # How many positions there are can be told where nobody has to be waited for.
+            for rest in blocks:
+                if rest is PAUSE:
+                    stream.check_count(source, complete=False)
+                stream.skip(rest.corpus.positions)
+            break
+        yield partial(_same, replace(parsed, corpus=corpus))
+    stream.check_count(source)
+
+
+def _same(parsed: ParsedBlock) -> ParsedBlock:
+    return parsed
 
 
 def _tagged(
