@@ -114,7 +114,7 @@ class FileToWrite(click.Path):
         return path
 
 
-class NamedFile(click.ParamType):
+class NamedPath(click.ParamType):
     """NAME=FILE, as a pair."""
 
     name = "name=file"
@@ -344,7 +344,7 @@ encoding = group(
 
 vectors = click.option(
     "--vectors",
-    type=NamedFile(),
+    type=NamedPath(),
     multiple=True,
     metavar="NAME=FILE",
     help="Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "

@@ -30,7 +30,7 @@ from .. import options
 )
 @click.option(
     "--vectors",
-    type=options.NamedFile(),
+    type=options.NamedPath(),
     multiple=True,
     metavar="NAME=FILE",
     help="Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "

@@ -12,7 +12,7 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Format, ParsedBlock, Vectors
+    from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model
     from kcrf_core.system import Workers
@@ -181,7 +181,7 @@ def tag(
 
 
 def _with_vectors(
-    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[Vectors], source: str, workers: Workers
+    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[NamedVectors], source: str, workers: Workers
 ) -> Iterator[Callable[[], ParsedBlock]]:
     """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
     from kcrf_core.corpora import VectorStream

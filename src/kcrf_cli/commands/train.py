@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--dev-vectors",
-    type=options.NamedFile(),
+    type=options.NamedPath(),
     multiple=True,
     metavar="NAME=FILE",
     help="Vectors beside DEV, as --vectors has them beside DATA. Default: none.",

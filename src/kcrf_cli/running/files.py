@@ -120,7 +120,7 @@ def read_data(
     vectors: VectorPaths,
     workers: Workers | None = None,
 ) -> Corpus:
-    """The corpus of a text file with the vectors beside it; those are opened first, so that their mistakes come early."""
+    """The corpus of a text file with the vectors beside it; mistakes in their files come before any reading."""
     from kcrf_core.corpora import open_vectors, read_corpus, with_vectors
 
     opened = open_vectors(vectors)
@@ -134,9 +134,7 @@ def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -
         raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out {option}")
 
 
-def load_dev(
-    path: str, format_: str | None, encoding: Encoding, data: str, vectors: VectorPaths = ()
-) -> Dataset:
+def load_dev(path: str, format_: str | None, encoding: Encoding, data: str, vectors: VectorPaths = ()) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
     from kcrf_core.encoding import UNOBSERVED
     from kcrf_core.model import load_dataset

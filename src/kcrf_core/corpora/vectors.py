@@ -78,14 +78,14 @@ class VectorFile:
 
 
 @dataclass(frozen=True)
-class Vectors:
+class NamedVectors:
     """The rows of one name: those of one file, or of several, one behind the other."""
 
     name: str
     files: tuple[VectorFile, ...]
 
     @classmethod
-    def open(cls, name: str, given: Sequence[Given]) -> Vectors:
+    def open(cls, name: str, given: Sequence[Given]) -> NamedVectors:
         files = tuple(map(VectorFile.open, given))
         for other in files[1:]:
             if other.array.shape[1] != files[0].array.shape[1]:
@@ -145,20 +145,20 @@ class Vectors:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[Vectors, ...]:
+def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[NamedVectors, ...]:
     """Vectors by name; files that are given under the same name follow one another."""
     named: dict[str, list[Given]] = {}
     for name, one in given:
         if not name or any(character in name for character in "=\t\r\n"):
             raise ConfigError(f"{name!r} is no name for vectors: give a word, as in emb=train.npy")
         named.setdefault(name, []).append(one)
-    return tuple(Vectors.open(name, files) for name, files in named.items())
+    return tuple(NamedVectors.open(name, files) for name, files in named.items())
 
 
 class VectorStream:
     """Vectors that are attached to the blocks of a text one after the other."""
 
-    def __init__(self, vectors: Sequence[Vectors]):
+    def __init__(self, vectors: Sequence[NamedVectors]):
         self._vectors = tuple(vectors)
         self._position = 0
 
@@ -186,7 +186,7 @@ class VectorStream:
                 )
 
 
-def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[Vectors]) -> Corpus:
+def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[NamedVectors]) -> Corpus:
     """The corpus with vectors by name: arrays [positions, width], or names of `.npy` files that hold such arrays.
 
     A list of several has rows that follow one another.

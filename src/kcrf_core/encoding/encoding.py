@@ -371,15 +371,16 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     settings = config.features
     if settings is None:
         settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
-    idle = [name for name in corpus.vectors if name not in {feature.vectors for feature in settings}]
-    if idle:
-        raise ConfigError(
-            f"no feature is made of the vectors '{idle[0]}': add {{vectors: {idle[0]}}} to 'features', or leave them out",
-            settings=["vectors"],
-        )
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
     encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight)
+    idle = [name for name in corpus.vectors if name not in encoding.vectors]
+    if idle:
+        raise ConfigError(
+            f"no feature is made of the vectors '{idle[0]}': add {{vectors: {idle[0]}}} to 'features', or leave them "
+            "out",
+            settings=["vectors"],
+        )
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -475,7 +476,8 @@ class _Fitter:
         if feature.vectors not in given:
             known = f"; there are: {listed(list(given))}" if given else ""
             raise ConfigError(
-                f"feature '{feature.name}' is made of vectors '{feature.vectors}', and none of that name are given{known}",
+                f"feature '{feature.name}' is made of vectors '{feature.vectors}', and none of that name are given"
+                f"{known}",
                 settings=["vectors"],
             )
         feature = replace(feature, window=feature.window or self.config.window or REAL_WINDOW)
@@ -493,7 +495,9 @@ class _Fitter:
                 continue
             matches = [name for name in inputs if fnmatchcase(name, pattern)]
             if not matches:
-                raise ConfigError(f"feature '{feature.name}': no column matches '{pattern}' (columns: {listed(inputs)})")
+                raise ConfigError(
+                    f"feature '{feature.name}': no column matches '{pattern}' (columns: {listed(inputs)})"
+                )
             found |= dict.fromkeys(matches)
         if len(found) > 1 and (feature.type != "real" or feature.transform != "identity"):
             raise ConfigError(

@@ -318,7 +318,8 @@ def _raw_real(
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
     if config.vectors is not None:
-        return _rows(columns.corpus.vectors[config.vectors].astype(np.float64), config)
+        # In one order, whatever that of the file: sums over rows are rounded by it.
+        return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
         out = np.empty((columns.corpus.positions, len(where)))
         for r, (column, name) in enumerate(zip(where, config.columns, strict=True)):

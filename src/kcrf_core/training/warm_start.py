@@ -47,8 +47,7 @@ class WarmStart:
         if old.format != encoding.format:
             raise ConfigError(f"{self.name} was trained on {old.format} data, this is {encoding.format} data")
         raise ConfigError(
-            f"{self.name} was trained on other columns: {listed(old.columns)} there, "
-            f"{listed(encoding.columns)} here"
+            f"{self.name} was trained on other columns: {listed(old.columns)} there, {listed(encoding.columns)} here"
         )
 
     def known_sigma2(
