@@ -109,6 +109,36 @@ def test_what_cannot_be_mapped_is_named(tmp_path, corpus, numbers):
         with_vectors(corpus, {"a=b": numbers})
 
 
+def test_hostile_headers_are_refused(tmp_path, corpus, numbers, rng):
+    """Bytes that nobody saved: one line of error, or an array that fits, and nothing else."""
+    path = tmp_path / "emb.npy"
+    np.save(path, numbers)
+    good = path.read_bytes()
+    headers = [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-6, 3), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (6, 99999999999999999999999), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1 << 40, 3), }",
+        "{'descr': [('', 'O')], 'fortran_order': False, 'shape': (6, 3), }",
+        "{'descr': '<f8', 'fortran_order': 1, 'shape': 6, }",
+        "(" * 3000,
+        "__import__('os').system('true')",
+    ]
+    for header in headers:
+        raw = header.encode().ljust(117) + b"\n"
+        path.write_bytes(good[:6] + b"\x01\x00" + len(raw).to_bytes(2, "little") + raw + good[-144:])
+        with pytest.raises(DataError, match=r"emb\.npy: "):
+            with_vectors(corpus, {"emb": path})
+    for _ in range(300):
+        raw = bytearray(good)
+        for place in rng.integers(0, 128, 3):
+            raw[place] = rng.integers(0, 256)
+        path.write_bytes(raw)
+        try:
+            with_vectors(corpus, {"emb": path})
+        except DataError as error:
+            assert "\n" not in str(error)
+
+
 @pytest.mark.parametrize(
     ("dtype", "value", "message"),
     [

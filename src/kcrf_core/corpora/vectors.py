@@ -219,7 +219,10 @@ def _mapped(path: str) -> np.ndarray:
         raise DataError(f"this is {kind}: write vectors with numpy.save, an array [positions, width]", name)
     try:
         return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
+    except OSError:
+        raise
+    except Exception as error:  # of a damaged header NumPy raises what its tokenizer, its parser and its types raise
         if "Python objects" in str(error):
             raise DataError("an array of Python objects, which are never loaded: save it as float32", name) from None
-        raise DataError(f"cannot be read as an array, perhaps it is cut short ({error})", name) from None
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"cannot be read as an array, perhaps it is cut short ({reason})", name) from None
