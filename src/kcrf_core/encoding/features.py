@@ -294,7 +294,9 @@ class RealFeature:
         if raw is None:
             raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
         with np.errstate(over="ignore"):
-            values = (raw - self.mean) / self.scale
+            # Rows of vectors are a copy already, and may be large.
+            values = raw - self.mean if self.config.vectors is None else np.subtract(raw, self.mean, out=raw)
+            values /= self.scale
         values[np.isnan(raw)] = 0.0  # missing: the mean
         _refuse_large(values, self.config.name, columns)
         seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
