@@ -11,8 +11,9 @@ from kcrf_core import Corpus, DataError, KernelCRF, Model, fit_encoding, parse_c
 from kcrf_core.corpora import VectorStream, open_vectors
 from kcrf_core.crossval.journal import corpus_digest
 from kcrf_core.encoding import export, translation
-from kcrf_core.errors import ConfigError
+from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.model import digest, load_dataset, save_dataset
+from kcrf_core.system import write_container
 
 TEXT = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\n\nsat\tV\n"
 N = 6
@@ -256,6 +257,22 @@ def test_models_with_vectors_are_saved_and_know_what_they_need(tmp_path, corpus,
     plain = fit_encoding(parse_config({}), corpus)[0]
     with pytest.raises(DataError, match="trained without vectors, and has no use for vectors 'emb'"):
         plain.encode(training)
+
+
+def test_files_whose_widths_do_not_fit_are_refused(tmp_path, corpus, numbers):
+    """One feature of two with another width, or a width that is none: edited files, with checksums that fit."""
+    config = parse_config({"features": [{"vectors": "emb"}, {"vectors": "emb", "name": "again", "window": [1]}]})
+    encoding, dataset = fit_encoding(config, with_vectors(corpus, {"emb": numbers}))
+    save_dataset(tmp_path / "data.npz", encoding, dataset, config)
+    assert load_dataset(tmp_path / "data.npz").encoding.vectors == {"emb": 3}
+    header, arrays = encoding.pack()
+    for width, stored in ((2, 2), (0, 0), (3, 4), ("3", 3), (None, 3)):
+        header["encoding"]["features"][1]["width"] = width
+        for name in ("mean", "scale"):
+            arrays[f"feature1.{name}"] = np.ones(stored)
+        write_container(tmp_path / "data.npz", "dataset", header, arrays)
+        with pytest.raises(FileFormatError, match=r"feature1|another width"):
+            load_dataset(tmp_path / "data.npz")
 
 
 def test_datasets_hold_vectors_and_digests_tell_of_them(tmp_path, corpus, numbers):

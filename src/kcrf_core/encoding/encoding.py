@@ -327,6 +327,8 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
+            if feature.config.vectors is not None and len(feature.mean) != encoding.vectors[feature.config.vectors]:
+                raise contents.error(f"'{feature.config.name}' has vectors of another width")
         bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
         kinds = {feature.config.type for feature in features if feature.config.vectors is None}
         fitting = kinds <= {"attributes"} if encoding.attributes else "attributes" not in kinds
@@ -426,6 +428,7 @@ class _Fitter:
 
     def __init__(self, config: Config, names: Sequence[str], columns: Columns):
         self.config, self.names, self.columns = config, names, columns
+        self.places = {name: place for place, name in enumerate(names[:-1])}
         self.fitted: dict[str, Feature] = {}
         self.plain: dict[str, CategoricalFeature] = {}
 
@@ -487,10 +490,12 @@ class _Fitter:
 
     def _matching(self, feature: FeatureConfig) -> tuple[str, ...]:
         """The columns of a feature, with those that a glob such as `v*` matches in its place."""
+        if not any(map(GLOB.intersection, feature.columns)):
+            return feature.columns
         inputs = [name for name in self.names[:-1] if name != self.config.weight]
-        known, found = set(self.names), {}
+        found: dict[str, None] = {}
         for pattern in feature.columns:
-            if pattern in known or not GLOB.intersection(pattern):
+            if pattern in self.places or not GLOB.intersection(pattern):
                 found[pattern] = None
                 continue
             matches = [name for name in inputs if fnmatchcase(name, pattern)]
@@ -518,15 +523,14 @@ class _Fitter:
         return self.plain[name]
 
     def _column(self, feature: FeatureConfig, name: str) -> int:
-        inputs = list(self.names[:-1])
-        if name in inputs:
-            return inputs.index(name)
+        if name in self.places:
+            return self.places[name]
         # Templates count columns, whatever they are called.
-        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(self.places):
             return int(name[1:])
         if name == self.names[-1]:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(
             f"feature '{feature.name}': there is no column '{name}' in {self.columns.corpus.source} "
-            f"(columns: {listed(inputs)})"
+            f"(columns: {listed(self.names[:-1])})"
         )
