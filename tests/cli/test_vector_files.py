@@ -234,3 +234,26 @@ def test_columns_by_range_and_by_glob(kcrf, files):
     assert "v10[0]=" in done.text and "v9[0]=" in done.text
     done = kcrf("featurize", files / "train.conll", "--columns", "word,class,v1..v300,label", "--show", 1)
     one_line(done, 2, "names 303 columns (word, class, v1, v2, v3, v4, v5, ..., label: 303 in all)", "has 6")
+
+
+@pytest.mark.parametrize("format_", ["conllu", "crfsuite"])
+def test_other_formats_have_a_row_for_each_position(kcrf, files, sample_data, format_):
+    """Words of CoNLL-U, comments and multiword tokens apart, and positions with attributes."""
+    data = sample_data / "sentences.conllu"
+    if format_ == "crfsuite":
+        data = files / "small.crfsuite"
+        data.write_text("A\tw=a\tn:2\nB\tw=b\n\nB\tw=b\tn:0.5\nA\tw=a\n")
+    count = load_positions(kcrf, data, files)
+    np.save(files / "own.npy", np.random.default_rng(1).normal(size=(count, 2)).astype(np.float32))
+    own, out = vectors(files, "own"), files / "m.npz"
+    assert kcrf("train", data, *own, "--sigma2", "1", "-q", "-o", out).code == 0
+    tagged = kcrf("tag", "-m", out, data, *own)
+    assert tagged.code == 0 and tagged.out, tagged.err
+    assert kcrf("evaluate", "-m", out, data, *own, "-q").code == 0
+    np.save(files / "own.npy", np.zeros((count + 1, 2)))
+    one_line(kcrf("evaluate", "-m", out, data, *own), 3, f"{count + 1:,} rows", f"{count:,} positions")
+
+
+def load_positions(kcrf, data, files):
+    assert kcrf("featurize", data, "-q", "-o", files / "plain.npz").code == 0
+    return load_dataset(files / "plain.npz").dataset.positions
