@@ -114,6 +114,20 @@ class FileToWrite(click.Path):
         return path
 
 
+class NamedPath(click.ParamType):
+    """NAME=FILE, as a pair."""
+
+    name = "name=file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        name, equals, path = value.partition("=")
+        if not (name.strip() and equals and path):
+            self.fail(f"'{value}' is not NAME=FILE, such as emb=train.npy", param, ctx)
+        return name.strip(), path
+
+
 class Window(click.ParamType):
     """A range of offsets such as -2..2."""
 
@@ -344,6 +358,15 @@ encoding = group(
         metavar="N",
         help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
     ),
+)
+
+vectors = click.option(
+    "--vectors",
+    type=NamedPath(),
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
+    "emb=train.npy. Of files with the same name rows follow one another. Default: none.",
 )
 
 weight = click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ output_options = options.group(
 @options.basis_tolerance
 @options.encoding
 @options.weight
+@options.vectors
 @options.chain
 @options.training
 @options.threads
@@ -133,6 +134,7 @@ def crossval(
     decode: str | None,
     cost: tuple[tuple[str, float], ...],
     threshold: tuple[str, float] | None,
+    vectors: tuple[tuple[str, str], ...],
     threads: int | None,
     memory: int | None,
     as_json: bool,
@@ -152,19 +154,18 @@ def crossval(
           --sigma2 1 -o results.json
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.errors import ConfigError
 
     from ..report import plots
-    from ..running.files import is_archive, load_config, output_stream, show, write_out
+    from ..running.files import is_archive, load_config, output_stream, read_data, show, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     decision = options.decision_of(decode, cost, threshold)
-    _check_files(data, config, folds_file, output, tsv, plot, journal)
+    _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
     if is_archive(data):
         raise click.UsageError(
@@ -190,7 +191,7 @@ def crossval(
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_corpus(data, format_, configs[0].columns)
+    corpus = read_data(data, format_, configs[0].columns, vectors)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
@@ -226,9 +227,7 @@ def _told(decision: Decision) -> dict[str, Any]:
 
 
 def _check_files(
-    data: str,
-    config: str | None,
-    folds_file: str | None,
+    inputs: Sequence[str | None],
     output: str | None,
     tsv: str | None,
     plot: str | None,
@@ -239,7 +238,7 @@ def _check_files(
 
     written = [path for path in (output, tsv, plot, journal) if path not in (None, "-")]
     for path in written:
-        check_writable(path, data, config, folds_file)
+        check_writable(path, *inputs)
     places = [os.path.realpath(path) for path in written]
     if len(set(places)) < len(places):
         raise click.UsageError("two outputs have the same name: give each its own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
+    from kcrf_core.model import Model
     from kcrf_core.scoring import Decision, Labelling
 
 REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
@@ -102,6 +104,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     metavar="N",
     help="Sequences with the most errors to show in the page. Default: 20.",
 )
+@options.vectors
 @options.format
 @options.threads
 @options.json
@@ -126,6 +129,7 @@ def evaluate(
     details: bool,
     html: str | None,
     worst: int,
+    vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     threads: int | None,
     as_json: bool,
@@ -167,13 +171,15 @@ def evaluate(
     if model is None and (decode is not None or cost or threshold is not None):
         raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
     decision = options.decision_of(decode, cost, threshold)
+    if vectors and model is None:
+        raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
     if html is not None:
-        check_writable(html, data, model, gold, compare)
+        check_writable(html, data, model, gold, compare, *(path for _, path in vectors))
 
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label)
     else:
-        first, second = _labellings(data, model, compare, format_, threads, decision)
+        first, second = _labellings(data, model, compare, format_, threads, vectors, decision)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     found = judge(
@@ -222,11 +228,18 @@ def _against(
 
 
 def _labellings(
-    data: str, model: str | None, compare: str | None, format_: str | None, threads: int | None, decision: Decision
+    data: str,
+    model: str | None,
+    compare: str | None,
+    format_: str | None,
+    threads: int | None,
+    vectors: Sequence[tuple[str, str]],
+    decision: Decision,
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format, read_corpus
     from kcrf_core.errors import DataError
+    from kcrf_core.model import Model
     from kcrf_core.scoring import from_tagged
 
     from ..running.files import is_archive
@@ -248,39 +261,48 @@ def _labellings(
         return first, None if compare is None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
     corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
-    first = _with_model(data, model, format_, threads, decision, corpora)
+    other = Model.load(compare) if compare is not None and is_archive(compare) else None
+    models = [(model, Model.load(model)), *([] if other is None else [(compare, other)])]
+    # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
+    wanted = {name for _, each in models for name in each.encoding.vectors}
+    found = []
+    for name, each in models:
+        own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
+        found.append(_with_model(data, name, each, own, format_, threads, decision, corpora))
     if compare is None:
-        return first, None
-    if is_archive(compare):
-        return first, _with_model(data, compare, format_, threads, decision, corpora)
-    return first, from_tagged(read_corpus(compare, COLUMN_FORMAT))
+        return found[0], None
+    return found[0], found[1] if other is not None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
 
 
 def _with_model(
     data: str,
-    model: str,
+    name: str,
+    model: Model,
+    vectors: Sequence[tuple[str, str]],
     format_: str | None,
     threads: int | None,
     decision: Decision,
     corpora: dict[tuple[str, tuple[str, ...]], Corpus],
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
-    from kcrf_core.corpora import FORMATS, read_corpus
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, read_corpus, with_vectors
     from kcrf_core.errors import FileFormatError
-    from kcrf_core.model import Model, from_model, from_model_and_dataset, load_dataset
+    from kcrf_core.model import from_model, from_model_and_dataset, load_dataset
     from kcrf_core.system import Workers
 
-    from ..running.files import is_archive
+    from ..running.files import is_archive, refuse_vectors
 
-    fitted = Model.load(model)
     with Workers(threads) as workers:
         if is_archive(data):
+            refuse_vectors(data, vectors)
             stored = load_dataset(data)
-            if not stored.encoding.same_as(fitted.encoding):
-                raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
-            return from_model_and_dataset(fitted, stored.dataset, data, workers, decision)
-        format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
+            if not stored.encoding.same_as(model.encoding):
+                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+            return from_model_and_dataset(model, stored.dataset, data, workers, decision)
+        opened = open_vectors(vectors)
+        model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+        format_, columns = format_ or model.encoding.format, model.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else ())
         if key not in corpora:
             corpora[key] = read_corpus(data, format_, columns, workers)
-        return from_model(fitted, corpora[key], workers, decision)
+        return from_model(model, with_vectors(corpora[key], opened), workers, decision)

@@ -41,6 +41,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @options.encoding
 @options.weight
 @options.unobserved
+@options.vectors
 @options.json
 @options.quiet
 def featurize(
@@ -51,6 +52,7 @@ def featurize(
     export_: str | None,
     show: int | None,
     format_: str | None,
+    vectors: tuple[tuple[str, str], ...],
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -64,15 +66,15 @@ def featurize(
     Example:
       kcrf featurize sample_data/pitch_accent.conll -o accent.npz
       kcrf featurize sample_data/pitch_accent.conll --show 2
+      kcrf featurize sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --show 1
       kcrf featurize sample_data/pitch_accent.conll --window 0..0 --export crfsuite -o accent.crfsuite
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
     from kcrf_core.system import counted
 
-    from ..running.files import check_writable, load_config, output_stream, say, write_out
+    from ..running.files import check_writable, load_config, output_stream, read_data, say, write_out
     from ..text import figures as render
     from ..text.visible import shown
 
@@ -91,15 +93,15 @@ def featurize(
             "--like brings its own configuration: it goes without -c, --columns, --window and --min-count"
         )
     if output is not None and not text_on_stdout:
-        check_writable(output, data, config, like)
+        check_writable(output, data, config, like, *(path for _, path in vectors))
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_corpus(data, format_, encoding.columns)
+        corpus = read_data(data, format_, encoding.columns, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
-        corpus = read_corpus(data, format_, settings.columns)
+        corpus = read_data(data, format_, settings.columns, vectors)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

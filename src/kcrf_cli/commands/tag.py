@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -11,7 +12,7 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Format, ParsedBlock
+    from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model, Wishes
     from kcrf_core.system import Workers
@@ -139,6 +140,7 @@ def _check_columns(values: dict[str, Any], format_: Format) -> None:
 )
 @DECODING
 @OUTPUT
+@options.vectors
 @options.format
 @options.threads
 @options.quiet
@@ -146,6 +148,7 @@ def tag(
     data: str,
     model: str,
     output: str | None,
+    vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     threads: int | None,
     quiet: bool,
@@ -169,17 +172,21 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
       kcrf tag -m model.npz sample_data/digits.conll --decode posterior --cost 7=5
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
+      kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
+      kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
-    from kcrf_core.corpora import FORMATS, stream_parsers
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
     from ..running.files import check_writable, output_stream
 
-    _check(values)
+    _check(values | {"vectors": vectors})
     if output not in (None, "-"):
-        check_writable(output, data, model)
+        check_writable(output, data, model, *(path for _, path in vectors))
     fitted = Model.load(model)
+    opened = open_vectors(vectors)
+    fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = format_ or fitted.encoding.format
     default = "viterbi" if values["lag"] is None else "posterior"
     decision = options.decision_of(values["decode"], values["cost"], values["threshold"], default)
@@ -193,6 +200,8 @@ def tag(
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
             parsers = stream_parsers(data, format_, fitted.encoding.columns)
+            if opened:
+                parsers = _with_vectors(parsers, opened, display_name(data), workers)
             for written in _tagged(parsers, tagger, own_form, workers):
                 if written is PAUSE:
                     stream.flush()
@@ -257,6 +266,35 @@ def _wishes(values: dict[str, Any]) -> Wishes:
         explain=values["explain"],
         costs=values["costs"],
     )
+
+
+def _with_vectors(
+    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[NamedVectors], source: str, workers: Workers
+) -> Iterator[Callable[[], ParsedBlock]]:
+    """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
+    from kcrf_core.corpora import VectorStream
+    from kcrf_core.system import PAUSE
+
+    stream = VectorStream(vectors)
+    blocks = workers.stream(lambda parse: parse(), parsers, 1 + workers.threads // 2)
+    for parsed in blocks:
+        if parsed is PAUSE:
+            yield PAUSE
+            continue
+        corpus = stream.attached(parsed.corpus)
+        if corpus is None:
+            # How many positions there are can be told where nobody has to be waited for.
+            for rest in blocks:
+                if rest is PAUSE:
+                    stream.check_count(source, complete=False)
+                stream.skip(rest.corpus.positions)
+            break
+        yield partial(_same, replace(parsed, corpus=corpus))
+    stream.check_count(source)
+
+
+def _same(parsed: ParsedBlock) -> ParsedBlock:
+    return parsed
 
 
 def _tagged(

@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,10 +20,14 @@ from ..text.visible import shown, shown_lines
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
+    from kcrf_core.corpora import Corpus
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.model import StoredBasis
     from kcrf_core.system import Budget, Workers
     from kcrf_core.training import Footprint
+
+
+VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,13 @@ def prepare(
     config_path: str | None,
     options: dict[str, Any],
     basis_path: str | None = None,
+    vectors: VectorPaths = (),
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import UNKNOWN, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
@@ -78,11 +82,12 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
+        encoding, dataset = fit_encoding(config, read_data(data, format_, config.columns, vectors))
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
     if is_archive(data):
+        refuse_vectors(data, vectors)
         stored = load_dataset(data)
         encoding, dataset = stored.encoding, stored.dataset
         if basis is not None and not basis.encoding.same_as(encoding):
@@ -94,7 +99,7 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_, encoding.columns), weighed=True)
+        dataset = encoding.encode(read_data(data, format_, encoding.columns, vectors), weighed=True)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -108,20 +113,45 @@ def prepare(
     return Prepared(encoding, dataset, config, basis)
 
 
-def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> Dataset:
+def read_data(
+    path: str,
+    format_: str | None,
+    columns: Sequence[str] | None,
+    vectors: VectorPaths,
+    workers: Workers | None = None,
+) -> Corpus:
+    """The corpus of a text file with the vectors beside it; mistakes in their files come before any reading."""
+    from kcrf_core.corpora import open_vectors, read_corpus, with_vectors
+
+    opened = open_vectors(vectors)
+    corpus = read_corpus(path, format_, columns, workers)
+    return with_vectors(corpus, opened) if opened else corpus
+
+
+def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:
+    """A usage error where vectors are given beside data that is encoded already."""
+    if vectors:
+        raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out {option}")
+
+
+def load_dev(path: str, format_: str | None, encoding: Encoding, data: str, vectors: VectorPaths = ()) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import UNOBSERVED
     from kcrf_core.model import load_dataset
 
     if is_archive(path):
+        refuse_vectors(path, vectors, "--dev-vectors")
         stored = load_dataset(path)
         if not stored.encoding.same_as(encoding):
             hint = f"featurize it with --like {data}" if is_archive(data) else "give it as text"
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
+        corpus = read_data(path, format_ or encoding.format, encoding.columns, vectors)
+        missing = [name for name in encoding.vectors if name not in corpus.vectors]
+        if missing:
+            raise click.UsageError(f"{path} needs vectors '{missing[0]}', too: give --dev-vectors {missing[0]}=FILE")
+        dataset = encoding.encode(corpus)
     if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
         raise DataError("no labels to score by (--dev)", path)
     return dataset

@@ -23,7 +23,7 @@ MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
-SCALES = (AUTO, "standard", "none")
+SCALES = (AUTO, "standard", "unit", "none")
 
 WIDEST_WINDOW = 100
 
@@ -47,6 +47,7 @@ class FeatureConfig:
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
+    vectors: str | None = None  # the name of vectors that stand beside the text
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy(
             "corpus_of",
             "form_of",
         ],
+        "vectors": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
         "weight_lines": ["parse_weight"],
     },
 )

@@ -6,8 +6,8 @@ everything downstream works on whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,8 @@ class Corpus:
     attributes: AttributeRows | None = None
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
+    # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
+    vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def format(self) -> str:
@@ -151,6 +153,7 @@ class Corpus:
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+            vectors={name: array[rows] for name, array in self.vectors.items()},
         )
 
 
@@ -193,6 +196,7 @@ def concatenate(parts: Iterable[Corpus]) -> Corpus:
         lines=np.concatenate([part.lines for part in parts]),
         weights=weights,
         attributes=attributes,
+        vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in parts[0].vectors},
     )
 
 

@@ -139,7 +139,7 @@ def make_plan(
     names = column_names(configs[0], corpus)
     units = _units(corpus, division, names)
     if division.group is not None:
-        raw = _without_column(raw, configs[0], names, division.group)
+        raw = _without_column(raw, configs[0], names, division.group, corpus.vectors)
     everything, seed = np.arange(corpus.sequences), division.seed
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
@@ -186,14 +186,16 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
         raise DataError(f"{found:,} {units.what} cannot make {count} {what}", source)
 
 
-def _without_column(raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str) -> Mapping[str, Any]:
+def _without_column(
+    raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
+) -> Mapping[str, Any]:
     """The configuration with one feature for each column but the group's, unless it says which features it wants."""
     if config.features is not None:
         return raw
     others = [name for name in names[:-1] if name != column]
-    if not others:
+    if not others and not vectors:
         raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "features": [{"column": name} for name in others]}
+    return {**raw, "features": [*({"column": name} for name in others), *({"vectors": name} for name in vectors)]}
 
 
 # ----------------------------------------------------------------------------- one training

@@ -28,6 +28,8 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
                 arrays[f"{at}.keys{w}.{s}"] = keys
     elif isinstance(feature, RealFeature):
         entry |= {"kind": "real", "columns": list(feature.columns)}
+        if feature.config.vectors is not None:
+            entry["width"] = len(feature.mean)
         arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
         if feature.counts is not None:
             arrays |= pack_strings(list(feature.counts), f"{at}.counted")
@@ -94,11 +96,14 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         where = tuple(entry["columns"])
         ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
         expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
+        if config.vectors is not None:
+            expected = entry["width"]
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
             bad_column
             or len(where) != len(config.columns)
             or not len(mean) == len(scale) == expected
+            or not expected
             or np.any(scale <= 0)
         ):
             raise contents.error(f"'{at}' has columns or scales that do not fit")

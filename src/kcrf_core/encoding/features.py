@@ -294,7 +294,9 @@ class RealFeature:
         if raw is None:
             raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
         with np.errstate(over="ignore"):
-            values = (raw - self.mean) / self.scale
+            # Rows of vectors are a copy already, and may be large.
+            values = raw - self.mean if self.config.vectors is None else np.subtract(raw, self.mean, out=raw)
+            values /= self.scale
         values[np.isnan(raw)] = 0.0  # missing: the mean
         _refuse_large(values, self.config.name, columns)
         seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
@@ -317,11 +319,14 @@ def _raw_real(
     ratios: LabelRatios | None,
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
+    if config.vectors is not None:
+        # In one order, whatever that of the file: sums over rows are rounded by it.
+        return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
         out = np.empty((columns.corpus.positions, len(where)))
         for r, (column, name) in enumerate(zip(where, config.columns, strict=True)):
             out[:, r] = columns.real(column, name)
-        return out
+        return _rows(out, config)
     if config.transform == "position":
         offsets = columns.corpus.offsets
         lengths = np.diff(offsets)
@@ -335,6 +340,24 @@ def _raw_real(
     else:
         numbers = np.log1p([counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
+
+
+def _rows(numbers: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """The same, under `scale: unit` in place with rows of length 1; rows of zeros stay."""
+    if config.scale != "unit":
+        return numbers
+    largest = np.fmax.reduce(np.abs(numbers), axis=1)
+    numbers /= np.where(largest > 0, largest, 1.0)[:, None]  # squares of it may be too large, or nothing
+    lengths = np.sqrt(np.nansum(numbers**2, axis=1))
+    numbers /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return numbers
+
+
+def real_columns(config: FeatureConfig, count: int) -> list[str]:
+    """What the `count` numbers of a real feature are called."""
+    if config.vectors is not None:
+        return [f"{config.name}.{number}" for number in range(count)]
+    return list(config.columns) if count > 1 else [config.name]
 
 
 def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, seed: int) -> RealFeature:
@@ -355,9 +378,9 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
     with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
     for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
-        line = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))])
-        raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
-    if config.scale == "none":
+        line, name = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
+        raise DataError(f"a value of '{name}' is too large to be scaled", columns.corpus.source, line)
+    if config.scale in ("none", "unit"):
         plain = np.ones(raw.shape[1], dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.

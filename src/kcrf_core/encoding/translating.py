@@ -151,10 +151,13 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
     """Whether both make the same values of the same columns, whatever values they know and wherever they look."""
 
     def meaning(config: FeatureConfig) -> tuple:
-        return config.columns, config.transform, config.length, config.parts, config.templates
+        own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
+        return *own, config.scale == "unit"
 
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False
+    if isinstance(a, RealFeature) and a.config.vectors is not None and len(a.mean) != len(b.mean):
+        return False  # vectors of the same name, but another width
     if isinstance(a, ConjunctionFeature):
         return all(_same_meaning(*parts) for parts in zip(a.parts, b.parts, strict=True))
     return True

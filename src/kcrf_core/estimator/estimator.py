@@ -103,7 +103,8 @@ class KernelCRF(Protocol):
     """A conditional random field with a kernel, for sequences.
 
     X is a list of sequences, each an array [T, D] of numbers or a list of T dictionaries of attributes as
-    sklearn-crfsuite takes them; y has a list of T labels for each, strings or whole numbers.
+    sklearn-crfsuite takes them, in which arrays may stand, too: `{"word": "cat", "emb": array}`. y has a list of T
+    labels for each, strings or whole numbers.
 
     >>> from kcrf_core import KernelCRF
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
@@ -129,7 +130,8 @@ class KernelCRF(Protocol):
     scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
         sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
-    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
+    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
+        gives rows the length 1.
     min_count : dictionaries only: attributes that training has less often are left out.
 
     Decisions:
@@ -245,7 +247,7 @@ class KernelCRF(Protocol):
         if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
             raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
         names = LabelNames.of(y)
-        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None)
+        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
         encoding, dataset = fit_encoding(config, corpus)
         decision_of(self.cost).costs(encoding.labels)  # a cost of no label should be heard of before training
         dev = None
@@ -318,7 +320,10 @@ class KernelCRF(Protocol):
         present = [sequence for sequence in X if len(sequence)]
         if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
-        return X, encoding.encode(corpus_of(X, form, width=_width(encoding, form)))
+        corpus = corpus_of(X, form, width=_width(encoding, form))
+        if not present:
+            corpus = replace(corpus, vectors={name: np.zeros((0, width)) for name, width in encoding.vectors.items()})
+        return X, encoding.encode(corpus)
 
     # ------------------------------------------------------------------------- what was learnt
 

@@ -16,7 +16,7 @@ the rest                    fine points of another optimiser: a warning says tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -114,8 +114,8 @@ PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations")
 DEFAULT_SEED = 0
 
 
-def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
-    """The configuration for data with this many columns of numbers, or None for attributes."""
+def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()) -> Config:
+    """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name."""
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
     options = {name: params[name] for name in PLAIN if params[name] is not None}
@@ -137,11 +137,13 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
+    shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if columns is not None:
         names = [f"c{number}" for number in range(columns)]
-        feature = {"name": "x", "columns": names, "type": "real", "scale": params["scale"], "window": params["window"]}
         raw |= {"columns": [*names, "label"]}
-        raw["features"] = [{key: value for key, value in feature.items() if value is not None}]
+        raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape}]
+    elif vectors:
+        raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
@@ -199,6 +201,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
         (term,) = config.mapped_terms
         found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
         found |= {"size": term.map.size, "select": term.map.select}
-    if config.features is not None and len(config.features) == 1:
-        found |= {"window": config.features[0].window, "scale": config.features[0].scale}
+    shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}
+    if len(shapes) == 1:
+        found |= dict(zip(("window", "scale"), shapes.pop(), strict=True))
     return found

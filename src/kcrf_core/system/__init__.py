@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "team": ["Team"],
         "threads": ["PAUSE", "Workers", "available_threads", "ranges", "sequence_chunks"],
-        "wording": ["counted", "size_text"],
+        "wording": ["counted", "listed", "size_text"],
         "writing": ["NamedFile", "naming", "replacing", "temporary_beside"],
     },
 )
