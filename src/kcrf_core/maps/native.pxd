@@ -2,10 +2,9 @@
 
 cdef extern from "_dense_products.h" nogil:
     Py_ssize_t kcrf_padded(Py_ssize_t C, bint single)
-    Py_ssize_t kcrf_scratch(Py_ssize_t n, Py_ssize_t P)
 
 cdef struct map_products:
-    # out [last-first, C] += Phi[first:last] W, or is put there where `fresh`; scratch as `kcrf_scratch` says.
+    # out [last-first, C] += Phi[first:last] W, or is put there where `fresh`; scratch has room for as much.
     void (*scores)(
         const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
     ) noexcept nogil

@@ -40,7 +40,7 @@ cdef extern from "_thin_products.h" nogil:
 cdef extern from "_dense_products.h" nogil:
     void kcrf_dense_rows(
         const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, void* out,
-        bint single,
+        Py_ssize_t C, bint single,
     )
     void kcrf_dense_columns(
         const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, double* sums,
@@ -160,27 +160,23 @@ def padded(values, dtype):
 cdef void dense_scores(
     const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
 ) noexcept nogil:
-    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double), count = (last - first) * self.C
     kcrf_dense_rows(
-        <const char*>self.matrix + first * self.M * size, self.M, last - first, self.M, self.weights, self.P, scratch,
-        self.single,
+        <const char*>self.matrix + first * self.M * size, self.M, last - first, self.M, self.weights, self.P,
+        out if fresh else scratch, self.C, self.single,
     )
+    if fresh:
+        return
     if self.single:
-        unpad[float](<const float*>scratch, last - first, self.C, self.P, <float*>out, fresh)
+        add(<const float*>scratch, count, <float*>out)
     else:
-        unpad[double](<const double*>scratch, last - first, self.C, self.P, <double*>out, fresh)
+        add(<const double*>scratch, count, <double*>out)
 
 
-cdef void unpad(
-    const real* source, Py_ssize_t n, Py_ssize_t C, Py_ssize_t P, real* out, bint fresh
-) noexcept nogil:
-    cdef Py_ssize_t t, c
-    for t in range(n):
-        if fresh:
-            memcpy(out + t * C, source + t * P, C * sizeof(real))
-        else:
-            for c in range(C):
-                out[t * C + c] += source[t * P + c]
+cdef void add(const real* source, Py_ssize_t count, real* out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        out[i] += source[i]
 
 
 cdef void dense_adjoint(
@@ -264,7 +260,7 @@ cdef int prepare_whole(
 ) except -1:
     state.parts, state.rows, state.columns, state.per_part = &own.parts, rows, own.parts.C, per_part
     state.size = sizeof(float) if own.parts.single else sizeof(double)
-    state.scratch_size = kcrf_scratch(ROWS_PER_TASK, own.parts.P) * state.size
+    state.scratch_size = ROWS_PER_TASK * own.parts.P * state.size
     state.scratch = <char*>malloc(members * state.scratch_size)
     if state.scratch == NULL:
         raise MemoryError
@@ -642,7 +638,7 @@ def product(
     state.matrix = &matrix[0, 0] if state.columns else NULL
     state.X = &thin[0, 0] if state.columns else NULL
     state.out, state.less = &out[0, 0], &less[0, 0] if less is not None else NULL
-    state.scratch_size = kcrf_scratch(LINES_PER_TASK, state.P)
+    state.scratch_size = LINES_PER_TASK * state.P
     state.scratch = <double*>malloc(team.threads * state.scratch_size * sizeof(double))
     if state.scratch == NULL:
         raise MemoryError
@@ -665,9 +661,10 @@ cdef void product_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept
     elif state.filled == 2:
         begin = first
     if state.by_rows:
+        P = C
         kcrf_dense_rows(
             state.matrix + first * state.stride + begin, state.stride, last - first, end - begin,
-            state.X + begin * P, P, found, False,
+            state.X + begin * state.P, state.P, found, C, False,
         )
     else:
         memset(found, 0, (last - first) * P * sizeof(double))

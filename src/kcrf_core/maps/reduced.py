@@ -99,6 +99,22 @@ class KernelRows:
                 self._filled[number] = True
         return held[rows]
 
+    def fill(self, workers: Workers) -> None:
+        """Compute at once what is held, each block on one thread, where it is not there yet."""
+        held, block = self._open(), self._pivots.block_rows()
+        parts = ranges(len(held), block)
+
+        def task(number: int) -> None:
+            part = parts[number]
+            if self._source is not None and self._source[0]._complete():
+                held[part] = self._first_values(part)
+            else:
+                self._pivots.gram(self._inputs.take(part), held[part])
+            self._filled[number] = True
+
+        # Blocks are not filled by anybody else meanwhile: whoever asks for their rows comes here first.
+        workers.run(task, np.flatnonzero(~self._filled).tolist())
+
     def _first_values(self, rows: slice) -> np.ndarray:
         if self._source is not None:
             whole, chosen = self._source
@@ -249,6 +265,8 @@ class ReducedMap:
     def prepare(
         self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> np.ndarray:
+        if workers is not None:
+            self._rows.fill(workers)
         # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
         alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)

@@ -12,15 +12,13 @@ from B. Blocks and rows depend on M alone, so that results are the same for any 
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from ..errors import NumericError
 from ..system import Budget, Workers, linear_algebra, ranges
 from .native import LOWER, UPPER, product
 
-BLOCK = 2048  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
+BLOCK = 512  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
 
 
 class Triangle:
@@ -29,12 +27,14 @@ class Triangle:
     def __init__(self, values: np.ndarray, memory: Budget):
         self.values, self._memory = values, memory  # [M, M]
         self._blocks = ranges(len(values), BLOCK)
+        self._inverted: list[np.ndarray] = []
 
-    @cached_property
-    def _inverses(self) -> list[np.ndarray]:
+    def _inverses(self, workers: Workers) -> list[np.ndarray]:
         """Inverses of the blocks on the diagonal, [b, b] each."""
-        self._memory.spend(self, inverse_bytes(len(self.values)))
-        return [inverted(self.values[block, block]) for block in self._blocks]
+        if not self._inverted:
+            self._memory.spend(self, inverse_bytes(len(self.values)))
+            self._inverted = list(workers.map(lambda block: inverted(self.values[block, block]), self._blocks))
+        return self._inverted
 
     def solve(
         self, B: np.ndarray, workers: Workers, transposed: bool = False, out: np.ndarray | None = None
@@ -43,7 +43,7 @@ class Triangle:
         L, team = self.values, workers.team
         X = np.empty(B.shape) if out is None else out
         B = np.ascontiguousarray(B, dtype=np.float64)
-        for block, inverse in list(zip(self._blocks, self._inverses, strict=True))[:: -1 if transposed else 1]:
+        for block, inverse in list(zip(self._blocks, self._inverses(workers), strict=True))[:: -1 if transposed else 1]:
             known = slice(block.stop, len(L)) if transposed else slice(0, block.start)
             others = L[known, block].T if transposed else L[block, known]  # [b, rows of X that are there]
             left = B[block]

@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from ..chains._chain cimport errors_of_doubles, errors_of_floats, room_for
-from ..maps.native cimport Products, kcrf_padded, kcrf_scratch, map_products
+from ..maps.native cimport Products, kcrf_padded, map_products
 from ..system.team cimport Team
 
 ctypedef long long int64
@@ -117,7 +117,7 @@ cdef class Passes:
         cdef double[:, ::1] small = small_sums
         cdef int64[::1] bad = bad_numbers
         state.scores_size = lines(self.most_rows * Y * state.size)
-        state.padded_size = lines(kcrf_scratch(self.most_rows, state.P) * state.size)
+        state.padded_size = lines(self.most_rows * state.P * state.size)
         state.sums_size = lines(state.small_size * sizeof(double))
         state.scratch_size = (
             2 * state.scores_size + state.padded_size + state.sums_size

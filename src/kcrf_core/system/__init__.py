@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "late_scipy": ["linear_algebra"],
         "memory": ["Budget", "hand_back"],
-        "products": ["SLAB", "padded", "row_products", "row_squares"],
+        "products": ["Factor", "SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "team": ["Team"],

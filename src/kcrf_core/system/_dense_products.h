@@ -79,20 +79,15 @@ static inline ptrdiff_t kcrf_padded(ptrdiff_t C, int single)
     return single ? KCRF_DISPATCH(kcrf_padded_float, C) : KCRF_DISPATCH(kcrf_padded_double, C);
 }
 
-/* Values of scratch that products with n rows take. */
-static inline ptrdiff_t kcrf_scratch(ptrdiff_t n, ptrdiff_t P)
-{
-    return (n + MOST_ROWS) * P;
-}
-
-/* out [n, P] = A [n, M] B [M, P], for rows of A that are `stride` values apart; out has room for MOST_ROWS more. */
+/* out [n, C] = A [n, M] B [M, P], for rows of A that are `stride` values apart, and C columns that are padded to P. */
 static inline void kcrf_dense_rows(
-    const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, void *out, int single)
+    const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, void *out, ptrdiff_t C,
+    int single)
 {
     if (single)
-        KCRF_DISPATCH(kcrf_dense_rows_float, A, stride, n, M, B, P, out);
+        KCRF_DISPATCH(kcrf_dense_rows_float, A, stride, n, M, B, P, out, C);
     else
-        KCRF_DISPATCH(kcrf_dense_rows_double, A, stride, n, M, B, P, out);
+        KCRF_DISPATCH(kcrf_dense_rows_double, A, stride, n, M, B, P, out, C);
 }
 
 /* sums [M, P] += A [n, M]^T B [n, P], in double precision. */

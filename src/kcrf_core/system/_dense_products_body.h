@@ -25,13 +25,13 @@ static FORCE_INLINE int NAME(at_once)(int vectors)
 
 /* Some rows of out, `vectors` vectors of each, += rows of A, `count` values of each, times B. */
 static FORCE_INLINE TARGET void NAME(row_tile)(
-    const REAL *const *rows, ptrdiff_t count, const REAL *B, ptrdiff_t P, REAL *out, int fresh, const int at_once,
-    const int vectors)
+    const REAL *const *rows, ptrdiff_t count, const REAL *B, ptrdiff_t P, REAL *out, ptrdiff_t stride, int fresh,
+    const int at_once, const int vectors)
 {
     NAME(reals) held[MOST_ROWS][VECTORS];
     UNROLL for (int r = 0; r < at_once; r++)
         UNROLL for (int v = 0; v < vectors; v++)
-            held[r][v] = fresh ? (NAME(reals)){0} : AT(out + r * P + v * WIDTH);
+            held[r][v] = fresh ? (NAME(reals)){0} : AT(out + r * stride + v * WIDTH);
     for (ptrdiff_t k = 0; k < count; k++) {
         NAME(reals) values[VECTORS];
         UNROLL for (int v = 0; v < vectors; v++)
@@ -44,7 +44,7 @@ static FORCE_INLINE TARGET void NAME(row_tile)(
     }
     UNROLL for (int r = 0; r < at_once; r++)
         UNROLL for (int v = 0; v < vectors; v++)
-            AT(out + r * P + v * WIDTH) = held[r][v];
+            AT(out + r * stride + v * WIDTH) = held[r][v];
 }
 
 /* sums of some columns of A, which is packed, `vectors` vectors of each, += their products with n rows of B, columns `skip` to `until`. */
@@ -77,9 +77,10 @@ static FORCE_INLINE TARGET void NAME(column_tile)(
 
 #define TILES(vectors)                                                                                     \
     static TARGET NEVER_INLINE void NAME(row_tile_##vectors)(                                              \
-        const REAL *const *rows, ptrdiff_t count, const REAL *B, ptrdiff_t P, REAL *out, int fresh)        \
+        const REAL *const *rows, ptrdiff_t count, const REAL *B, ptrdiff_t P, REAL *out, ptrdiff_t stride, \
+        int fresh)                                                                                         \
     {                                                                                                      \
-        NAME(row_tile)(rows, count, B, P, out, fresh, NAME(at_once)(vectors), vectors);                    \
+        NAME(row_tile)(rows, count, B, P, out, stride, fresh, NAME(at_once)(vectors), vectors);            \
     }                                                                                                      \
     static TARGET NEVER_INLINE void NAME(column_tile_##vectors)(                                           \
         const REAL *A, ptrdiff_t n, const REAL *B, ptrdiff_t P, double *sums, int skip, int until)         \
@@ -109,22 +110,35 @@ static FORCE_INLINE int NAME(panel)(ptrdiff_t c, ptrdiff_t P)
 }
 
 static TARGET void NAME(dense_rows)(
-    const REAL *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const REAL *B, ptrdiff_t P, REAL *out)
+    const REAL *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const REAL *B, ptrdiff_t P, REAL *out, ptrdiff_t C)
 {
     ptrdiff_t block = PANEL_BYTES / (ptrdiff_t)(sizeof(REAL) * WIDTH * VECTORS);
     if (P < WIDTH * VECTORS)
         block = PANEL_BYTES / (ptrdiff_t)(sizeof(REAL)) / P;
     if (M == 0)
-        memset(out, 0, (size_t)(n * P) * sizeof(REAL));
+        memset(out, 0, (size_t)(n * C) * sizeof(REAL));
     for (ptrdiff_t first = 0; first < M; first += block) {
         const ptrdiff_t count = M - first < block ? M - first : block;
         for (ptrdiff_t c = 0; c < P;) {
             const int vectors = NAME(panel)(c, P), at_once = NAME(at_once)(vectors);
+            const ptrdiff_t width = C - c < vectors * WIDTH ? C - c : vectors * WIDTH;
             for (ptrdiff_t t = 0; t < n; t += at_once) {
+                const ptrdiff_t height = n - t < at_once ? n - t : at_once;
                 const REAL *rows[MOST_ROWS];
                 for (int r = 0; r < at_once; r++) /* past the last row, that one again */
-                    rows[r] = A + (t + r < n ? t + r : n - 1) * stride + first;
-                BY_VECTORS(row_tile, vectors, rows, count, B + first * P + c, P, out + t * P + c, first == 0)
+                    rows[r] = A + (r < height ? t + r : n - 1) * stride + first;
+                REAL *place = out + t * C + c;
+                if (height == at_once && width == vectors * WIDTH) {
+                    BY_VECTORS(row_tile, vectors, rows, count, B + first * P + c, P, place, C, first == 0)
+                    continue;
+                }
+                REAL tile[MOST_ROWS * VECTORS * WIDTH]; /* more than there is room for */
+                if (first)
+                    for (ptrdiff_t r = 0; r < height; r++)
+                        memcpy(tile + r * vectors * WIDTH, place + r * C, (size_t)width * sizeof(REAL));
+                BY_VECTORS(row_tile, vectors, rows, count, B + first * P + c, P, tile, vectors * WIDTH, first == 0)
+                for (ptrdiff_t r = 0; r < height; r++)
+                    memcpy(place + r * C, tile + r * vectors * WIDTH, (size_t)width * sizeof(REAL));
             }
             c += vectors * WIDTH;
         }
