@@ -27,6 +27,7 @@ from .rounding import Rounding, summation_error
 from .triangles import Triangle, inverted
 
 ROWS_PER_TASK = 256
+FILLED_ROWS = 512
 # Values that are computed at a time where they are not held: what one thread needs of memory.
 PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 256, 4096
 
@@ -102,18 +103,18 @@ class KernelRows:
     def fill(self, workers: Workers) -> None:
         """Compute at once what is held, each block on one thread, where it is not there yet."""
         held, block = self._open(), self._pivots.block_rows()
-        parts = ranges(len(held), block)
+        at_once = max(FILLED_ROWS // block, 1)  # blocks: what is done once for rows is done for many
 
-        def task(number: int) -> None:
-            part = parts[number]
+        def task(blocks: slice) -> None:
+            part = slice(blocks.start * block, min(blocks.stop * block, len(held)))
             if self._source is not None and self._source[0]._complete():
                 held[part] = self._first_values(part)
             else:
                 self._pivots.gram(self._inputs.take(part), held[part])
-            self._filled[number] = True
+            self._filled[blocks] = True
 
-        # Blocks are not filled by anybody else meanwhile: whoever asks for their rows comes here first.
-        workers.run(task, np.flatnonzero(~self._filled).tolist())
+        # Nobody else fills blocks meanwhile: whoever asks for their rows comes here first.
+        workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
 
     def _first_values(self, rows: slice) -> np.ndarray:
         if self._source is not None:
