@@ -5,6 +5,7 @@ go in tasks, runs of them that have sums of their own, and those are added up in
 has depends on the data alone, so sums are the same for any number of threads.
 """
 
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -41,13 +42,34 @@ cdef struct pass_state:
     char* errors                # [N, C]
     double* small               # [tasks, small_size] sums of pairs [Y, Y], of first and last labels [2, Y], of logarithms
     int64* bad                  # [tasks] the first sequence without a finite log Z, -1 for none
-    char* scratch               # [members, scratch_size]
+    char** scratch              # [members] of scratch_size bytes, NULL for those who had nothing to do yet
     Py_ssize_t scratch_size, scores_size, padded_size, sums_size  # bytes of its parts
+    bint no_memory
 
 
 cdef Py_ssize_t lines(Py_ssize_t bytes) noexcept nogil:
     """The same in whole cache lines."""
     return (bytes + 63) // 64 * 64
+
+
+cdef class Scratch:
+    """Memory for each member of a team, from when it first works: a long sequence is work for one alone."""
+
+    cdef char** parts
+    cdef Py_ssize_t members, size
+
+    def __cinit__(self, Py_ssize_t members, Py_ssize_t size):
+        self.members, self.size = members, size
+        self.parts = <char**>calloc(members, sizeof(char*))
+        if self.parts == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.parts != NULL:
+            for i in range(self.members):
+                free(self.parts[i])
+        free(self.parts)
 
 
 cdef class Passes:
@@ -123,17 +145,20 @@ cdef class Passes:
             2 * state.scores_size + state.padded_size + state.sums_size
             + lines((2 * self.most_sequences + room_for(self.longest, Y)) * sizeof(double))
         )
-        room = self._rooms("scratch", (members * state.scratch_size + 64,), np.uint8)
-        cdef unsigned char[::1] scratch = room
+        cdef Scratch scratch = self._room.pop("scratch", None)  # nobody else may have it meanwhile
+        if scratch is None or scratch.members != members or scratch.size != state.scratch_size:
+            scratch = Scratch(members, state.scratch_size)
+        state.scratch, state.no_memory = scratch.parts, False
         if count:
             state.tasks, state.shards, state.offsets = &self.tasks[0], &self.shards[0], &self.offsets[0]
             state.labels, state.weights = &self.labels[0], &self.weights[0]
             state.edges, state.start, state.end = &edges[0, 0], &start[0], &end[0]
             state.errors, state.small, state.bad = <char*>&errors[0, 0], &small[0, 0], &bad[0]
-            state.scratch = <char*>lines(<Py_ssize_t>&scratch[0])
             with nogil:
                 team.share(task, &state, count)
-        self._room["scratch"] = room
+        self._room["scratch"] = scratch
+        if state.no_memory:
+            raise MemoryError
         for i in range(state.map_count):
             if sums[i] is not None:
                 self._room["sums", i] = sums[i]
@@ -153,6 +178,7 @@ cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     """The shards of a task, one after another."""
     cdef pass_state* state = <pass_state*>given
     cdef Py_ssize_t i, shard
+    cdef char* room
     for i in range(state.map_count):
         if state.maps[i].adjoint != NULL and state.maps[i].M:
             memset(
@@ -160,11 +186,17 @@ cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
             )
     memset(state.small + item * state.small_size, 0, state.small_size * sizeof(double))
     state.bad[item] = -1
+    if state.scratch[member] == NULL:
+        state.scratch[member] = <char*>malloc(state.scratch_size + 64)
+        if state.scratch[member] == NULL:
+            state.no_memory = True
+            return
+    room = <char*>lines(<Py_ssize_t>state.scratch[member])
     for shard in range(state.tasks[item], state.tasks[item + 1]):
         if state.maps[0].single:
-            of_shard[float](state, item, shard, state.scratch + member * state.scratch_size, 0)
+            of_shard[float](state, item, shard, room, 0)
         else:
-            of_shard[double](state, item, shard, state.scratch + member * state.scratch_size, 0)
+            of_shard[double](state, item, shard, room, 0)
 
 
 cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* room, real zero) noexcept nogil:
