@@ -1,4 +1,4 @@
-# Errors of some sequences without the interpreter's lock, for passes over all of them; see `chunk_errors` in `_chain.pyx`.
+# Errors of some sequences without the interpreter's lock, for passes over all; see `chunk_errors` in `_chain.pyx`.
 
 from ._scaling cimport int64
 

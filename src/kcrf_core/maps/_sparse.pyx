@@ -207,7 +207,7 @@ def merge(
 ):
     """Features become columns, each once in a row. Whether every row had all features of each of its columns."""
     cdef Py_ssize_t t
-    cdef int64 begin = 0, end, k, place, filled = 0, row
+    cdef int64 begin = 0, end, k, place, filled = 0
     cdef int value, seen
     cdef bint whole = True
     with nogil:

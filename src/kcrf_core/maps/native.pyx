@@ -372,11 +372,11 @@ def ordered_sums(Team team not None, const double[:, :, ::1] parts, double[:, ::
 cdef void add_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
     cdef parts_to_add* state = <parts_to_add*>given
     cdef Py_ssize_t first = item * LINES_PER_TASK * state.P
-    cdef Py_ssize_t i, part, count = min(LINES_PER_TASK * state.P, state.M * state.P - first)
+    cdef Py_ssize_t i, _part, count = min(LINES_PER_TASK * state.P, state.M * state.P - first)
     cdef double* out = state.out + first
     cdef const double* source = state.parts + first
     memcpy(out, source, count * sizeof(double))
-    for part in range(1, state.count):
+    for _part in range(1, state.count):
         source += state.M * state.P
         for i in range(count):
             out[i] += source[i]

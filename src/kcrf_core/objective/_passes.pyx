@@ -1,4 +1,4 @@
-"""Passes over all shards without the interpreter's lock: scores, forward-backward, and sums that the gradient is made of.
+"""Passes over all shards without the interpreter's lock: scores, forward-backward, sums that the gradient is made of.
 
 For first-order chains with shared edges, all labels observed, and maps that have products in C (`maps.native`). Shards
 go in tasks, runs of them that have sums of their own, and those are added up in the order of tasks. Which shards a task
@@ -40,7 +40,7 @@ cdef struct pass_state:
     const double* start
     const double* end
     char* errors                # [N, C]
-    double* small               # [tasks, small_size] sums of pairs [Y, Y], of first and last labels [2, Y], of logarithms
+    double* small               # [tasks, small_size] of pairs [Y, Y], of first and last labels [2, Y], of logarithms
     int64* bad                  # [tasks] the first sequence without a finite log Z, -1 for none
     char** scratch              # [members] of scratch_size bytes, NULL for those who had nothing to do yet
     Py_ssize_t scratch_size, scores_size, padded_size, sums_size  # bytes of its parts

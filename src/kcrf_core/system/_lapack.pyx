@@ -1,7 +1,7 @@
 """LAPACK in place, without the interpreter's lock, which SciPy's own wrappers hold: threads can share it.
 
-Matrices are given by rows, one after the other `stride` values apart. LAPACK takes them by columns, so what is the lower
-triangle here is the upper one there.
+Matrices are given by rows, which may be parts of longer ones. LAPACK takes them by columns, so what is the lower triangle
+here is the upper one there.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
@@ -40,7 +40,7 @@ cdef int stride_of(double[:, :] matrix) except -1:
 
 
 def factorise(double[:, :] matrix):
-    """L in the lower triangle of a matrix [m, m] = L L^T; the number of the first row where it is not positive, or 0."""
+    """L in the lower triangle of a matrix [m, m] = L L^T; 0, or the number of the first row that is not positive."""
     cdef int m = matrix.shape[0], stride = stride_of(matrix), info = 0
     cdef char upper = b"U"
     if m == 0:
