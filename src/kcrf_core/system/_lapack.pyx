@@ -1,6 +1,6 @@
 """LAPACK in place, without the interpreter's lock, which SciPy's own wrappers hold: threads can share it.
 
-Matrices are given by rows, which may be parts of longer ones. LAPACK takes them by columns, so what is the lower triangle
+Matrices are given by rows, which may be parts of longer ones. LAPACK takes them by columns: what is the lower triangle
 here is the upper one there.
 """
 
