@@ -147,12 +147,11 @@ def crossval(
           --sigma2 1 -o results.json
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.errors import ConfigError
 
     from ..report import plots
-    from ..running.files import is_archive, load_config, output_stream, show, write_out
+    from ..running.files import is_archive, load_config, output_stream, read_data, show, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
@@ -184,7 +183,7 @@ def crossval(
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_corpus(data, format_, configs[0].columns)
+    corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)

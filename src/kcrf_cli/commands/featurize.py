@@ -41,6 +41,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @options.encoding
 @options.weight
 @options.unobserved
+@options.threads
 @options.json
 @options.quiet
 def featurize(
@@ -51,6 +52,7 @@ def featurize(
     export_: str | None,
     show: int | None,
     format_: str | None,
+    threads: int | None,
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -67,12 +69,11 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll --window 0..0 --export crfsuite -o accent.crfsuite
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
     from kcrf_core.system import counted
 
-    from ..running.files import check_writable, load_config, output_stream, say, write_out
+    from ..running.files import check_writable, load_config, output_stream, read_data, say, write_out
     from ..text import figures as render
     from ..text.visible import shown
 
@@ -95,11 +96,11 @@ def featurize(
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_corpus(data, format_, encoding.columns)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet)
         dataset = encoding.encode(corpus, weighed=True)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
-        corpus = read_corpus(data, format_, settings.columns)
+        corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

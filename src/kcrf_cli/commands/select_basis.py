@@ -73,7 +73,7 @@ def select_basis(
     if plot is not None:
         check_writable(plot, data, config, output)
     chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
-    prepared = prepare(data, format_, config, chosen)
+    prepared = prepare(data, format_, config, chosen, None, threads, quiet)
     if dry_run:
         show_footprint(prepared, memory, threads, as_json)
         return

@@ -163,7 +163,7 @@ def tag(
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
-            parsers = stream_parsers(data, format_, fitted.encoding.columns)
+            parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
             for written in _tagged(parsers, tagger, own_form, workers):
                 if written is PAUSE:
                     stream.flush()
@@ -208,7 +208,8 @@ def _tagged(
         part, found = item
         if part.dataset is None:
             if not own_form:
-                yield part.parsed.block.data
+                header = part.parsed.header_end is not None
+                yield tagger.writer(part.parsed).rest() if header else part.parsed.block.data
             continue
         if write is None:
             write = tagger.writer(part.parsed)

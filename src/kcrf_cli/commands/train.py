@@ -168,19 +168,19 @@ def train(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis), memory, threads, as_json)
+        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet), memory, threads, as_json)
         return
     if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis).config)
+        show_config(prepare(data, format_, config, chosen, basis, threads, quiet).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet)
         start = None
         if earlier is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
             start.check_columns(prepared.encoding)
-        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data)
+        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data, threads, quiet)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
             Workers(threads, memory) as workers,

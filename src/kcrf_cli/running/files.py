@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from ..text.visible import shown, shown_lines
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
+    from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.model import StoredBasis
     from kcrf_core.system import Budget, Workers
@@ -58,19 +59,45 @@ def load_config(path: str | None) -> dict[str, Any]:
     return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
 
 
+def read_data(
+    path: str,
+    format_: str | None,
+    columns: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+) -> Corpus:
+    """The sequences of a text file, read by all threads, with a bar for long ones where someone can watch it."""
+    from kcrf_core.corpora import PLAIN, read_corpus
+    from kcrf_core.system import Workers, compression_of
+
+    layout = layout or PLAIN
+    with Workers(threads) as workers:
+        if quiet or sys.stderr is None or not sys.stderr.isatty():
+            return read_corpus(path, format_, columns, workers, layout)
+        from tqdm import tqdm
+
+        plain = path != "-" and os.path.isfile(path) and compression_of(path) is None
+        size = os.path.getsize(path) if plain else None
+        name = f"reading {shown(os.path.basename(path))}" if path != "-" else "reading"
+        with tqdm(total=size, desc=name, unit="B", unit_scale=True, delay=1, leave=False, file=sys.stderr) as bar:
+            return read_corpus(path, format_, columns, workers, layout, progress=bar.update)
+
+
 def prepare(
     data: str,
     format_: str | None,
     config_path: str | None,
     options: dict[str, Any],
     basis_path: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import UNKNOWN, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
@@ -78,7 +105,9 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_corpus(data, format_, config.columns))
+        encoding, dataset = fit_encoding(
+            config, read_data(data, format_, config.columns, config.layout, threads, quiet)
+        )
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
@@ -94,7 +123,8 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_corpus(data, format_, encoding.columns), weighed=True)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet)
+        dataset = encoding.encode(corpus, weighed=True)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -108,9 +138,10 @@ def prepare(
     return Prepared(encoding, dataset, config, basis)
 
 
-def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> Dataset:
+def load_dev(
+    path: str, format_: str | None, encoding: Encoding, data: str, threads: int | None = None, quiet: bool = False
+) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
-    from kcrf_core.corpora import read_corpus
     from kcrf_core.encoding import UNOBSERVED
     from kcrf_core.model import load_dataset
 
@@ -121,13 +152,17 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str) -> D
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        dataset = encoding.encode(read_corpus(path, format_ or encoding.format, encoding.columns))
+        format_ = format_ or encoding.format
+        dataset = encoding.encode(read_data(path, format_, encoding.columns, encoding.layout, threads, quiet))
     if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
         raise DataError("no labels to score by (--dev)", path)
     return dataset
 
 
-ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "weight", "features")
+ENCODING_PARTS = (
+    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("separator", "header", "comment", "missing"),
+)
 
 
 def _merge(

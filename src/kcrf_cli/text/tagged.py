@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kcrf_core.corpora import BYTE_ORDER_MARK
+from kcrf_core.corpora import BYTE_ORDER_MARK, PREDICTED
 
 from .visible import shown
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Format, ParsedBlock
     from kcrf_core.model import Decoded, Explanation
 
+NO_LABELS = np.zeros(0, dtype=np.int32)
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
 
 
@@ -39,13 +40,17 @@ class ColumnWriter:
     """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = self._copied = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
-        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
+        header = self._parsed.header_end
+        if header is not None and self._copied == 0:
+            out += [self._data[:header], columns.names().encode()]
+            self._copied = header
         for t, label in enumerate(decoded.labels.tolist()):
             end = int(self._ends[self._position])
             out += [self._data[self._copied : end], columns.at(t, label).encode()]
@@ -57,6 +62,9 @@ class ColumnWriter:
         return b"".join(out)
 
     def rest(self) -> bytes:
+        header = self._parsed.header_end
+        if header is not None and self._copied == 0:  # and nothing below it yet: only the label has a name for sure
+            return self._data[:header] + f"{self._parsed.separator}{PREDICTED}".encode() + self._data[header:]
         return self._data[self._copied :]
 
 
@@ -64,12 +72,12 @@ class NBestWriter:
     """The lines of each sequence once for each labelling, under a line with its rank and probability."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
-        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
         for s, best in enumerate(decoded.nbest):
             first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
@@ -103,7 +111,7 @@ class LabelWriter:
         return b""
 
     def rest(self) -> bytes:
-        return self._format.labelled(self._parsed, self._labels, np.concatenate(self._found))
+        return self._format.labelled(self._parsed, self._labels, np.concatenate([NO_LABELS, *self._found]))
 
 
 class JsonWriter:
@@ -175,14 +183,24 @@ class JsonWriter:
 class _Columns:
     """The columns that stand behind those of the input."""
 
-    def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, separator: str):
-        self._labels, self._marginals, self._separator = labels, marginals, separator
-        self._decoded = decoded
+    def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, parsed: ParsedBlock):
+        self._labels, self._marginals, self._separator = labels, marginals, parsed.separator
+        self._decoded, self._layout = decoded, parsed.layout
+        self._written = [self._layout.written(label) for label in labels]
         self._probabilities: list[str] | None = None
         if decoded.log_probabilities is not None:
-            written = [f"{separator}probability={_probability(value)}" for value in decoded.log_probabilities]
+            written = [f"{self._separator}probability={_probability(value)}" for value in decoded.log_probabilities]
             lengths = np.diff(decoded.offsets).tolist()
             self._probabilities = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
+
+    def names(self) -> str:
+        """What they are called, where columns have names."""
+        decoded = self._decoded
+        names = ["novelty"] if decoded.novelty is not None else []
+        names += ["probability"] if self._probabilities is not None else []
+        if decoded.marginals is not None:
+            names += ["marginal"] if self._marginals == "best" else [f"p({label})" for label in self._labels]
+        return "".join(f"{self._separator}{self._layout.written(name)}" for name in (*names, PREDICTED))
 
     def at(self, t: int, label: int) -> str:
         decoded, separator, out = self._decoded, self._separator, ""
@@ -192,11 +210,11 @@ class _Columns:
             out += self._probabilities[t]
         if decoded.marginals is not None:
             if self._marginals == "best":
-                out += f"{separator}{self._labels[label]}:{decoded.marginals[t, label]:.6f}"
+                values = [(self._labels[label], float(decoded.marginals[t, label]))]
             else:
-                values = decoded.marginals[t].tolist()
-                out += "".join(f"{separator}{name}:{p:.6f}" for name, p in zip(self._labels, values, strict=True))
-        return f"{out}{separator}{self._labels[label]}"
+                values = zip(self._labels, decoded.marginals[t].tolist(), strict=True)
+            out += "".join(f"{separator}{self._layout.written(f'{name}:{p:.6f}')}" for name, p in values)
+        return f"{out}{separator}{self._written[label]}"
 
 
 def _line_ending(data: bytes, end: int) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..chains import CLIQUES
+from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
 from ..scoring import SCHEMES
@@ -111,6 +112,10 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     min_count = section.get("min_count", Whole(1), 1)
     unobserved = section.get("unobserved", values.text)
     weight = section.get("weight", values.text)
+    separator = section.get("separator", values.separator)
+    header = section.get("header", values.boolean, False)
+    comment = section.get("comment", values.names, ())
+    missing = section.get("missing", values.marks, MISSING)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -136,7 +141,20 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(columns, window, min_count, features, terms, training, unobserved, weight)
+    return Config(
+        columns=columns,
+        window=window,
+        min_count=min_count,
+        features=features,
+        terms=terms,
+        training=training,
+        unobserved=unobserved,
+        weight=weight,
+        separator=separator,
+        header=header,
+        comment=comment,
+        missing=missing,
+    )
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:

@@ -34,6 +34,28 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(text(item) for item in value)
 
 
+SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+def separator(value: Any) -> str | None:
+    """One character, or a name for it; None leaves it to the file."""
+    if value is None or value == AUTO:
+        return None
+    found = SEPARATORS.get(value, value) if isinstance(value, str) else value
+    if not isinstance(found, str) or len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n\0':
+        raise ConfigError(f"must be one character such as , or ; (or tab, space), not {described(value)}")
+    return found
+
+
+def marks(value: Any) -> tuple[str, ...]:
+    """Texts that may be empty: a list of them, or one text with commas between them."""
+    if isinstance(value, str):
+        value = [item.strip(" ") for item in value.split(",")]
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(f"must be a list of texts such as [NA, --undefined--], not {described(value)}")
+    return tuple(dict.fromkeys("" if item in ("", None) else text(item) for item in value))
+
+
 def fraction(value: Any) -> float:
     number = finite(value)
     if not 0 <= number < 1:
@@ -78,7 +100,13 @@ def window(value: Any) -> tuple[int, ...]:
     if isinstance(value, str) and ":" in value:
         raise ConfigError(f"must be a list of offsets such as [-1, 0, 1], or a range such as -2..2, not '{value}'")
     if isinstance(value, (str, int)) and not isinstance(value, bool):
-        value = [value]
+        offset = Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(value)
+        if offset:
+            around = f"{-abs(offset)}..{abs(offset)}"
+            raise ConfigError(
+                f"must be a range: {around} is all up to {abs(offset)} away, {offset}..{offset} that one alone"
+            )
+        value = [offset]
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigError("must be a list of offsets such as [-1, 0, 1], or a range such as -2..2")
     offsets = tuple(sorted(Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(item) for item in value))

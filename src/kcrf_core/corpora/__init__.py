@@ -15,19 +15,28 @@ FORMATS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "columns": [
+            "LACKING",
+            "MISSING",
+            "NUMBER",
+            "WORD",
+            "CodedColumn",
+            "NumberColumn",
+            "in_order",
+        ],
         "corpus": [
             "AttributeRows",
             "COLUMN_FORMAT",
-            "CodedColumn",
             "Corpus",
             "MOST_LABELS",
-            "NumberColumn",
             "complete_sequences",
+            "ones",
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],
         "formats": ["Format", "guess_format", "read_corpus", "stream_corpus", "stream_parsers"],
-        "lines": ["BYTE_ORDER_MARK", "Block", "ParsedBlock", "display_name", "encode_lines"],
+        "layout": ["Layout", "PLAIN"],
+        "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
             "BREAKS",
             "COLUMNS",

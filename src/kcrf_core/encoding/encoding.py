@@ -15,8 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, Config, FeatureConfig, TermConfig
-from ..corpora import BREAKS, FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
+from ..config import BAGS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
+from ..corpora import (
+    BREAKS,
+    FORMATS,
+    MOST_LABELS,
+    PLAIN,
+    AttributeRows,
+    CodedColumn,
+    Corpus,
+    Layout,
+    complete_sequences,
+)
 from ..errors import ConfigError, DataError, FileFormatError
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, pack_strings
@@ -32,6 +42,7 @@ from .features import (
     fit_categorical,
     fit_conjunction,
     fit_real,
+    real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text
 from .template_feature import TemplateFeature, expanded, template_width
@@ -58,6 +69,7 @@ class Encoding:
     features: tuple[Feature, ...]
     unobserved: str | None = None  # what stands for labels that are not observed
     weight: str | None = None  # the column that says what sequences weigh
+    layout: Layout = PLAIN  # of files of columns
 
     @property
     def width(self) -> int:
@@ -82,6 +94,10 @@ class Encoding:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
+        if corpus.header is not None and corpus.header not in (self.columns, self.columns[:-1]):
+            own, there = _few(self.columns), _few(corpus.header)
+            message = f"the first line should be the header of the training data ({own}), with or without the label"
+            raise DataError(f"{message}, not {there}", corpus.source)
         if corpus.width == self.width:
             return True
         if corpus.width == self.width - 1:
@@ -94,7 +110,7 @@ class Encoding:
 
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
-        columns = columns or Columns(corpus)
+        columns = columns or Columns(corpus, self.layout.missing)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
             if weighed and self.weight is not None:
@@ -106,14 +122,11 @@ class Encoding:
             labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
         N = corpus.positions
         codes: list[np.ndarray] = []
-        real: list[np.ndarray] = []
         bag, bag_unseen = None, np.zeros(N)
         for feature in self.features:
-            if isinstance(feature, RealFeature):
-                real.append(feature.block(columns))
-            elif isinstance(feature, AttributeFeature):
+            if isinstance(feature, AttributeFeature):
                 bag, bag_unseen = feature.block(columns)
-            else:
+            elif not isinstance(feature, RealFeature):
                 codes.extend(feature.fields(columns))
         return Dataset(
             offsets=corpus.offsets,
@@ -121,7 +134,7 @@ class Encoding:
             labels=labels,
             weights=weights,
             codes=np.stack(codes, axis=1) if codes else np.zeros((N, 0), np.int32),
-            real=np.hstack(real) if real else np.zeros((N, 0)),
+            real=real_block([feature for feature in self.features if isinstance(feature, RealFeature)], columns),
             bag=bag,
             bag_unseen=bag_unseen,
             source=corpus.source,
@@ -145,7 +158,7 @@ class Encoding:
             if name not in among:
                 continue
             if isinstance(feature, RealFeature):
-                count = len(feature.mean) * len(feature.config.window)
+                count = feature.width
                 group = Group(real=tuple(range(next_real, next_real + count)))
             elif isinstance(feature, AttributeFeature):
                 group = Group(bag=True)
@@ -164,7 +177,7 @@ class Encoding:
 
     def remarks(self, dataset: Dataset) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
-        few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+        few = _few(self.labels)
         counts = {"sequence": dataset.sequences, "position": dataset.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
         hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
@@ -249,6 +262,8 @@ class Encoding:
             header["unobserved"] = self.unobserved
         if self.weight is not None:
             header["weight"] = self.weight
+        if said := layout_dict(self.layout):
+            header["layout"] = said
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -269,7 +284,10 @@ class Encoding:
                 for number, entry in enumerate(header["features"])
             )
             unobserved, weight = header.get("unobserved"), header.get("weight")
-            encoding = cls(format.name, columns, tuple(contents.strings("labels")), features, unobserved, weight)
+            layout = parse_config(header.get("layout", {})).layout
+            format.check_layout(layout)
+            labels = tuple(contents.strings("labels"))
+            encoding = cls(format.name, columns, labels, features, unobserved, weight, layout)
         except NotRegistered as error:
             raise FileFormatError(f"{contents.path}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
@@ -294,6 +312,11 @@ class Encoding:
         return encoding
 
 
+def _few(names: Sequence[str]) -> str:
+    """Names in a line; of many the first."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
 
@@ -307,7 +330,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     >>> encoding.describe(dataset, 0)[2:4]
     ['word[0]=but', 'word[1]=it']
     """
-    columns = Columns(corpus)
+    columns = Columns(corpus, config.missing)
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
         raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {', '.join(names[:-1])})")
@@ -330,7 +353,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight)
+    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight, config.layout)
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -343,11 +366,19 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
     if corpus.names is not None:
         return corpus.names
     if corpus.attributes is None and corpus.width < 2:
+        found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
+        csv = f" (is '{found}' the separator, as in CSV?)" if found else ""
         raise DataError(
-            "only one column; training data needs at least one of input and the label last",
+            f"only one column; training data needs at least one of input and the label last{csv}",
             corpus.source,
             int(corpus.lines[0]),
+            settings=["separator"] if found else (),
         )
+    if config.columns is None and corpus.header is not None:
+        if "label" in corpus.header[:-1]:
+            message = "the header calls a column 'label' that is not the last, where the label stands"
+            raise DataError(message, corpus.source)
+        return corpus.header
     if config.columns is not None:
         if "label" in config.columns[:-1]:
             raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
@@ -371,6 +402,7 @@ class _Fitter:
 
     def __init__(self, config: Config, names: Sequence[str], columns: Columns):
         self.config, self.names, self.columns = config, names, columns
+        self.places = {name: place for place, name in enumerate(names[:-1])}
         self.fitted: dict[str, Feature] = {}
         self.plain: dict[str, CategoricalFeature] = {}
 
@@ -385,7 +417,9 @@ class _Fitter:
                 for number in range(template_width(feature.templates)):
                     self._column(feature, f"c{number}")
             rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
-            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            names = CodedColumn.of(rows.names)
+            counts = np.bincount(names.codes, minlength=len(names.values))
+            vocabulary = Vocabulary.fit(names.values, counts, min_count)
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
             fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
@@ -426,15 +460,14 @@ class _Fitter:
         return self.plain[name]
 
     def _column(self, feature: FeatureConfig, name: str) -> int:
-        inputs = list(self.names[:-1])
-        if name in inputs:
-            return inputs.index(name)
+        if name in self.places:
+            return self.places[name]
         # Templates count columns, whatever they are called.
-        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(inputs):
+        if name.startswith("c") and name[1:].isdecimal() and int(name[1:]) < len(self.places):
             return int(name[1:])
         if name == self.names[-1]:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(
             f"feature '{feature.name}': there is no column '{name}' in {self.columns.corpus.source} "
-            f"(columns: {', '.join(inputs)})"
+            f"(columns: {', '.join(self.names[:-1])})"
         )

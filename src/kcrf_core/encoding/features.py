@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..config import FeatureConfig
-from ..corpora import AttributeRows, Corpus
+from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..errors import DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import PairTable, number_pairs
@@ -127,6 +127,9 @@ class Vocabulary:
     @classmethod
     def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
         """From possibly repeated values with their counts."""
+        if len(set(values)) == len(values):
+            kept = tuple(values[number] for number in np.flatnonzero(counts >= min_count).tolist())
+            return cls(kept, len(kept) == len(values))
         totals: dict[str, int] = {}
         for value, count in zip(values, counts.tolist(), strict=True):
             totals[value] = totals.get(value, 0) + count
@@ -288,17 +291,72 @@ class RealFeature:
     missing: int = 0  # values that training lacked; not stored, it is for telling only
     ratios: LabelRatios | None = None  # of the transform `label-ratio`
 
-    def block(self, columns: Columns) -> np.ndarray:
-        """[N, r * offsets], offset by offset."""
-        raw = columns.held_out.get(self.config.name)
-        if raw is None:
-            raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
-        with np.errstate(over="ignore"):
-            values = (raw - self.mean) / self.scale
-        values[np.isnan(raw)] = 0.0  # missing: the mean
-        _refuse_large(values, self.config.name, columns)
-        seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
-        return seen[0] if len(seen) == 1 else np.hstack(seen)
+    @property
+    def width(self) -> int:
+        """Columns that it has in all."""
+        return len(self.mean) * len(self.config.window)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is made of columns as they are."""
+        return self.config.transform == "identity"
+
+
+def real_block(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
+    """The columns of some features, [N, R], each offset by offset.
+
+    Neighbours with as many columns and the same window are worked out together: people have hundreds of them.
+    """
+    N = columns.corpus.positions
+    out = np.empty((N, sum(feature.width for feature in features)))
+    at = 0
+    for (r, window, _), run in groupby(features, lambda one: (len(one.mean), one.config.window, one.plain)):
+        group = list(run)
+        F, W = len(group), len(window)
+        values = _scaled(group, columns)
+        if (1, len(features)) == (W, F) and window == (0,):
+            return values
+        block = out[:, at : at + F * W * r].reshape(N, F, W, r) if at == 0 and len(features) == F else None
+        for w, offset in enumerate(window):
+            seen = shifted_real(values, offset, columns.corpus.offsets).reshape(N, F, r)
+            if block is not None:
+                block[:, :, w, :] = seen
+            else:
+                for f in range(F):
+                    first = at + (f * W + w) * r
+                    out[:, first : first + r] = seen[:, f]
+        at += F * W * r
+    return out
+
+
+def _scaled(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
+    """Values of features of one kind at the positions themselves, [N, sum of r]."""
+    if features[0].plain:
+        where = [column for feature in features for column in feature.columns]
+        raw = columns.real_rows(where, [name for feature in features for name in feature.config.columns])
+    else:
+        parts = []
+        for feature in features:
+            held = columns.held_out.get(feature.config.name)
+            own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
+            parts.append(_raw_real(*own) if held is None else held)
+        raw = np.hstack(parts)
+    mean, scale = (np.concatenate([getattr(one, name) for one in features]) for name in ("mean", "scale"))
+    with np.errstate(over="ignore"):
+        values = raw - mean
+        values /= scale
+    lacking = np.isnan(values)
+    if lacking.any():
+        values[lacking] = 0.0  # the mean
+    if not _small(values):
+        for number, feature in enumerate(features):
+            r = len(feature.mean)
+            _refuse_large(values[:, number * r : (number + 1) * r], feature.config.name, columns)
+    return values
+
+
+def _small(values: np.ndarray) -> bool:
+    return not values.size or bool(values.min() > -LARGEST and values.max() < LARGEST)
 
 
 def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
@@ -318,10 +376,7 @@ def _raw_real(
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
     if config.transform == "identity":
-        out = np.empty((columns.corpus.positions, len(where)))
-        for r, (column, name) in enumerate(zip(where, config.columns, strict=True)):
-            out[:, r] = columns.real(column, name)
-        return out
+        return columns.real_rows(where, config.columns)
     if config.transform == "position":
         offsets = columns.corpus.offsets
         lengths = np.diff(offsets)
@@ -350,10 +405,14 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         columns.held_out[config.name] = raw
     else:
         raw = _raw_real(config, where, columns, counts, None)
-    for r in np.flatnonzero(np.isnan(raw).all(axis=0)):
+    lacking = np.isnan(raw)
+    for r in np.flatnonzero(lacking.all(axis=0)):
         raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+        if lacking.any():
+            mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+        else:
+            mean, scale = raw.mean(axis=0), raw.std(axis=0)
     for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
         line = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))])
         raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
@@ -361,14 +420,14 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         plain = np.ones(raw.shape[1], dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = ((raw == 0) | (raw == 1) | np.isnan(raw)).all(axis=0)
+        plain = ((raw == 0) | (raw == 1) | lacking).all(axis=0)
     else:
         plain = np.zeros(raw.shape[1], dtype=bool)
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
     scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()), ratios)
+    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(lacking.sum()), ratios)
 
 
 @dataclass(frozen=True)
@@ -385,29 +444,38 @@ class AttributeFeature:
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Rows [N, A], and the squared length of what is unseen [N]."""
         rows = self.rows(columns)
-        codes = self.vocabulary.encode(rows.names)
-        strangers = np.flatnonzero(codes == UNSEEN).tolist()
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(rows.names[i] for i in strangers))}
-        strange = np.full(len(codes), NOTHING)
-        strange[strangers] = [numbers[rows.names[i]] for i in strangers]
-        bag = _added_up(rows, codes, len(self.vocabulary.values), columns.corpus)
-        unseen = _added_up(rows, strange, len(numbers), columns.corpus)
+        names = CodedColumn.of(rows.names)
+        known = self.vocabulary.encode(names.values)  # [distinct]
+        strange = np.where(known == UNSEEN, np.cumsum(known == UNSEEN, dtype=np.int32) - 1, NOTHING).astype(np.int32)
+        bag = _added_up(rows, names.codes, known, len(self.vocabulary.values), columns.corpus)
+        if not (known == UNSEEN).any():
+            return bag, np.zeros(columns.corpus.positions)
+        unseen = _added_up(rows, names.codes, strange, int(strange.max()) + 1, columns.corpus)
         return bag, unseen.multiply(unseen).sum(axis=1)
 
 
-def _added_up(rows: AttributeRows, codes: np.ndarray, size: int, corpus: Corpus) -> scipy.sparse.csr_array:
-    """The attributes whose codes are not negative, those that stand twice at a position added up."""
+def _added_up(
+    rows: AttributeRows, codes: np.ndarray, numbers: np.ndarray, size: int, corpus: Corpus
+) -> scipy.sparse.csr_array:
+    """The attributes whose numbers are not negative, those that stand twice at a position added up.
+
+    `codes` [nnz] say which of the `numbers` each has.
+    """
     import scipy.sparse
 
-    position = np.repeat(np.arange(corpus.positions), np.diff(rows.indptr))
-    known = codes >= 0
+    columns, values, indptr = numbers[codes], rows.values, rows.indptr
+    known = columns >= 0
+    if not known.all():
+        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+        columns, values = columns[known], values[known]
     shape = (corpus.positions, size)
-    out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=shape)
+    if indptr[-1] < np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    out = scipy.sparse.csr_array((np.array(values), columns, indptr), shape=shape)
     out.sum_duplicates()
     out.eliminate_zeros()
-    small = np.abs(out.data) < LARGEST
-    if not small.all():
-        t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
+    if not _small(out.data):
+        t = int(np.searchsorted(out.indptr, np.argmin(np.abs(out.data) < LARGEST), side="right")) - 1
         message = "the weight of an attribute is too large to compute with"
         raise DataError(message, corpus.source, int(corpus.lines[t]))
     return out
