@@ -21,7 +21,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
 LAYOUT_OPTIONS = ("separator", "header", "comment")
-ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight", *LAYOUT_OPTIONS)
+ENCODING_OPTIONS = (
+    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator"),
+    *LAYOUT_OPTIONS,
+)
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
 TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
@@ -355,6 +358,19 @@ layout = group(
 
 encoding = group(
     layout,
+    click.option(
+        "--missing",
+        type=Texts(),
+        metavar="MARKS",
+        help="What stands for missing numbers, as 'NA,--undefined--'; they become the mean of the training data. "
+        "Default: NA, ?, _, nan and nothing.",
+    ),
+    click.option(
+        "--missing-indicator",
+        is_flag=True,
+        default=None,
+        help="One more column for each real one, which says where values are missing. Default: none.",
+    ),
     click.option(
         "--columns",
         type=Names(),

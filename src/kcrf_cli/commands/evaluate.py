@@ -180,6 +180,11 @@ def evaluate(
         first, second = _labellings(data, model, compare, format_, threads, read)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
+    if first.missing and not quiet:
+        from kcrf_core.encoding import missing_remarks
+
+        for remark in missing_remarks(first.missing):
+            say(remark)
     found = judge(
         first,
         second,

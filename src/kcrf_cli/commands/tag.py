@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,7 @@ def tag(
     output: str | None,
     format_: str | None,
     threads: int | None,
-    quiet: bool,  # it says nothing in any case: the option is there because other commands have it
+    quiet: bool,
     **values: Any,
 ) -> None:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
@@ -149,10 +150,11 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
     """
     from kcrf_core.corpora import FORMATS, stream_parsers
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..running.files import check_writable, output_stream
+    from ..running.files import check_writable, output_stream, say
 
     _check(values)
     if output not in (None, "-"):
@@ -160,19 +162,27 @@ def tag(
     fitted = Model.load(model)
     format_ = format_ or fitted.encoding.format
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
+    missing: Counter[str] = Counter()
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
             parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
-            for written in _tagged(parsers, tagger, own_form, workers):
+            for written in _tagged(parsers, tagger, own_form, workers, missing):
                 if written is PAUSE:
                     stream.flush()
                 else:
                     stream.write(written)
+    if not quiet:
+        for remark in missing_remarks(list(missing.items())):
+            say(remark)
 
 
 def _tagged(
-    parsers: Iterator[Callable[[], ParsedBlock]], tagger: Tagger, own_form: bool, workers: Workers
+    parsers: Iterator[Callable[[], ParsedBlock]],
+    tagger: Tagger,
+    own_form: bool,
+    workers: Workers,
+    missing: Counter[str],
 ) -> Iterator[bytes]:
     """What to write, in the order of the input, and a PAUSE where all that is there has been written.
 
@@ -215,6 +225,7 @@ def _tagged(
             write = tagger.writer(part.parsed)
         yield write.sequences(found)
         if part.last:
+            missing.update(dict(part.dataset.missing))
             yield write.rest()
             write = None
 

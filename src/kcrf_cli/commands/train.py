@@ -255,6 +255,7 @@ def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | N
 
 def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     """What to say before work begins."""
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 
     out = prepared.encoding.remarks(prepared.dataset)
@@ -264,4 +265,5 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
         if unknown:
             strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")
             out[-1] += f"; {strange} as wrong"
+        out += [f"dev: {remark}" for remark in missing_remarks(dev.missing)]
     return out

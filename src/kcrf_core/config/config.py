@@ -25,6 +25,7 @@ GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "none")
+MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
 WIDEST_WINDOW = 100
 
@@ -48,6 +49,7 @@ class FeatureConfig:
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
+    missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Config:
     header: bool = False  # the first line has the names of columns
     comment: tuple[str, ...] = ()  # lines that begin so are passed over
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
+    missing_indicator: bool = False  # columns that say where, for all real features
 
     @property
     def layout(self) -> Layout:
@@ -152,6 +155,8 @@ class Config:
         if self.weight is not None:
             out["weight"] = self.weight
         out |= layout_dict(self.layout)
+        if self.missing_indicator:
+            out["missing_indicator"] = True
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

@@ -23,6 +23,7 @@ from .config import (
     FEATURES,
     GRADIENT,
     MAPS,
+    MISSING_VALUES,
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
@@ -116,6 +117,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     header = section.get("header", values.boolean, False)
     comment = section.get("comment", values.names, ())
     missing = section.get("missing", values.marks, MISSING)
+    missing_indicator = section.get("missing_indicator", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -154,6 +156,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         header=header,
         comment=comment,
         missing=missing,
+        missing_indicator=missing_indicator,
     )
 
 
@@ -167,6 +170,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     length = section.get("length", Whole(1))
     window = section.get("window", values.window)
     scale = section.get("scale", values.choice(SCALES), AUTO)
+    missing = section.get("missing", values.choice(MISSING_VALUES), "mean")
     min_count = section.get("min_count", Whole(1))
     name = section.get("name", values.text)
     section.finish()
@@ -177,7 +181,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
         if window not in (None, (0,)):
             raise section.error("window", "attributes have no 'window': they stand at their positions")
-        _refuse_keys(section, "attributes", "transform", "length", "scale")
+        _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     if len(given) != 1:
         raise section.error("name", "give one of 'column', 'columns', 'conjunction' and 'templates'")
@@ -186,7 +190,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("templates", "'templates' goes with the type templates")
         if window not in (None, (0,)):
             raise section.error("window", "templates have no 'window': their macros say where they look")
-        _refuse_keys(section, "templates", "transform", "length", "scale")
+        _refuse_keys(section, "templates", "transform", "length", "scale", "missing")
         for line in templates:
             try:
                 pieces(line)
@@ -200,7 +204,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if conjunction is not None:
         if kind not in (AUTO, "conjunction") or transform != "identity":
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")
-        _refuse_keys(section, "a conjunction", "length", "scale")
+        _refuse_keys(section, "a conjunction", "length", "scale", "missing")
         parts = tuple(_conjunction_part(section, part) for part in conjunction)
         return FeatureConfig(
             name or "/".join(conjunction), (), "conjunction", window=window, min_count=min_count, parts=parts
@@ -224,9 +228,11 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if len(sources) > 1 and (kind != "real" or transform != "identity"):
         raise section.error("columns", "several columns make one feature only with 'type: real' and no transform")
     if kind == "categorical":
-        _refuse_keys(section, "a categorical feature", "scale")
+        _refuse_keys(section, "a categorical feature", "scale", "missing")
+    if transform != "identity":
+        _refuse_keys(section, f"the transform '{transform}'", "missing")
     default = "+".join(sources) + ("" if transform == "identity" else f".{transform}{length or ''}")
-    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count)
+    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count, missing=missing)
 
 
 def _refuse_keys(section: _Section, what: str, *keys: str) -> None:

@@ -18,7 +18,7 @@ from ..system import Workers
 from . import _text
 
 # What people write where a measurement is missing, unless they say otherwise.
-MISSING = ("NA", "?", "_")
+MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
 
 NUMBER, LACKING, WORD = 1, 0, -1  # what a value may be to those who look for numbers
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from ..corpora import MISSING, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
+from ..corpora import MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
 from ..errors import DataError
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
 
+# Fewer rows than this can begin with a word and go on with numbers by chance.
+ROWS_BELOW_A_HEADER = 10
+
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
 
 class Columns:
     """Columns of a corpus by their distinct values, each worked out once."""
 
-    def __init__(self, corpus: Corpus, missing: tuple[str, ...] = MISSING):
+    def __init__(self, corpus: Corpus, missing: tuple[str, ...] = MISSING, fitting: bool = False):
         self.corpus, self.missing = corpus, missing
+        self._fitting = fitting  # else what the columns mean has been settled
         self._coded: dict[int, CodedColumn] = {}
         self._kinds: dict[int, np.ndarray] = {}
+        self.warnings: list[str] = []  # what looks like a slip
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, np.ndarray]] = {}
@@ -60,13 +68,23 @@ class Columns:
         """The column as numbers; an error names the first line that has none."""
         numbers = self.numbers(column)
         if numbers is None:
-            words, codes = self._kinds_of(column) == WORD, self.coded(column).codes
-            t = int(words[codes].argmax())
+            words = self._words(column)
+            t = int(words.argmax())
+            settings: list[str] = []
+            if not self._fitting:
+                known = ", ".join(mark for mark in self.missing if mark) or "no text"
+                remedy = f"correct it ({known} would stand for a missing value)"
+            elif self._headed(words):
+                remedy, settings = "say so if the line is a header with names", ["header"]
+            else:
+                remedy, settings = "correct it, name it as 'missing' if it stands for a missing value", ["missing"]
+            if self._fitting:
+                remedy += ", or declare the column with 'type: categorical'"
             raise DataError(
-                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; "
-                "correct it, or declare the column with 'type: categorical'",
+                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; {remedy}",
                 self.corpus.source,
                 int(self.corpus.lines[t]),
+                settings=settings,
             )
         return numbers
 
@@ -75,10 +93,39 @@ class Columns:
         numbers = self.numbers(column)
         if numbers is not None:
             return not np.isnan(numbers).all()
-        words = int((self._kinds_of(column) == WORD)[self.coded(column).codes].sum())
-        if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
+        words = self._words(column)
+        if words.sum() <= (1 - MOSTLY_NUMBERS) * self.corpus.positions or self._headed(words):
             self.real(column, name)  # raises, with the line
+        self._warn_of_numbers(column, name, words)
         return False
+
+    def _words(self, column: int) -> np.ndarray:
+        """Where a column has what is neither a number nor missing, [N]."""
+        return (self._kinds_of(column) == WORD)[self.coded(column).codes]
+
+    def _headed(self, words: np.ndarray) -> bool:
+        """Whether a column looks like one of numbers with its name above them."""
+        first_line = self.corpus.header is None and len(words) > 0 and bool(words[0])
+        return first_line and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any()
+
+    def _warn_of_numbers(self, column: int, name: str, words: np.ndarray) -> None:
+        """Take note of a column that is taken for categories although most of it are numbers."""
+        coded, kinds = self.coded(column), self._kinds_of(column)
+        counts = np.bincount(coded.codes, minlength=len(kinds))
+        there = int(counts[kinds != 0].sum())
+        numbers, values = int(counts[kinds == NUMBER].sum()), len(kinds)
+        t = int(words.argmax())
+        odd = f"'{coded[t]}' in line {self.corpus.lines[t]}"
+        taken = f"warning: column {name} is taken for {values:,} categories"
+        if 2 * numbers > there:
+            self.warnings.append(
+                f"{taken}: {numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
+                "stands for a missing value, or declare 'type: categorical'"
+            )
+            return
+        commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in coded.values], dtype=bool)
+        if 2 * (numbers + int(counts[commas].sum())) > there:
+            self.warnings.append(f"{taken}: numbers such as {odd} need a point in the place of the comma")
 
     def _kinds_of(self, column: int) -> np.ndarray:
         """Whether each of the distinct values is a number, missing or a word, [V]."""

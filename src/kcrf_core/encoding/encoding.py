@@ -48,6 +48,7 @@ from .names import FeatureNames, ValueText, attribute_text, field_name, field_va
 from .template_feature import TemplateFeature, expanded, template_width
 
 MANY_LABELS = 200
+DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Encoding:
     unobserved: str | None = None  # what stands for labels that are not observed
     weight: str | None = None  # the column that says what sequences weigh
     layout: Layout = PLAIN  # of files of columns
+    warnings: tuple[str, ...] = ()  # what looked like a slip in the training data; not stored
 
     @property
     def width(self) -> int:
@@ -128,16 +130,18 @@ class Encoding:
                 bag, bag_unseen = feature.block(columns)
             elif not isinstance(feature, RealFeature):
                 codes.extend(feature.fields(columns))
+        real, missing = real_block([one for one in self.features if isinstance(one, RealFeature)], columns)
         return Dataset(
             offsets=corpus.offsets,
             lines=corpus.lines,
             labels=labels,
             weights=weights,
             codes=np.stack(codes, axis=1) if codes else np.zeros((N, 0), np.int32),
-            real=real_block([feature for feature in self.features if isinstance(feature, RealFeature)], columns),
+            real=real,
             bag=bag,
             bag_unseen=bag_unseen,
             source=corpus.source,
+            missing=missing,
         )
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
@@ -197,16 +201,33 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        if kinds := self.kinds():
+            out.insert(1, kinds)
+        if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.index for one in self.features):
+            out.append(
+                f"warning: lines with {DOCUMENT} are taken for sequences: name it as 'comment' to pass over them"
+            )
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
-        out += [
-            f"feature {feature.config.name}: {counted(feature.missing, 'missing value')} (NA, ? or _) "
-            "taken for the mean"
-            for feature in self.features
-            if isinstance(feature, RealFeature) and feature.missing
-        ]
-        return out
+        return [*out, *self.warnings, *missing_remarks(dataset.missing)]
+
+    def kinds(self) -> str:
+        """Which features are real and which categorical, with how many values, in a line."""
+        real, words, said = [], [], []
+        for feature in self.features:
+            name = feature.config.name
+            if isinstance(feature, RealFeature):
+                real.append(name)
+            elif isinstance(feature, CategoricalFeature):
+                words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
+            elif isinstance(feature, AttributeFeature):
+                said.append(f"{counted(len(feature.vocabulary.values), 'attribute')}")
+        for title, names in (("categorical", words), ("real", real)):
+            if names:
+                count = f" of {len(names):,}" if len(names) > MOST_NAMED else ""
+                said.append(f"{title}{count}: {_few(names)}")
+        return "; ".join(said)
 
     def empty_dataset(self) -> Dataset:
         """A dataset of no position, for its shapes."""
@@ -312,9 +333,20 @@ class Encoding:
         return encoding
 
 
+MOST_NAMED = 8
+
+
 def _few(names: Sequence[str]) -> str:
     """Names in a line; of many the first."""
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+
+
+def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
+    """How many values are missing in which features, in a line if there are any."""
+    if not missing:
+        return []
+    shown = _few([f"{number:,} of {name}" for name, number in missing])
+    return [f"{counted(sum(number for _, number in missing), 'missing value')} taken for the training mean: {shown}"]
 
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
@@ -330,7 +362,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     >>> encoding.describe(dataset, 0)[2:4]
     ['word[0]=but', 'word[1]=it']
     """
-    columns = Columns(corpus, config.missing)
+    columns = Columns(corpus, config.missing, fitting=True)
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
         raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {', '.join(names[:-1])})")
@@ -353,7 +385,16 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight, config.layout)
+    encoding = Encoding(
+        format=corpus.format,
+        columns=names,
+        labels=labels,
+        features=features,
+        unobserved=config.unobserved,
+        weight=config.weight,
+        layout=config.layout,
+        warnings=tuple(columns.warnings),
+    )
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -438,6 +479,8 @@ class _Fitter:
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
             feature = replace(feature, type=kind, window=window)
+            if kind == "real" and feature.transform == "identity" and self.config.missing_indicator:
+                feature = replace(feature, missing="indicator")
             if kind == "categorical" and feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             if kind == "real":

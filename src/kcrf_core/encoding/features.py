@@ -288,8 +288,8 @@ class RealFeature:
     mean: np.ndarray  # [r]
     scale: np.ndarray  # [r]
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
-    missing: int = 0  # values that training lacked; not stored, it is for telling only
     ratios: LabelRatios | None = None  # of the transform `label-ratio`
+    fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
 
     @property
     def width(self) -> int:
@@ -301,21 +301,31 @@ class RealFeature:
         """Whether it is made of columns as they are."""
         return self.config.transform == "identity"
 
+    @property
+    def indicates(self) -> bool:
+        """Whether the second half of its columns says where values are missing."""
+        return self.config.missing == "indicator"
 
-def real_block(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
-    """The columns of some features, [N, R], each offset by offset.
+
+def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.ndarray, tuple[tuple[str, int], ...]]:
+    """The columns of some features, [N, R], each offset by offset; which have missing values, and how many.
 
     Neighbours with as many columns and the same window are worked out together: people have hundreds of them.
     """
     N = columns.corpus.positions
     out = np.empty((N, sum(feature.width for feature in features)))
     at = 0
-    for (r, window, _), run in groupby(features, lambda one: (len(one.mean), one.config.window, one.plain)):
+    missing: list[tuple[str, int]] = []
+
+    def alike(one: RealFeature) -> tuple:
+        return len(one.mean), one.config.window, one.plain, one.indicates
+
+    for (r, window, *_), run in groupby(features, alike):
         group = list(run)
         F, W = len(group), len(window)
-        values = _scaled(group, columns)
-        if (1, len(features)) == (W, F) and window == (0,):
-            return values
+        values = _scaled(group, columns, missing)
+        if len(features) == F and window == (0,):
+            return values, tuple(missing)
         block = out[:, at : at + F * W * r].reshape(N, F, W, r) if at == 0 and len(features) == F else None
         for w, offset in enumerate(window):
             seen = shifted_real(values, offset, columns.corpus.offsets).reshape(N, F, r)
@@ -326,11 +336,11 @@ def real_block(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
                     first = at + (f * W + w) * r
                     out[:, first : first + r] = seen[:, f]
         at += F * W * r
-    return out
+    return out, tuple(missing)
 
 
-def _scaled(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
-    """Values of features of one kind at the positions themselves, [N, sum of r]."""
+def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tuple[str, int]]) -> np.ndarray:
+    """Values of features of one kind at the positions themselves, [N, sum of r]; missing ones are counted."""
     if features[0].plain:
         where = [column for feature in features for column in feature.columns]
         raw = columns.real_rows(where, [name for feature in features for name in feature.config.columns])
@@ -341,13 +351,19 @@ def _scaled(features: Sequence[RealFeature], columns: Columns) -> np.ndarray:
             own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
             parts.append(_raw_real(*own) if held is None else held)
         raw = np.hstack(parts)
+    lacking = np.isnan(raw)
+    (N, width), F = raw.shape, len(features)
+    if features[0].indicates:
+        raw = np.concatenate([one.reshape(N, F, width // F) for one in (raw, lacking)], axis=2).reshape(N, 2 * width)
     mean, scale = (np.concatenate([getattr(one, name) for one in features]) for name in ("mean", "scale"))
     with np.errstate(over="ignore"):
         values = raw - mean
         values /= scale
-    lacking = np.isnan(values)
     if lacking.any():
-        values[lacking] = 0.0  # the mean
+        fill = np.concatenate([np.zeros(len(one.mean)) if one.fill is None else one.fill for one in features])
+        np.copyto(values, fill, where=np.isnan(raw))
+        counts = lacking.reshape(N, F, width // F).sum(axis=(0, 2)).tolist()
+        missing += [(one.config.name, count) for one, count in zip(features, counts, strict=True) if count]
     if not _small(values):
         for number, feature in enumerate(features):
             r = len(feature.mean)
@@ -407,7 +423,8 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         raw = _raw_real(config, where, columns, counts, None)
     lacking = np.isnan(raw)
     for r in np.flatnonzero(lacking.all(axis=0)):
-        raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
+        message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
+        raise DataError(message, columns.corpus.source, settings=["missing"])
     with np.errstate(over="ignore", invalid="ignore"):
         if lacking.any():
             mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
@@ -423,11 +440,17 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         plain = ((raw == 0) | (raw == 1) | lacking).all(axis=0)
     else:
         plain = np.zeros(raw.shape[1], dtype=bool)
+    fill = np.where(plain, mean, 0.0) if plain.any() else None
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
     scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(lacking.sum()), ratios)
+    scale = np.where(plain, 1.0, scale)
+    if config.missing == "indicator":
+        zeros = np.zeros_like(mean)
+        mean, scale = np.concatenate([mean, zeros]), np.concatenate([scale, np.ones_like(scale)])
+        fill = None if fill is None else np.concatenate([fill, zeros])
+    return RealFeature(config, where, mean, scale, counts, ratios, fill)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ def attribute_text(name: str, value: float) -> str:
 def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
     """Names of the columns of a real feature, offset after offset; ratios have one column for each label."""
     config, several = feature.config, len(feature.mean) > 1
+    if feature.indicates:
+        own = config.columns if len(config.columns) > 1 else (config.name,)
+        named = [*own, *(f"{name}.missing" for name in own)]
+        return [f"{name}[{offset}]" for offset in config.window for name in named]
     tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
     columns = config.columns if several and feature.ratios is None else (config.name,)
     return [f"{name}[{offset}]{tail}" for offset in config.window for name in columns for tail in tails]

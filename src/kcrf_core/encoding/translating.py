@@ -146,7 +146,7 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
     """Whether both make the same values of the same columns, whatever values they know and wherever they look."""
 
     def meaning(config: FeatureConfig) -> tuple:
-        return config.columns, config.transform, config.length, config.parts, config.templates
+        return config.columns, config.transform, config.length, config.parts, config.templates, config.missing
 
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False

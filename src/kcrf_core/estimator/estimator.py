@@ -130,6 +130,8 @@ class KernelCRF(Protocol):
         sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
+    missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
+        each that says where values are missing.
     min_count : dictionaries only: attributes that training has less often are left out.
 
     Training:
@@ -160,6 +162,7 @@ class KernelCRF(Protocol):
         scheme_violations: str | None = None,
         window: Any = None,
         scale: str = "auto",
+        missing: str = "mean",
         min_count: int = 1,
         sigma2: float | str | None = "auto",
         solver: str = "auto",

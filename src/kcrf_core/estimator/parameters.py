@@ -105,7 +105,8 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
     if columns is not None:
         names = [f"c{number}" for number in range(columns)]
-        feature = {"name": "x", "columns": names, "type": "real", "scale": params["scale"], "window": params["window"]}
+        feature = {"name": "x", "columns": names, "type": "real"}
+        feature |= {name: params[name] for name in ("scale", "missing", "window")}
         raw |= {"columns": [*names, "label"]}
         raw["features"] = [{key: value for key, value in feature.items() if value is not None}]
     elif params["window"] is not None:
@@ -166,5 +167,5 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
         found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
         found |= {"size": term.map.size, "select": term.map.select}
     if config.features is not None and len(config.features) == 1:
-        found |= {"window": config.features[0].window, "scale": config.features[0].scale}
+        found |= {name: getattr(config.features[0], name) for name in ("window", "scale", "missing")}
     return found

@@ -70,4 +70,5 @@ def _labelling(
         probabilities=Probabilities.joined(probabilities),
         known_labels=model.labels,
         left_out=left_out,
+        missing=dataset.missing,
     )
