@@ -126,6 +126,13 @@ class Window(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from kcrf_core.config import parse_config
 
+        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) and int(value):
+            offset, away = int(value), abs(int(value))
+            self.fail(
+                f"'{value}' is no range: {-away}..{away} is all up to {away} away, {offset}..{offset} that one alone",
+                param,
+                ctx,
+            )
         try:
             return list(parse_config({"window": value}, "--window").window)
         except ConfigError as error:
@@ -362,7 +369,7 @@ encoding = group(
         "--missing",
         type=Texts(),
         metavar="MARKS",
-        help="What stands for missing numbers, as 'NA,--undefined--'; they become the mean of the training data. "
+        help="What stands for missing numbers, as NA,-999 or 'NA,--undefined--'; they become the training mean. "
         "Default: NA, ?, _, nan and nothing.",
     ),
     click.option(

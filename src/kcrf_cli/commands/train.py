@@ -128,6 +128,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
     """
     from kcrf_core.model import Model, term_sizes

@@ -52,7 +52,7 @@ def marks(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [item.strip(" ") for item in value.split(",")]
     if not isinstance(value, (list, tuple)):
-        raise ConfigError(f"must be a list of texts such as [NA, --undefined--], not {described(value)}")
+        raise ConfigError(f"must be a list of texts such as [NA, -999], not {described(value)}")
     return tuple(dict.fromkeys("" if item in ("", None) else text(item) for item in value))
 
 
@@ -100,13 +100,7 @@ def window(value: Any) -> tuple[int, ...]:
     if isinstance(value, str) and ":" in value:
         raise ConfigError(f"must be a list of offsets such as [-1, 0, 1], or a range such as -2..2, not '{value}'")
     if isinstance(value, (str, int)) and not isinstance(value, bool):
-        offset = Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(value)
-        if offset:
-            around = f"{-abs(offset)}..{abs(offset)}"
-            raise ConfigError(
-                f"must be a range: {around} is all up to {abs(offset)} away, {offset}..{offset} that one alone"
-            )
-        value = [offset]
+        value = [value]
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigError("must be a list of offsets such as [-1, 0, 1], or a range such as -2..2")
     offsets = tuple(sorted(Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(item) for item in value))

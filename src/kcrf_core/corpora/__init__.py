@@ -17,7 +17,6 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "columns": [
             "LACKING",
-            "MISSING",
             "NUMBER",
             "WORD",
             "CodedColumn",
@@ -35,7 +34,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "crfsuite": ["WEIGHT", "escaped"],
         "formats": ["Format", "guess_format", "read_corpus", "stream_corpus", "stream_parsers"],
-        "layout": ["Layout", "PLAIN"],
+        "layout": ["Layout", "MISSING", "PLAIN"],
         "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
             "BREAKS",

@@ -16,9 +16,7 @@ import numpy as np
 
 from ..system import Workers
 from . import _text
-
-# What people write where a measurement is missing, unless they say otherwise.
-MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
+from .layout import MISSING
 
 NUMBER, LACKING, WORD = 1, 0, -1  # what a value may be to those who look for numbers
 
@@ -508,7 +506,7 @@ def joined_codes(builders: Sequence[ColumnBuilder], sizes: Sequence[int], worker
         for builder, codes in zip(builders, out, strict=True):
             own, numbers = builder.parts[number]
             _text.translate(np.ascontiguousarray(own), numbers, codes[bounds[number] : bounds[number + 1]])
-            builder.parts[number] = (own[:0], numbers)
+            builder.parts[number] = (np.empty(0, np.int32), numbers)
 
     if workers is None:
         for number in range(len(sizes)):
@@ -569,7 +567,7 @@ class TableBuilder:
             same = len(which) == len(part.numbers)
             source = part.numbers if same else part.numbers[part.place[which]]
             out.numbers[:, bounds[number] : bounds[number + 1]] = source
-            part.numbers = part.numbers[:, :0]
+            part.numbers = np.empty((0, 0))  # a part of it would keep all of it
 
         if len(which):
             if workers is None:

@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import DataError
 from ..system import counted
 from . import _text
-from .columns import Cells
+from .columns import Cells, packed_marks
 from .corpus import Corpus
 from .formats import Format
 from .layout import PLAIN, Layout
@@ -69,7 +69,7 @@ def split(
     starts, lengths = np.empty((width, lines), np.int64), np.empty((width, lines), np.int32)
     ends, numbers, offsets = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines + 1, np.int64)
     rows, sequences, uneven, columns, stray, unclosed = _text.split_rows(
-        data, begin, line, ord(separator), *layout.comment_marks, out, starts, lengths, ends, numbers, offsets
+        data, begin, line, ord(separator), *packed_marks(layout.comment), out, starts, lengths, ends, numbers, offsets
     )
     if unclosed >= 0:
         message = "a quote that is not closed (a quote inside a quoted value is written twice)"
@@ -111,7 +111,7 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
         separator, width, header = known.separator, known.corpus.width, known.corpus.header
     else:
         separator = width = None
-        first, last, number = _text.first_row(data, begin, *layout.comment_marks)
+        first, last, number = _text.first_row(data, begin, *packed_marks(layout.comment))
         if first >= 0:
             separator = layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
             if layout.header:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..system import Workers
-from .columns import MISSING, Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, joined_codes
+from .columns import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, joined_codes
+from .layout import MISSING
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from .columns import MISSING, packed_marks
+# What people write where a measurement is missing, unless they say otherwise.
+MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,6 @@ class Layout:
         if self.quoted and (self.separator in value or '"' in value or value.startswith(" ")):
             return '"' + value.replace('"', '""') + '"'
         return value
-
-    @property
-    def comment_marks(self) -> tuple[np.ndarray, np.ndarray]:
-        return packed_marks(self.comment)
 
     @property
     def of_its_own(self) -> bool:

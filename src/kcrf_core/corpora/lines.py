@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import DataError
 from ..system import PAUSE, compression_of, unpacked
 from . import _text
+from .columns import packed_marks
 from .corpus import Corpus
 from .layout import PLAIN, Layout
 
@@ -156,7 +157,7 @@ def blocks(
             elif layout.quoted and b'"' in pending:
                 # A blank line inside of quotes ends nothing.
                 end, searched, unclosed = _text.last_sequence_end(
-                    pending, searched, ord(layout.separator), *layout.comment_marks
+                    pending, searched, ord(layout.separator), *packed_marks(layout.comment)
                 )
                 if unclosed:
                     line = first_line + pending.count(b"\n", 0, searched)

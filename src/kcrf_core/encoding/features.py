@@ -492,8 +492,6 @@ def _added_up(
         indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
         columns, values = columns[known], values[known]
     shape = (corpus.positions, size)
-    if indptr[-1] < np.iinfo(np.int32).max:
-        indptr = indptr.astype(np.int32)
     out = scipy.sparse.csr_array((np.array(values), columns, indptr), shape=shape)
     out.sum_duplicates()
     out.eliminate_zeros()
