@@ -218,7 +218,8 @@ class Encoding:
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
-                real.append(name)
+                width = len(feature.columns)
+                real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
                 words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
             elif isinstance(feature, AttributeFeature):
