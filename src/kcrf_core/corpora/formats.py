@@ -71,10 +71,8 @@ class Format:
         if not self.has_layouts and layout.of_its_own:
             given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
             settings = [key for key, value in given.items() if value]
-            shown = " and ".join(f"'{key}'" for key in settings)
-            raise ConfigError(
-                f"{shown} are for files of columns, and {self.title} has its own rules", settings=settings
-            )
+            message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
+            raise ConfigError(message, settings=settings)
 
     def parsers(
         self, stream: BinaryIO, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
