@@ -203,7 +203,7 @@ class Encoding:
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
         if kinds := self.kinds():
             out.insert(1, kinds)
-        if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.index for one in self.features):
+        if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
             out.append(
                 f"warning: lines with {DOCUMENT} are taken for sequences: name it as 'comment' to pass over them"
             )
@@ -461,7 +461,7 @@ class _Fitter:
             rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
             names = CodedColumn.of(rows.names)
             counts = np.bincount(names.codes, minlength=len(names.values))
-            vocabulary = Vocabulary.fit(names.values, counts, min_count)
+            vocabulary = Vocabulary.fit(names.values, counts, min_count, distinct=True)
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
             fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":

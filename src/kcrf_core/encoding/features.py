@@ -125,11 +125,13 @@ class Vocabulary:
         return UNSEEN if self.complete else NOTHING
 
     @classmethod
-    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
-        """From possibly repeated values with their counts."""
-        if len(set(values)) == len(values):
-            kept = tuple(values[number] for number in np.flatnonzero(counts >= min_count).tolist())
-            return cls(kept, len(kept) == len(values))
+    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int, distinct: bool = False) -> Vocabulary:
+        """From values with their counts, which may be repeated unless they are `distinct`."""
+        if distinct:
+            frequent = np.flatnonzero(counts >= min_count)
+            if len(frequent) == len(values):
+                return cls(tuple(values), True)
+            return cls(tuple(values[number] for number in frequent.tolist()), False)
         totals: dict[str, int] = {}
         for value, count in zip(values, counts.tolist(), strict=True):
             totals[value] = totals.get(value, 0) + count
@@ -137,6 +139,8 @@ class Vocabulary:
         return cls(kept, len(kept) == len(totals))
 
     def encode(self, values: Sequence[str]) -> np.ndarray:
+        if len(values) == len(self.values) and tuple(values) == self.values:  # those that it was made of
+            return np.arange(len(values), dtype=np.int32)
         return np.fromiter(map(self.index.get, values, repeat(self.missing)), np.int32, len(values))
 
 
@@ -186,7 +190,7 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
 def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
     values, inverse = columns.distinct(column)
     counts = np.bincount(inverse, minlength=len(values))
-    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count)
+    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count, config.transform == "identity")
     return CategoricalFeature(config, column, vocabulary)
 
 
