@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -186,7 +187,7 @@ def _tagged(
 ) -> Iterator[bytes]:
     """What to write, in the order of the input, and a PAUSE where all that is there has been written.
 
-    Threads encode blocks and label parts of blocks that are encoded; this one reads, and puts together what to write.
+    Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
     """
     from kcrf_core.system import PAUSE
 
@@ -208,26 +209,30 @@ def _tagged(
     def labelled(part: _Part) -> tuple[_Part, Any]:
         return part, None if part.dataset is None else tagger.labelled(part.parsed, part.dataset.span(*part.sequences))
 
+    def written(items: Iterator[tuple[_Part, Any]]) -> Iterator[Callable[[], bytes]]:
+        write = None
+        for item in items:
+            if item is PAUSE:
+                yield PAUSE
+                continue
+            part, found = item
+            if part.dataset is None:
+                if not own_form:
+                    header = part.parsed.header_end is not None
+                    yield tagger.writer(part.parsed).rest if header else partial(bytes, part.parsed.block.data)
+                continue
+            if write is None:
+                write = tagger.writer(part.parsed)
+            yield partial(bytes, write.sequences(found))
+            if part.last:
+                missing.update(dict(part.dataset.missing))
+                yield write.rest
+                write = None
+
     # Of encoded blocks there are fewer ahead than of parts: they take memory, and less time than labelling.
     encoded = workers.stream(prepared, parsers, 1 + workers.threads // 2)
-    write = None
-    for item in workers.stream(labelled, parts(encoded)):
-        if item is PAUSE:
-            yield PAUSE
-            continue
-        part, found = item
-        if part.dataset is None:
-            if not own_form:
-                header = part.parsed.header_end is not None
-                yield tagger.writer(part.parsed).rest() if header else part.parsed.block.data
-            continue
-        if write is None:
-            write = tagger.writer(part.parsed)
-        yield write.sequences(found)
-        if part.last:
-            missing.update(dict(part.dataset.missing))
-            yield write.rest()
-            write = None
+    labels = workers.stream(labelled, parts(encoded))
+    yield from workers.stream(lambda make: make(), written(labels))
 
 
 @dataclass(frozen=True)
