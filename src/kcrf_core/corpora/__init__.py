@@ -1,4 +1,4 @@
-"""Files and objects become a `Corpus`: sequences of positions with columns, attributes and labels, still as text.
+"""Files and objects become a `Corpus`: sequences of positions with columns, attributes and labels, numbered as read.
 
 Each file format is one `Format` object in `FORMATS`.
 """
