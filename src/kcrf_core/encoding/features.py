@@ -490,7 +490,7 @@ def _added_up(
     """
     import scipy.sparse
 
-    columns, values, indptr = numbers[codes], rows.values, rows.indptr
+    columns, values, indptr = numbers[codes], rows.values, rows.indptr.copy()  # which are added up in place
     known = columns >= 0
     if not known.all():
         indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
