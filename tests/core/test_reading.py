@@ -17,7 +17,17 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.corpora import FORMATS, MISSING, PLAIN, Layout, _numbers, conll, guess_format, read_corpus, stream_corpus
+from kcrf_core.corpora import (
+    FORMATS,
+    MISSING,
+    PLAIN,
+    CodedColumn,
+    Layout,
+    conll,
+    guess_format,
+    read_corpus,
+    stream_corpus,
+)
 from kcrf_core.corpora import lines as lines_module
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import Block, append_labels, blocks, encode_lines
@@ -495,9 +505,15 @@ def random_numbers(rng):
             yield text
 
 
+def number_of(text):
+    """The number that a column of one value has, or None."""
+    numbers = CodedColumn.of([text]).numbers(())
+    return None if numbers is None else float(numbers[0])
+
+
 def test_numbers_are_those_of_python():
     for text in [*random_numbers(random.Random(0)), "-0", "1.", "+.5", "1E5", "1e-400", "0e999", "4.9e-324", "0" * 400]:
-        found, expected = _numbers.number(text.encode()), float(text)
+        found, expected = number_of(text), float(text)
         if math.isinf(expected):
             assert found is None, text
         else:
@@ -508,7 +524,7 @@ def test_numbers_are_those_of_python():
     "text", ["", "-", ".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", " 1", "nan", "inf", "٣", "1e999"]
 )
 def test_what_is_no_number(text):
-    assert _numbers.number(text.encode()) is None
+    assert number_of(text) is None
 
 
 def read_in_parts(tmp_path, monkeypatch, data, sizes, layout=PLAIN, suffix="conll"):

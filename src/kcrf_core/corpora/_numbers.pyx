@@ -156,9 +156,3 @@ cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* numb
     if negative:
         number[0] = -number[0]
     return True
-
-
-def number(const unsigned char[::1] text):
-    """A finite number, or None."""
-    cdef double found
-    return found if parse_number(&text[0] if text.shape[0] else NULL, text.shape[0], &found) else None

@@ -198,7 +198,8 @@ def read_corpus(
         return corpus, len(block.data), block.line_count, said
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
-    parts = map(parsed_part, parsers) if workers is None else workers.map(parsed_part, parsers)
+    # More ahead than there are threads would only take memory.
+    parts = map(parsed_part, parsers) if workers is None else workers.stream(parsed_part, parsers, workers.threads)
     builder = CorpusBuilder()
     lines = positions = 0
     said = False

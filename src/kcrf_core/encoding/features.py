@@ -361,11 +361,11 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
         raw = np.concatenate([one.reshape(N, F, width // F) for one in (raw, lacking)], axis=2).reshape(N, 2 * width)
     mean, scale = (np.concatenate([getattr(one, name) for one in features]) for name in ("mean", "scale"))
     with np.errstate(over="ignore"):
-        values = raw - mean
+        values = np.subtract(raw, mean, out=raw)  # which is nobody else's
         values /= scale
     if lacking.any():
         fill = np.concatenate([np.zeros(len(one.mean)) if one.fill is None else one.fill for one in features])
-        np.copyto(values, fill, where=np.isnan(raw))
+        np.copyto(values, fill, where=np.isnan(values))
         counts = lacking.reshape(N, F, width // F).sum(axis=(0, 2)).tolist()
         missing += [(one.config.name, count) for one, count in zip(features, counts, strict=True) if count]
     if not _small(values):
