@@ -229,7 +229,7 @@ class Cells(Sequence):
     def __init__(self, data: Any, starts: np.ndarray, lengths: np.ndarray):
         self.data = data  # bytes, or an array of them
         self.starts, self.lengths = starts, lengths  # [width, n] int64 and int32, C-contiguous
-        self._columns: dict[int, CellColumn] = {}
+        self._coded: dict[int, PackedColumn] = {}  # not columns, which refer to this: such circles are freed late
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -241,13 +241,12 @@ class Cells(Sequence):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return tuple(self[number] for number in range(*place.indices(len(self))))
-        number = range(len(self))[place]
-        if number not in self._columns:
-            self._columns[number] = CellColumn(self, number)
-        return self._columns[number]
+        return CellColumn(self, range(len(self))[place])
 
     def coded(self, column: int) -> PackedColumn:
-        return coded(self.data, self.starts[column], self.lengths[column])
+        if column not in self._coded:
+            self._coded[column] = coded(self.data, self.starts[column], self.lengths[column])
+        return self._coded[column]
 
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
         """Some columns as numbers, [n, len(which)], NaN where one is missing; None where one is not made of these."""
@@ -284,23 +283,19 @@ class CellColumn(CodedColumn):
     def __init__(self, cells: Cells, column: int):
         self._cells, self._column = cells, column
 
-    @cached_property
-    def _coded(self) -> PackedColumn:
-        return self._cells.coded(self._column)
-
     @property
     def values(self) -> list[str]:
-        return self._coded.values
+        return self.packed().values
 
     @property
     def codes(self) -> np.ndarray:
-        return self._coded.codes
+        return self.packed().codes
 
     def __len__(self) -> int:
         return self._cells.starts.shape[1]
 
     def packed(self) -> PackedColumn:
-        return self._coded
+        return self._cells.coded(self._column)
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
         found = self._cells.number_rows([self._column], missing)
@@ -347,8 +342,7 @@ class Table(Sequence):
         self.is_number = parts[0].is_number
         self.numbers = parts[0].numbers  # [k, N]
         self.place = parts[0].place
-        self._coded: dict[int, PackedColumn] = {}  # columns of codes, where there are several parts
-        self._columns: dict[int, CodedColumn] = {}
+        self._coded: dict[int, PackedColumn] = {}
 
     @classmethod
     def joined(cls, tables: Iterable[Table], workers: Workers | None = None) -> Table:
@@ -373,19 +367,17 @@ class Table(Sequence):
         if isinstance(place, slice):
             return tuple(self[number] for number in range(*place.indices(len(self))))
         number = range(len(self))[place]
-        if number not in self._columns:
-            own = self.is_number[number]
-            self._columns[number] = TableColumn(self, number) if own else self.coded(number)
-        return self._columns[number]
+        return TableColumn(self, number) if self.is_number[number] else self.coded(number)
 
     def coded(self, column: int) -> PackedColumn:
         if column not in self._coded:
             strings = Strings()
             parts = [part.coded(column) for part in self.parts]
             if len(parts) == 1:
-                return parts[0]
-            codes = [strings.add(part)[part.codes] for part in parts]
-            self._coded[column] = strings.column(np.concatenate(codes))
+                self._coded[column] = parts[0]
+            else:
+                codes = [strings.add(part)[part.codes] for part in parts]
+                self._coded[column] = strings.column(np.concatenate(codes))
         return self._coded[column]
 
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
