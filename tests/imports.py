@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+# What a Cython file defines or declares at its top level: functions, classes, structs, and constants by assignment.
+_CYTHON_NAME = re.compile(
+    r"^(?:def|(?:cdef |cpdef )(?:inline |class |struct )*[^=\n(]*?)\s*(\w+)(?=[(:])|^(\w+) = ", re.M
+)
 _CYTHON_IMPORT = re.compile(r"^\s*(?:from\s+(\.*[\w.]*)\s+)?c?import\s+(\(.*?\)|[^\n]*)", re.MULTILINE | re.DOTALL)
 
 
@@ -95,6 +99,8 @@ class Source:
     @cached_property
     def defined(self) -> set[str]:
         """Names that are bound at the top level, other than by imports."""
+        if self.path.suffix != ".py":
+            return {found[1] or found[2] for found in _CYTHON_NAME.finditer(self.text)}
         names = set()
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -131,6 +137,10 @@ class Sources:
     def modules(self) -> dict[str, Source]:
         """By full name; of a `.pyx` and its `.pxd`, the first."""
         return {source.module: source for source in reversed(self.files)}
+
+    def declared(self, module: str) -> str:
+        """What a Cython module declares for others of its kind, as text; empty where there is no `.pxd`."""
+        return "".join(each.text for each in self.files if each.module == module and each.path.suffix == ".pxd")
 
     def where(self, module: str, line: int) -> str:
         return f"{self.modules[module].path.relative_to(self.folder.parent)}:{line}"

@@ -31,10 +31,10 @@ def random_corpus(rng, labels, sequences=8, longest=5):
     return Corpus("random", columns, offsets, lines)
 
 
-def random_model(rng, kinds=("explicit",), labels=("A", "B", "C"), order=1, scale=1.0):
+def random_model(rng, kinds=("explicit",), labels=("A", "B", "C"), order=1, scale=1.0, window=(-1, 0)):
     """A model with one term of each kind, and the corpus that its encoding is of."""
     corpus = random_corpus(rng, labels)
-    config = parse_config({"columns": ["word", "class", "number", "label"], "window": [-1, 0]}, "test")
+    config = parse_config({"columns": ["word", "class", "number", "label"], "window": list(window)}, "test")
     encoding, dataset = fit_encoding(config, corpus)
     Y = len(labels)
     terms = []

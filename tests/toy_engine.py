@@ -323,6 +323,10 @@ class ToyEngine:
         Phi = self.features[term][:, :m]
         return (Phi * self.problem.position_weights()[:, None]).T @ Phi
 
+    def inverse_power(self, matrix, shift, power):
+        squares, vectors = np.linalg.eigh(matrix)
+        return (vectors * (np.maximum(squares, 0) + shift) ** -power) @ vectors.T
+
     def real_grams(self, theta, most):
         blocks = self.blocks(theta)
         q = self.problem.position_weights() * (blocks.node * (1 - blocks.node)).mean(axis=1)

@@ -14,6 +14,8 @@ TITLES = {
     "pairs": "`pairs`: degree 2",
     "suffixes": "`suffixes`: degree 2, with suffixes of two and three letters and the shape of the word",
     "triples": "`triples`: degree 3 of the same, conjunctions in at least two positions",
+    "vectors": "`vectors`: degree 2 and a linear term over vectors of 100 numbers",
+    "near": "`near`: degree 2 and an RBF term over the same vectors",
 }
 HEADER = ("run", "sigma2", "columns", "passes", "seconds", "F1, held out", "F1, test", "accuracy, test")
 

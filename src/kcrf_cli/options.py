@@ -118,6 +118,20 @@ class FileToWrite(click.Path):
         return path
 
 
+class NamedPath(click.ParamType):
+    """NAME=FILE, as a pair."""
+
+    name = "name=file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        name, equals, path = value.partition("=")
+        if not (name.strip() and equals and path):
+            self.fail(f"'{value}' is not NAME=FILE, such as emb=train.npy", param, ctx)
+        return name.strip(), path
+
+
 class Window(click.ParamType):
     """A range of offsets such as -2..2."""
 
@@ -137,6 +151,24 @@ class Window(click.ParamType):
             return list(parse_config({"window": value}, "--window").window)
         except ConfigError as error:
             self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
+
+
+class LabelNumber(click.ParamType):
+    """A label and a number, as event=20; the label may have an equals sign inside."""
+
+    name = "label=number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        label, _, number = value.rpartition("=")
+        try:
+            found = float(number) if label else math.nan
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            self.fail(f"'{value}' is not a label and a number, as event=20", param, ctx)
+        return label, found
 
 
 class Names(click.ParamType):
@@ -399,6 +431,15 @@ encoding = group(
     ),
 )
 
+vectors = click.option(
+    "--vectors",
+    type=NamedPath(),
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
+    "emb=train.npy. Of files with the same name rows follow one another. Default: none.",
+)
+
 weight = click.option(
     "--weight",
     metavar="COLUMN",
@@ -598,3 +639,40 @@ def resolve_c2(values: dict[str, Any]) -> None:
     if values.get("sigma2") is not None:
         raise click.UsageError("--c2 is another name for --sigma2: give one of them")
     values["sigma2"] = 1.0 / (2.0 * c2)
+
+
+decision = group(
+    click.option(
+        "--decode",
+        type=click.Choice(["viterbi", "posterior"]),
+        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
+        "marginal (of labellings that are possible, where transitions are forbidden). Default: viterbi.",
+    ),
+    click.option(
+        "--cost",
+        type=LabelNumber(),
+        multiple=True,
+        metavar="LABEL=C",
+        help="With --decode posterior: missing this label costs C times as much as missing another, so the label of "
+        "the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be repeated. Default: 1.",
+    ),
+    click.option(
+        "--threshold",
+        type=LabelNumber(),
+        metavar="LABEL=P",
+        help="With --decode posterior and two labels: give this one where its probability is at least P. Default: 0.5.",
+    ),
+)
+
+
+def decision_of(
+    decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None, default: str = "viterbi"
+) -> Any:
+    """What the options above ask for, a `scoring.Decision`."""
+    from kcrf_core.scoring import Decision
+
+    names = [name for name, _ in cost]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"two costs for '{twice[0]}': give one")
+    return Decision(decode or default, dict(cost), {} if threshold is None else dict([threshold]))

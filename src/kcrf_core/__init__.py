@@ -40,7 +40,7 @@ _lazy_name, _, _names = lazy(
     __name__,
     {
         "config": ["Config", "parse_config"],
-        "corpora": ["Corpus", "read_corpus"],
+        "corpora": ["Corpus", "read_corpus", "with_vectors"],
         "encoding": ["Encoding", "fit_encoding"],
         "errors": ["ConfigError", "DataError", "FileFormatError", "Interrupted", "KcrfError", "NumericError"],
         "estimator": ["KernelCRF"],

@@ -86,13 +86,14 @@ def server(remembered):
 
 @pytest.fixture
 def shell(tmp_path, sample_data, server):
-    """Run command lines in a fresh directory that has sample_data, with `kcrf` on the path."""
+    """Run command lines in a fresh directory that has sample_data, with `kcrf` and this `python` on the path."""
     (tmp_path / "sample_data").symlink_to(sample_data)
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "kcrf"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{PROGRAM}" "{server}" -- "$@"\n')
     script.chmod(0o755)
+    (folder / "python").symlink_to(sys.executable)
     # A `make` within `make test` would talk of being one.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment = {**own, "PATH": f"{folder}{os.pathsep}{own['PATH']}"}

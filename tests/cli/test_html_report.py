@@ -168,8 +168,10 @@ def test_worst_sequences_come_first_and_long_ones_are_cut(report):
     gaps = re.findall(r'class="t gap">(.*?)<', text)
     assert gaps == ["… 142 right …", "… 131 right …"]
     assert text.count('class="t e"') == 7
-    huge = report((sequence(3000, range(1, 3000))).replace(" ", "\t"))
-    assert huge.count('class="t e"') == 399 and "… 2,600 more, 2,600 of them wrong" in huge
+    huge = report((sequence(1000, range(1, 1000))).replace(" ", "\t"))
+    assert huge.count('class="t e"') == 399 and "… 600 more, 600 of them wrong" in huge
+    strip = report((sequence(1001, range(1, 1001))).replace(" ", "\t"))
+    assert 'span class="t' not in strip and "Gold and predicted labels of lines 1 to 1001" in strip
     right = report(sequence(3, ()).replace(" ", "\t"))
     assert "every sequence is right" in right
 
@@ -191,3 +193,71 @@ def test_comparison_is_on_the_page(kcrf, tmp_path):
         and "only in the other" in page.text
         and "two-sided" in page.text
     )
+
+
+# ----------------------------------------------------------------------------- strips
+
+
+def drawn(page, number, kind):
+    """Rectangles (x, y, width, height) of a class in one of the strips of a page."""
+    strip = [picture for picture in pictures(page) if "Gold and predicted" in picture.get("aria-label", "")][number]
+    name = "{http://www.w3.org/2000/svg}path"
+    paths = [path.get("d") for path in strip.iter(name) if path.get("class") == kind]
+    found = [re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z", path) for path in paths]
+    return [tuple(map(float, one)) for each in found for one in each]
+
+
+def measured(labels, wrong=(), sure=0.75):
+    """A tagged sequence without words."""
+    rows = []
+    for t, gold in enumerate(labels):
+        predicted = "wrong" if t in wrong else gold
+        rows.append(f"0.5\t{gold}\t{predicted}:{sure}\t{predicted}\n")
+    return "".join(rows) + "\n"
+
+
+def test_long_sequences_of_numbers_are_strips(report):
+    labels = ["a"] * 60 + ["b"] * 30 + ["a"] * 10
+    text = report(measured(labels, wrong={70}), "--worst", "5")
+    assert 'span class="t' not in text
+    Page(text)
+    # 100 positions share 1,000 pixels from x = 84 on; gold stands above predicted.
+    assert drawn(text, 0, "k1") == [(684, 4, 300, 20), (684, 29, 100, 20), (794, 29, 190, 20)]
+    assert drawn(text, 0, "k2") == [(784, 29, 10, 20)]
+    assert drawn(text, 0, "wrong") == [(784, 54, 10, 7)]
+    assert re.search(r'class="area" d="M84 110V77h10', text)  # a probability of 0.75 of 44 pixels
+    assert [name for name in ("a", "b", "wrong") if f"</svg>{name}</span>" in text] == ["a", "b", "wrong"]
+
+
+def test_short_sequences_of_numbers_are_not(report):
+    text = report(measured(["a"] * 50, wrong={3}))
+    assert "Gold and predicted" not in text
+    assert text.count('class="t e"') == 1
+
+
+def test_a_rare_label_among_very_many_positions_is_seen(report):
+    labels = ["none"] * 30_000
+    labels[12_345] = "event"
+    text = report(measured(labels, wrong={20_000, 20_001, 20_003}))
+    assert len(text) < 60_000
+    # "wrong" occurs three times, "event" twice, once in each row: a pixel of its column.
+    gold, predicted = drawn(text, 0, "k2")
+    assert gold[0] == predicted[0] == 84 + 411
+    assert gold[2:] == predicted[2:] == (1, 1)
+    assert 4 <= gold[1] < 24 < 29 <= predicted[1] < 49
+    # The close-up has the 250 positions with the most errors, four pixels each.
+    assert drawn(text, 1, "wrong") == [(pytest.approx(84 + 4 * at), 54, 4 * n, 7) for at, n in ((123, 2), (126, 1))]
+    assert "line 19,878" in text
+
+
+def test_more_labels_than_colours(report):
+    labels = [f"L{t % 30}" for t in range(300)]
+    text = report(measured(labels, wrong={5}))
+    assert "all others" in text
+    assert drawn(text, 0, "others")
+
+
+def test_strips_without_probabilities(report):
+    text = report("".join(f"{t}\ta\t{'ab'[t == 7]}\n" for t in range(100)))
+    assert "Gold and predicted" in text
+    assert 'class="area"' not in text

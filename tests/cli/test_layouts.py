@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import random
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 
@@ -125,3 +128,81 @@ def test_gaps_of_new_data_are_counted_where_training_had_none(kcrf, tmp_path):
     odd.write_text("1.5\nnothing\n")
     refused = kcrf("tag", "-m", model, odd)
     assert refused.code == 3 and "'nothing'" in refused.err and "NA, ?, _, nan" in refused.err
+
+
+@pytest.mark.parametrize("lag", [0, 2, 100])
+def test_lines_that_arrive_are_laid_out_as_those_of_training(kcrf, notes, tmp_path, lag):
+    """With a lag, too, there are separators, quotes over several lines, a header, and missing values counted once."""
+    model = tmp_path / "model.npz"
+    options = ["--separator", ",", "--header", "--missing", "NA,-999", "--comment", "%", "--sigma2", "1", "-q"]
+    assert kcrf("train", notes, *options, "--window", "-1..1", "-o", model).code == 0
+    noted = notes.read_text().replace("word,f0", "% first\nword,f0", 1).replace("\n\n\n", "\n\n% between\n\n")
+    lagged = kcrf("tag", "-m", model, "--lag", lag, "--marginals", "best", stdin=noted.encode())
+    assert lagged.code == 0, lagged.err
+    assert "24 missing values taken for the training mean: 24 of f0" in lagged.err
+    whole = kcrf("tag", "-m", model, "--decode", "posterior", "--marginals", "best", stdin=noted.encode())
+    assert lagged.text.startswith("% first\nword,f0,label,marginal,predicted\n")
+    if lag == 100:
+        assert lagged.text == whole.text
+    rows, before = rows_of(lagged.text), rows_of(noted)
+    assert [row[:3] for row in rows] == before and {len(row) for row in rows} == {1, 5}
+    assert kcrf("tag", "-m", model, "--lag", lag, "-q", stdin=noted.encode()).err == ""
+
+    # Every line on its own, so that rows are cut inside of quotes.
+    command = [sys.executable, "-m", "kcrf_cli", "tag", "-m", model, "--lag", str(lag), "--marginals", "best", "-q"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        for line in noted.encode().splitlines(keepends=True):
+            running.stdin.write(line)
+            running.stdin.flush()
+        running.stdin.close()
+        assert running.stdout.read() == lagged.out
+
+
+def test_vectors_stand_beside_files_with_a_header(kcrf, notes, tmp_path):
+    """A row of vectors for each row of numbers, none for names, comments and blank lines."""
+    rows = rows_of(notes.read_text())[1:]
+    labels = np.array([row[-1] == "down" for row in rows])
+    np.save(tmp_path / "emb.npy", np.random.default_rng(0).normal(size=(len(rows), 3)) + 3 * labels[:, None])
+    given = ["--vectors", f"emb={tmp_path / 'emb.npy'}"]
+    model = tmp_path / "model.npz"
+    options = ["--separator", ",", "--header", "--missing", "-999", "--sigma2", "1"]
+    done = kcrf("train", notes, *given, *options, "-o", model)
+    assert done.code == 0, done.err
+    assert "24 missing values taken for the training mean: 24 of f0" in done.err
+    tagged = kcrf("tag", "-m", model, notes, *given)
+    assert tagged.code == 0 and "24 of f0" in tagged.err
+    found = rows_of(tagged.text)
+    assert found[0] == ["word", "f0", "label", "predicted"] and [row[:3] for row in found[1:]] == rows
+    assert np.mean([row[2] == row[3] for row in found[1:]]) > 0.95
+    judged = kcrf("evaluate", "-m", model, notes, *given)
+    assert judged.code == 0 and "24 missing values" in judged.err
+    indicated = kcrf("train", notes, *given, *options, "--missing-indicator", "-o", tmp_path / "gaps.npz")
+    assert indicated.code == 0, indicated.err
+    assert "f0.missing" in kcrf("inspect", tmp_path / "gaps.npz", "--top", 50).text
+
+    np.save(tmp_path / "short.npy", np.zeros((len(rows) - 1, 3)))
+    refused = kcrf("tag", "-m", model, notes, "--vectors", f"emb={tmp_path / 'short.npy'}", "-q")
+    assert refused.code == 3 and "239 rows of vectors 'emb'" in refused.err and "has 240 positions" in refused.err
+
+
+def test_columns_of_a_header_are_named_by_ranges_and_patterns(kcrf, tmp_path):
+    rng = random.Random(0)
+    lines = ["word,v1,v2,v3,w1,label"]
+    for number in range(60):
+        values = [rng.gauss(0, 1) for _ in range(4)]
+        gap = "NA" if number % 20 == 3 else f"{values[1]:.3f}"
+        lines.append(f"a,{values[0]:.3f},{gap},{values[2]:.3f},{values[3]:.3f},{'x' if values[0] > 0 else 'y'}")
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join(lines) + "\n")
+    described = {}
+    for name, columns in (("range", "v1..v3"), ("glob", "v*"), ("list", "v1, v2, v3")):
+        config = tmp_path / f"{name}.yaml"
+        config.write_text(
+            f"separator: ','\nheader: true\nfeatures:\n  - {{name: v, columns: [{columns}], type: real, scale: unit, "
+            "missing: indicator}\ntraining: {sigma2: 1}\n"
+        )
+        done = kcrf("featurize", data, "-c", config, "--show", 5)
+        assert done.code == 0, done.err
+        described[name] = done.text
+    assert described["range"] == described["glob"] == described["list"]
+    assert "v2.missing[0]=1" in described["list"]

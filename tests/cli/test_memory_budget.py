@@ -141,3 +141,28 @@ def test_a_forecast_is_near_the_peak(tmp_path, case):
     assert done.returncode in (0, 3), done.stderr
     peak = json.loads(done.stdout)["peak_memory"]
     assert abs(said["total"] / peak - 1) < 0.25, (said, peak)
+
+
+def test_a_sequence_of_very_many_lines(tmp_path):
+    """A million lines with ten numbers and five labels in one sequence may take 2 GiB, a tenth of them a tenth."""
+    N, Y = 100_000, 5
+    rng = np.random.default_rng(0)
+    labels = np.cumsum(rng.random(N) < 0.01) % Y
+    x = (rng.normal(size=(Y, 10))[labels] + rng.normal(size=(N, 10))).round(4)
+    data, model = tmp_path / "long.conll", tmp_path / "model.npz"
+    rows = zip(x.tolist(), labels.tolist(), strict=True)
+    data.write_text("".join("\t".join(map(str, [*row, f"L{label}"])) + "\n" for row, label in rows))
+    script = (
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    for call in (
+        ["train", data, "-o", model, "--sigma2", "1", "--tolerance", "0.1"],
+        ["tag", "-m", model, data, "--marginals", "all", "-o", tmp_path / "tagged.conll"],
+        ["evaluate", "-m", model, data, "--html", tmp_path / "page.html"],
+        ["evaluate", tmp_path / "tagged.conll"],
+    ):
+        command = [sys.executable, "-c", script, sys.executable, "-m", "kcrf_cli", *map(str, call)]
+        peak = 1024 * int(subprocess.run(command, capture_output=True, check=True).stdout)
+        assert peak < 100 * 2**20 + 2**31 // 10, call[0]

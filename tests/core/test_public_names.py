@@ -59,6 +59,10 @@ def test_page(folder):
     run(before + within + after, "docs/python.md")
 
 
+def test_page_about_vectors(folder):
+    run((ROOT / "docs" / "vectors.md").read_text(encoding="utf-8"), "docs/vectors.md")
+
+
 def test_every_public_name_is_on_the_page():
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in kcrf_core.__all__ if name != "__version__")

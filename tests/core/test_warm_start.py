@@ -107,7 +107,7 @@ def test_a_little_more_data_has_the_same_optimum_sooner(rng, options):
     _, warm = fit(corpus, options | TIGHT, start=WarmStart(old))
     np.testing.assert_allclose(warm.result.value, cold.result.value, rtol=2e-7)
     loose = options | {"sigma2": 1.0}
-    assert fit(corpus, loose, start=WarmStart(old))[1].result.passes < fit(corpus, loose)[1].result.passes
+    assert fit(corpus, loose, start=WarmStart(old))[1].result.steps < fit(corpus, loose)[1].result.steps
 
 
 def start_scores(old, corpus, options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kcrf_core.corpora import Corpus
     from kcrf_core.crossval import Journal, Plan, Task
+    from kcrf_core.scoring import Decision
 
 DEFAULT_FOLDS = 5
 
@@ -101,10 +102,12 @@ output_options = options.group(
 @folds_options
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
+@options.decision
 @options.kernel
 @options.basis_tolerance
 @options.encoding
 @options.weight
+@options.vectors
 @options.chain
 @options.training
 @options.threads
@@ -128,6 +131,10 @@ def crossval(
     nested: bool,
     inner_folds: int | None,
     jobs: int,
+    decode: str | None,
+    cost: tuple[tuple[str, float], ...],
+    threshold: tuple[str, float] | None,
+    vectors: tuple[tuple[str, str], ...],
     threads: int | None,
     memory: int | None,
     as_json: bool,
@@ -157,7 +164,8 @@ def crossval(
 
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
-    _check_files(data, config, folds_file, output, tsv, plot, journal)
+    decision = options.decision_of(decode, cost, threshold)
+    _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
     if is_archive(data):
         raise click.UsageError(
@@ -183,18 +191,18 @@ def crossval(
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet)
+    corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
-    plan = make_plan(corpus, raw, source, settings, division)
+    plan = make_plan(corpus, raw, source, settings, division, decision)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
         found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
             "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
             "stratified": stratify,
             "seed": seed,
-            "options": typed,
+            "options": typed | _told(decision),
             "grid": points,
         }
         results = summarise(plan, found, picked, about)
@@ -212,10 +220,14 @@ def crossval(
         show(crossval_text.table(results))
 
 
+def _told(decision: Decision) -> dict[str, Any]:
+    """How labels were chosen, as far as it was not the default."""
+    told = {"decode": decision.decode, "cost": dict(decision.cost), "threshold": dict(decision.threshold)}
+    return {} if decision.plain else {name: value for name, value in told.items() if value}
+
+
 def _check_files(
-    data: str,
-    config: str | None,
-    folds_file: str | None,
+    inputs: Sequence[str | None],
     output: str | None,
     tsv: str | None,
     plot: str | None,
@@ -226,7 +238,7 @@ def _check_files(
 
     written = [path for path in (output, tsv, plot, journal) if path not in (None, "-")]
     for path in written:
-        check_writable(path, data, config, folds_file)
+        check_writable(path, *inputs)
     places = [os.path.realpath(path) for path in written]
     if len(set(places)) < len(places):
         raise click.UsageError("two outputs have the same name: give each its own")

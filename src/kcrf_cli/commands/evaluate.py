@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
-    from kcrf_core.scoring import Labelling
+    from kcrf_core.model import Model
+    from kcrf_core.scoring import Decision, Labelling
 
 REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 
@@ -26,6 +27,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     metavar="FILE",
     help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
 )
+@options.decision
 @click.option(
     "--gold",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -103,6 +105,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     metavar="N",
     help="Sequences with the most errors to show in the page. Default: 20.",
 )
+@options.vectors
 @options.format
 @options.layout
 @options.threads
@@ -112,6 +115,9 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 def evaluate(
     data: str,
     model: str | None,
+    decode: str | None,
+    cost: tuple[tuple[str, float], ...],
+    threshold: tuple[str, float] | None,
     gold: str | None,
     label: str | None,
     compare: str | None,
@@ -125,6 +131,7 @@ def evaluate(
     details: bool,
     html: str | None,
     worst: int,
+    vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     separator: str | None,
     header: bool | None,
@@ -144,6 +151,7 @@ def evaluate(
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --cost 1=3
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
@@ -168,8 +176,13 @@ def evaluate(
         raise click.UsageError("--label says what to compare with --gold: give that, too")
     if model is not None and (separator, header, comment) != (None, None, None):
         raise click.UsageError("-m knows how its data is laid out: leave out --separator, --header and --comment")
+    if model is None and (decode is not None or cost or threshold is not None):
+        raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
+    decision = options.decision_of(decode, cost, threshold)
+    if vectors and model is None:
+        raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
     if html is not None:
-        check_writable(html, data, model, gold, compare)
+        check_writable(html, data, model, gold, compare, *(path for _, path in vectors))
 
     read = partial(
         read_data, layout=Layout(separator, bool(header), tuple(comment or ())), threads=threads, quiet=quiet
@@ -177,7 +190,7 @@ def evaluate(
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label, read)
     else:
-        first, second = _labellings(data, model, compare, format_, threads, read)
+        first, second = _labellings(data, model, compare, format_, threads, vectors, decision, read)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     if first.missing and not quiet:
@@ -241,11 +254,14 @@ def _labellings(
     compare: str | None,
     format_: str | None,
     threads: int | None,
+    vectors: Sequence[tuple[str, str]],
+    decision: Decision,
     read: Callable[..., Corpus],
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
+    from kcrf_core.model import Model
     from kcrf_core.scoring import from_tagged
 
     from ..running.files import is_archive
@@ -270,39 +286,49 @@ def _labellings(
         return first, None if compare is None else tagged(compare, COLUMN_FORMAT)
 
     corpora: dict[tuple, Corpus] = {}
-    first = _with_model(data, model, format_, threads, read, corpora)
+    other = Model.load(compare) if compare is not None and is_archive(compare) else None
+    models = [(model, Model.load(model)), *([] if other is None else [(compare, other)])]
+    # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
+    wanted = {name for _, each in models for name in each.encoding.vectors}
+    found = []
+    for name, each in models:
+        own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
+        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora))
     if compare is None:
-        return first, None
-    if is_archive(compare):
-        return first, _with_model(data, compare, format_, threads, read, corpora)
-    return first, tagged(compare, COLUMN_FORMAT)
+        return found[0], None
+    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT)
 
 
 def _with_model(
     data: str,
-    model: str,
+    name: str,
+    model: Model,
+    vectors: Sequence[tuple[str, str]],
     format_: str | None,
     threads: int | None,
+    decision: Decision,
     read: Callable[..., Corpus],
     corpora: dict[tuple, Corpus],
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
-    from kcrf_core.corpora import FORMATS
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
     from kcrf_core.errors import FileFormatError
-    from kcrf_core.model import Model, from_model, from_model_and_dataset, load_dataset
+    from kcrf_core.model import from_model, from_model_and_dataset, load_dataset
     from kcrf_core.system import Workers
 
-    from ..running.files import is_archive
+    from ..running.files import is_archive, refuse_vectors
 
-    fitted = Model.load(model)
     with Workers(threads) as workers:
         if is_archive(data):
+            refuse_vectors(data, vectors)
             stored = load_dataset(data)
-            if not stored.encoding.same_as(fitted.encoding):
-                raise FileFormatError(f"{data}: encoded unlike {model}: featurize it with --like {model}")
-            return from_model_and_dataset(fitted, stored.dataset, data, workers)
-        format_, columns = format_ or fitted.encoding.format, fitted.encoding.columns
-        key = (format_, columns if FORMATS[format_].columns else (), fitted.encoding.layout)
+            if not stored.encoding.same_as(model.encoding):
+                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+            return from_model_and_dataset(model, stored.dataset, data, workers, decision)
+        opened = open_vectors(vectors)
+        model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+        format_, columns = format_ or model.encoding.format, model.encoding.columns
+        key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
         if key not in corpora:
-            corpora[key] = read(data, format_, columns, layout=fitted.encoding.layout)
-        return from_model(fitted, corpora[key], workers)
+            corpora[key] = read(data, format_, columns, layout=model.encoding.layout)
+        return from_model(model, with_vectors(corpora[key], opened), workers, decision)

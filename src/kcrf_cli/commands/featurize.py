@@ -42,6 +42,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @options.weight
 @options.unobserved
 @options.threads
+@options.vectors
 @options.json
 @options.quiet
 def featurize(
@@ -53,6 +54,7 @@ def featurize(
     show: int | None,
     format_: str | None,
     threads: int | None,
+    vectors: tuple[tuple[str, str], ...],
     as_json: bool,
     quiet: bool,
     **values: Any,
@@ -66,6 +68,7 @@ def featurize(
     Example:
       kcrf featurize sample_data/pitch_accent.conll -o accent.npz
       kcrf featurize sample_data/pitch_accent.conll --show 2
+      kcrf featurize sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --show 1
       kcrf featurize sample_data/pitch_accent.conll --window 0..0 --export crfsuite -o accent.crfsuite
     """
     from kcrf_core.config import parse_config, with_options
@@ -92,15 +95,15 @@ def featurize(
             "--like brings its own configuration: it goes without -c, --columns, --window and --min-count"
         )
     if output is not None and not text_on_stdout:
-        check_writable(output, data, config, like)
+        check_writable(output, data, config, like, *(path for _, path in vectors))
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
-        corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet)
+        corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet, vectors)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

@@ -28,8 +28,18 @@ from .. import options
     help="Draw the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
     "Default: no picture.",
 )
+@click.option(
+    "--vectors",
+    type=options.NamedPath(),
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "
+    "Default: none.",
+)
 @options.json
-def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) -> None:
+def inspect(
+    file: str, top: int, dump: bool, plot: str | None, vectors: tuple[tuple[str, str], ...], as_json: bool
+) -> None:
     """Show what FILE holds: a model, a basis or a dataset.
 
     Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
@@ -41,7 +51,10 @@ def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) ->
       kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
       kcrf inspect model.npz --top 3
       kcrf inspect model.npz --dump | grep -F "c1[0]="
+      kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
+      kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
+    from kcrf_core.corpora import open_vectors
     from kcrf_core.model import summarise, unpack
     from kcrf_core.system import read_container
 
@@ -62,12 +75,18 @@ def inspect(file: str, top: int, dump: bool, plot: str | None, as_json: bool) ->
     if kind == "dataset" and plot is not None:
         raise click.UsageError(f"{file} is a dataset, of which there is nothing to draw")
     stored = unpack(contents)
+    opened = open_vectors(vectors)
+    if opened:
+        if dump:
+            raise click.UsageError("--dump prints weights alone: leave out --vectors")
+        stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
     if plot is not None:
         _draw(plot, stored)
     if dump:
         _dump(stored)
         return
     found = summarise(contents, stored, top)
+    found["given_vectors"] = [each.described() for each in opened]
     if as_json:
         write_out(render.as_json({"schema": 1, **found}))
     else:

@@ -18,6 +18,7 @@ from .. import options
 @options.encoding
 @options.weight
 @options.unobserved
+@options.vectors
 @options.precision
 @options.seed
 @click.option(
@@ -37,6 +38,7 @@ def select_basis(
     output: str | None,
     config: str | None,
     format_: str | None,
+    vectors: tuple[tuple[str, str], ...],
     plot: str | None,
     threads: int | None,
     memory: int | None,
@@ -68,12 +70,12 @@ def select_basis(
 
     options.check_output(output, dry_run, dump_config)
     if output is not None:
-        check_writable(output, data, config)
+        check_writable(output, data, config, *(path for _, path in vectors))
     check_plot(plot)
     if plot is not None:
-        check_writable(plot, data, config, output)
+        check_writable(plot, data, config, output, *(path for _, path in vectors))
     chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
-    prepared = prepare(data, format_, config, chosen, None, threads, quiet)
+    prepared = prepare(data, format_, config, chosen, None, threads, quiet, vectors)
     if dry_run:
         show_footprint(prepared, memory, threads, as_json)
         return

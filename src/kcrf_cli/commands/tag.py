@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Format, ParsedBlock
+    from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, Wishes
     from kcrf_core.system import Workers
 
     from ..text.tagged import Writer
@@ -25,12 +25,13 @@ FREE = "?"
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
 DECODING = options.group(
+    options.decision,
     click.option(
-        "--decode",
-        type=click.Choice(["viterbi", "posterior"]),
-        default="viterbi",
-        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
-        "marginal (of labellings that are possible, where transitions are forbidden). Default: viterbi.",
+        "--lag",
+        type=click.IntRange(min=0),
+        metavar="K",
+        help="Give each label when K more lines have been read, in memory that does not grow, as sequences that do not "
+        "end need it; posterior decoding by what is known then. Default: label whole sequences.",
     ),
     click.option(
         "--scheme",
@@ -89,6 +90,8 @@ def _check(values: dict[str, Any]) -> None:
         raise click.UsageError("--free needs a mark: an empty column is none")
     if values["free"] is not None and not values["force"]:
         raise click.UsageError("--free says what --force leaves open: it goes with --force only")
+    if values["lag"] is not None:
+        _check_lag(values)
     if values["nbest"] is None:
         return
     if values["decode"] == "posterior":
@@ -99,6 +102,21 @@ def _check(values: dict[str, Any]) -> None:
         raise click.UsageError(
             "--nbest gives the probability of each labelling already: leave --sequence-probability out"
         )
+
+
+def _check_lag(values: dict[str, Any]) -> None:
+    if values["decode"] == "viterbi":
+        raise click.UsageError("--lag decides label by label, as they are due: it does not go with --decode viterbi")
+    for name, what in (
+        ("nbest", "ranks whole labellings"),
+        ("sequence_probability", "tells of whole labellings"),
+        ("explain", "tells of whole labellings"),
+        ("json_lines", "writes whole sequences"),
+        ("vectors", "is a file of all positions"),
+    ):
+        if values.get(name):
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} {what}: it does not go with --lag, which lets go of labels before that")
 
 
 def _check_columns(values: dict[str, Any], format_: Format) -> None:
@@ -123,6 +141,7 @@ def _check_columns(values: dict[str, Any], format_: Format) -> None:
 )
 @DECODING
 @OUTPUT
+@options.vectors
 @options.format
 @options.threads
 @options.quiet
@@ -130,6 +149,7 @@ def tag(
     data: str,
     model: str,
     output: str | None,
+    vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     threads: int | None,
     quiet: bool,
@@ -143,31 +163,48 @@ def tag(
     the predicted one. Probabilities, where they are asked for, stand between the two labels, so that the predicted one
     is always last and `kcrf evaluate` reads them all.
 
+    With --lag a sequence need not end: each label leaves when K more lines have been read.
+
     \b
     Example:
       kcrf train sample_data/digits.conll -o model.npz
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
+      kcrf tag -m model.npz sample_data/digits.conll --decode posterior --cost 7=5
+      kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
+      kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
+      kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
-    from kcrf_core.corpora import FORMATS, stream_parsers
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
     from ..running.files import check_writable, output_stream, say
 
-    _check(values)
+    _check(values | {"vectors": vectors})
     if output not in (None, "-"):
-        check_writable(output, data, model)
+        check_writable(output, data, model, *(path for _, path in vectors))
     fitted = Model.load(model)
+    opened = open_vectors(vectors)
+    fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = format_ or fitted.encoding.format
+    default = "viterbi" if values["lag"] is None else "posterior"
+    decision = options.decision_of(values["decode"], values["cost"], values["threshold"], default)
+    values |= {"decode": decision.decode, "costs": decision.costs(fitted.labels)}
+    if values["lag"] is not None:
+        with Workers(1), output_stream(output) as stream:
+            _tag_with_lag(fitted, data, format_, values, quiet, stream)
+        return
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
     missing: Counter[str] = Counter()
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
             parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
+            if opened:
+                parsers = _with_vectors(parsers, opened, display_name(data), workers)
             for written in _tagged(parsers, tagger, own_form, workers, missing):
                 if written is PAUSE:
                     stream.flush()
@@ -176,6 +213,98 @@ def tag(
     if not quiet:
         for remark in missing_remarks(list(missing.items())):
             say(remark)
+
+
+def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: BinaryIO) -> None:
+    """Write each line with its label as soon as that is due."""
+    from kcrf_core.corpora import FORMATS, arriving_lines
+    from kcrf_core.encoding import missing_remarks
+    from kcrf_core.model import LagDecoder, given_labels
+    from kcrf_core.system import counted
+
+    from ..running.files import say
+    from ..text.tagged import LagWriter
+
+    free = _free_mark(model, values)
+    given = None if free is None else lambda corpus: given_labels(model, corpus, free)
+    decoder = LagDecoder(model, values["lag"], _wishes(values), given)
+    if decoder.lag < decoder.ahead and not quiet:
+        say(
+            f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
+            f"of a sequence, and --lag {decoder.ahead} lets them see all"
+        )
+    writer = LagWriter(model.labels, values["marginals"], values["novelty"])
+    lines = FORMATS[format_]
+    for arrival in arriving_lines(data, format_, model.encoding.columns, model.encoding.layout):
+        if arrival.ends_before and decoder.waiting:
+            stream.write(writer.labelled(decoder.end()))
+        writer.add(lines.with_columns(arrival.parsed))
+        if arrival.parsed.corpus.positions:
+            found = decoder.feed(arrival.parsed.corpus, arrival.ends_after)
+            stream.write(writer.labelled(found))
+        stream.write(writer.free())
+        stream.flush()
+    if decoder.waiting:
+        stream.write(writer.labelled(decoder.end()))
+    stream.write(writer.free())
+    if not quiet:
+        for remark in missing_remarks(list(decoder.missing.items())):
+            say(remark)
+
+
+def _free_mark(model: Model, values: dict[str, Any]) -> str | None:
+    """With --force, what stands where the label is not known."""
+    if not values["force"]:
+        return None
+    free = values["free"] or model.encoding.unobserved or FREE
+    if free in model.labels:
+        raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
+    return free
+
+
+def _wishes(values: dict[str, Any]) -> Wishes:
+    from kcrf_core.model import Wishes
+
+    return Wishes(
+        decode=values["decode"],
+        scheme=values["scheme"],
+        force=values["force"],
+        marginals=values["marginals"] is not None,
+        probability=values["sequence_probability"],
+        nbest=values["nbest"],
+        novelty=values["novelty"],
+        explain=values["explain"],
+        costs=values["costs"],
+    )
+
+
+def _with_vectors(
+    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[NamedVectors], source: str, workers: Workers
+) -> Iterator[Callable[[], ParsedBlock]]:
+    """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
+    from kcrf_core.corpora import VectorStream
+    from kcrf_core.system import PAUSE
+
+    stream = VectorStream(vectors)
+    blocks = workers.stream(lambda parse: parse(), parsers, 1 + workers.threads // 2)
+    for parsed in blocks:
+        if parsed is PAUSE:
+            yield PAUSE
+            continue
+        corpus = stream.attached(parsed.corpus)
+        if corpus is None:
+            # How many positions there are can be told where nobody has to be waited for.
+            for rest in blocks:
+                if rest is PAUSE:
+                    stream.check_count(source, complete=False)
+                stream.skip(rest.corpus.positions)
+            break
+        yield partial(_same, replace(parsed, corpus=corpus))
+    stream.check_count(source)
+
+
+def _same(parsed: ParsedBlock) -> ParsedBlock:
+    return parsed
 
 
 def _tagged(
@@ -273,29 +402,14 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
             lambda parsed: LabelWriter(format_, parsed, model.labels),
         )
 
-    from kcrf_core.model import Decoder, Wishes, given_labels
+    from kcrf_core.model import Decoder, given_labels
 
     from ..text.tagged import ColumnWriter, JsonWriter, NBestWriter
 
     if not format_.takes_columns and not values["json_lines"]:
         _check_columns(values, format_)
-    marginals, force = values["marginals"], values["force"]
-    free = (values["free"] or model.encoding.unobserved or FREE) if force else None
-    if free in model.labels:
-        raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
-    decoder = Decoder(
-        model,
-        Wishes(
-            decode=values["decode"],
-            scheme=values["scheme"],
-            force=force,
-            marginals=marginals is not None,
-            probability=values["sequence_probability"],
-            nbest=values["nbest"],
-            novelty=values["novelty"],
-            explain=values["explain"],
-        ),
-    )
+    marginals, free = values["marginals"], _free_mark(model, values)
+    decoder = Decoder(model, _wishes(values))
 
     def writer(parsed: ParsedBlock) -> Writer:
         if values["json_lines"]:

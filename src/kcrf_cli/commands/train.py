@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @options.encoding
 @options.weight
 @options.unobserved
+@options.vectors
 @options.chain
 @options.training
 @click.option(
@@ -66,6 +67,13 @@ if TYPE_CHECKING:
     help="Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
 )
 @click.option(
+    "--dev-vectors",
+    type=options.NamedPath(),
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Vectors beside DEV, as --vectors has them beside DATA. Default: none.",
+)
+@click.option(
     "--keep",
     type=click.Choice(["last", "best"]),
     help="Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
@@ -97,11 +105,13 @@ def train(
     config: str | None,
     format_: str | None,
     basis: str | None,
+    vectors: tuple[tuple[str, str], ...],
     certify: str,
     select_terms: bool,
     min_gain: float | None,
     init: str | None,
     dev: str | None,
+    dev_vectors: tuple[tuple[str, str], ...],
     keep: str | None,
     prune: float | None,
     log: str | None,
@@ -130,6 +140,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+      kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
@@ -156,32 +167,36 @@ def train(
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
-    inputs = (data, config, basis, dev)
+    inputs = (data, config, basis, dev, *(path for _, path in (*vectors, *dev_vectors)))
     options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
     check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
     if keep is not None and dev is None:
         raise click.UsageError("--keep needs --dev, the data to judge by")
+    if dev_vectors and dev is None:
+        raise click.UsageError("--dev-vectors stand beside the data of --dev: give that, too")
     if data == dev == "-":
         raise click.UsageError("DATA and --dev cannot both be read from stdin")
     chosen = options.given(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet), memory, threads, as_json)
+        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet, vectors), memory, threads, as_json)
         return
     if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis, threads, quiet).config)
+        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis, threads, quiet)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors)
         start = None
         if earlier is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
             start.check_columns(prepared.encoding)
-        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data, threads, quiet)
+        dev_set = None
+        if dev is not None:
+            dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
             Workers(threads, memory) as workers,

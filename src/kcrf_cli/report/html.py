@@ -32,7 +32,7 @@ from ..text.evaluation import (
     score_row,
 )
 from ..text.figures import percent
-from . import svg
+from . import svg, timeline
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Evaluation, Judgement, Labelling
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 SHOWN_WHOLE = 50  # positions
 BESIDE = 8
 MOST_SHOWN = 400
+# Longer sequences are strips: those of numbers, which have nothing to read, and any that would fill the page.
+STRIP_OF_NUMBERS = SHOWN_WHOLE
+STRIP = 1000
 LONGEST_WORD = 60  # characters
 
 SEQUENCE_STYLE = """
@@ -67,16 +70,42 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     order = order[errors[order] > 0]
     if not len(order):
         return '<p class="note">None: every sequence is right.</p>'
-    legend = "Under a wrong word what it should be, and not the label it got."
-    if labelling.words is None:
-        legend = "The gold labels; under a position that is wrong, the label it got instead."
-    parts = [f'<p class="note">{legend}</p>']
+    as_strips = lengths > (STRIP_OF_NUMBERS if labelling.words is None else STRIP)
+    parts = []
+    if not as_strips[order].all():
+        legend = "Under a wrong word what it should be, and not the label it got."
+        if labelling.words is None:
+            legend = "The gold labels; under a position that is wrong, the label it got instead."
+        parts.append(f'<p class="note">{legend}</p>')
+    if as_strips[order].any():
+        drawn, palette = _drawn(labelling, wrong)
+        legend = (
+            "Strips of long sequences: gold labels above predicted ones, where they differ, and the probability of "
+        )
+        legend += "the predicted ones, from 0 to 1. The part in a frame, with the most errors, is shown larger below."
+        parts.append(f'<p class="note">{legend}</p>\n<p>{palette.legend()}</p>')
     for s in order.tolist():
         begin, end = int(offsets[s]), int(offsets[s + 1])
         head = f"sequence {s + 1:,}, line {int(labelling.lines[begin]):,}: {int(errors[s]):,} of {end - begin:,} wrong"
-        tokens = _tokens(labelling, wrong, begin, end)
-        parts.append(f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>")
+        if as_strips[s]:
+            shown = f'<div class="wide">\n{timeline.strips(drawn.part(begin, end), palette)}\n</div>'
+        else:
+            shown = "\n".join(_tokens(labelling, wrong, begin, end))
+        parts.append(f'<div class="sequence"><p class="head">{head}</p>\n{shown}\n</div>')
     return "\n".join(parts)
+
+
+def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, timeline.Palette]:
+    """All positions with numbers of labels, and the colours of these."""
+    from kcrf_core.corpora import CodedColumn
+
+    gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
+    names = sorted(gold.present() | predicted.present())
+    numbers = {name: number for number, name in enumerate(names)}
+    codes = [np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)]
+    sure = None if labelling.probabilities is None else labelling.probabilities.predicted
+    counts = sum(np.bincount(each, minlength=len(names)) for each in codes)
+    return timeline.Stretch(*codes, wrong, sure, labelling.lines), timeline.Palette.of(names, counts)
 
 
 def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
@@ -145,6 +174,7 @@ svg .ideal { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
 svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fill: var(--good); }
 """
     + SEQUENCE_STYLE
+    + timeline.STYLE
 ).strip()
 
 

@@ -73,22 +73,23 @@ def confusion_matrix(names: Sequence[str], counts: np.ndarray) -> str:
     left = 34 + 0.62 * label_font * longest
     top = left if upright else 30 + label_font
     side = cell * Y
-    out = [_open(left + side + 8, top + side + 8, "Confusion matrix: rows gold, columns predicted")]
-    out.append(_text(left + side / 2, 14, "predicted", "axis", label_font))
+    out = [opened(left + side + 8, top + side + 8, "Confusion matrix: rows gold, columns predicted")]
+    out.append(text_at(left + side / 2, 14, "predicted", "axis", label_font))
     out.append(_upright_text(14, top + side / 2, "gold", "axis", label_font))
     for y, name in enumerate(names):
         middle = cell * (y + 0.5)
-        out.append(_text(left - 6, top + middle + label_font / 3, name, "tick end", label_font))
+        out.append(text_at(left - 6, top + middle + label_font / 3, name, "tick end", label_font))
         if upright:
             out.append(_upright_text(left + middle + label_font / 3, top - 6, name, "tick start", label_font))
         else:
-            out.append(_text(left + middle, top - 6, name, "tick", label_font))
+            out.append(text_at(left + middle, top - 6, name, "tick", label_font))
     for row, column in zip(*(axis.tolist() for axis in counts.nonzero()), strict=True):
         x, y = left + cell * column, top + cell * row
         count, total = int(counts[row, column]), int(counts[row].sum())
         out += _cell(names[row], names[column], count, total, x, y, cell, font)
     grid = "".join(
-        f"M{_n(left)} {_n(top + cell * k)}H{_n(left + side)}M{_n(left + cell * k)} {_n(top)}V{_n(top + side)}"
+        f"M{rounded(left)} {rounded(top + cell * k)}H{rounded(left + side)}"
+        f"M{rounded(left + cell * k)} {rounded(top)}V{rounded(top + side)}"
         for k in range(Y + 1)
     )
     out.append(f'<path class="grid" d="{grid}"/>')
@@ -106,9 +107,9 @@ def _cell(gold: str, predicted: str, count: int, row_total: int, x: float, y: fl
     # The root makes rare confusions visible beside frequent ones.
     shade = 0.08 + 0.62 * share**0.5
     return [
-        f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{cell}" height="{cell}" fill-opacity="{shade:.2f}">'
-        f"<title>{safe(told)}</title></rect>",
-        _text(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font),
+        f'<rect class="{kind}" x="{rounded(x)}" y="{rounded(y)}" width="{cell}" height="{cell}" '
+        f'fill-opacity="{shade:.2f}"><title>{safe(told)}</title></rect>',
+        text_at(x + cell / 2, y + cell / 2 + font / 3, shown, "count", font),
     ]
 
 
@@ -119,7 +120,7 @@ def reliability(bins: Sequence[Bin]) -> str:
     """Accuracy against confidence, above a histogram of the confidences."""
     left, top, side, below, bars = 62, 12, 360, 24, 80
     base = top + side + below + bars
-    out = [_open(left + side + 18, base + 56, "Reliability: accuracy against confidence")]
+    out = [opened(left + side + 18, base + 56, "Reliability: accuracy against confidence")]
 
     def x(value: float) -> float:
         return left + side * value
@@ -128,9 +129,9 @@ def reliability(bins: Sequence[Bin]) -> str:
         return top + side * (1 - value)
 
     ticks = [k / 5 for k in range(6)]
-    grid = "".join(f"M{_n(x(v))} {top}V{top + side}M{left} {_n(y(v))}H{left + side}" for v in ticks)
+    grid = "".join(f"M{rounded(x(v))} {top}V{top + side}M{left} {rounded(y(v))}H{left + side}" for v in ticks)
     out.append(f'<path class="grid" d="{grid}"/>')
-    out.append(f'<path class="ideal" d="M{_n(x(0))} {_n(y(0))}L{_n(x(1))} {_n(y(1))}"/>')
+    out.append(f'<path class="ideal" d="M{rounded(x(0))} {rounded(y(0))}L{rounded(x(1))} {rounded(y(1))}"/>')
     most, total = max(b.positions for b in bins), sum(b.positions for b in bins)
     for b in bins:
         high = bars * b.positions / most
@@ -141,23 +142,23 @@ def reliability(bins: Sequence[Bin]) -> str:
             f"accuracy {100 * b.accuracy:.1f} %"
         )
         out.append(
-            f'<rect class="bar" x="{_n(x(b.low) + 1)}" y="{_n(base - high)}" '
-            f'width="{_n(wide)}" height="{_n(high)}"><title>{safe(told)}</title></rect>'
+            f'<rect class="bar" x="{rounded(x(b.low) + 1)}" y="{rounded(base - high)}" '
+            f'width="{rounded(wide)}" height="{rounded(high)}"><title>{safe(told)}</title></rect>'
         )
-    points = " ".join(f"{_n(x(b.confidence))},{_n(y(b.accuracy))}" for b in bins)
+    points = " ".join(f"{rounded(x(b.confidence))},{rounded(y(b.accuracy))}" for b in bins)
     out.append(f'<polyline class="curve" points="{points}"/>')
     out += [
-        f'<circle class="point" cx="{_n(x(b.confidence))}" cy="{_n(y(b.accuracy))}" r="4.5">'
+        f'<circle class="point" cx="{rounded(x(b.confidence))}" cy="{rounded(y(b.accuracy))}" r="4.5">'
         f"<title>{safe(f'{100 * b.confidence:.1f} % sure, {100 * b.accuracy:.1f} % right')}</title></circle>"
         for b in bins
     ]
     out.append(f'<path class="line" d="M{left} {base}H{left + side}"/>')
     for v in ticks:
-        out.append(_text(x(v), base + 18, f"{100 * v:g}", "tick", 12))
-        out.append(_text(left - 8, y(v) + 4, f"{100 * v:g}", "tick end", 12))
-    out.append(_text(left - 8, base - bars + 10, compact(most), "tick end", 12))
-    out.append(_text(left - 8, base + 2, "0", "tick end", 12))
-    out.append(_text(x(0.5), base + 42, "confidence, %", "axis", 13))
+        out.append(text_at(x(v), base + 18, f"{100 * v:g}", "tick", 12))
+        out.append(text_at(left - 8, y(v) + 4, f"{100 * v:g}", "tick end", 12))
+    out.append(text_at(left - 8, base - bars + 10, compact(most), "tick end", 12))
+    out.append(text_at(left - 8, base + 2, "0", "tick end", 12))
+    out.append(text_at(x(0.5), base + 42, "confidence, %", "axis", 13))
     for label, middle in (("accuracy, %", top + side / 2), ("positions", base - bars / 2)):
         out.append(_upright_text(16, middle, label, "axis", 13))
     return "\n".join([*out, "</svg>"])
@@ -166,19 +167,19 @@ def reliability(bins: Sequence[Bin]) -> str:
 # ----------------------------------------------------------------------------- parts
 
 
-def _open(width: float, height: float, title: str) -> str:
+def opened(width: float, height: float, title: str) -> str:
     return (
-        f'<svg role="img" aria-label="{title}" viewBox="0 0 {_n(width)} {_n(height)}" '
-        f'width="{_n(width)}" height="{_n(height)}" xmlns="http://www.w3.org/2000/svg">'
+        f'<svg role="img" aria-label="{title}" viewBox="0 0 {rounded(width)} {rounded(height)}" '
+        f'width="{rounded(width)}" height="{rounded(height)}" xmlns="http://www.w3.org/2000/svg">'
     )
 
 
-def _text(x: float, y: float, text: str, kind: str, size: int) -> str:
-    return f'<text class="{kind}" font-size="{size}" x="{_n(x)}" y="{_n(y)}">{_label(text)}</text>'
+def text_at(x: float, y: float, text: str, kind: str, size: int) -> str:
+    return f'<text class="{kind}" font-size="{size}" x="{rounded(x)}" y="{rounded(y)}">{_label(text)}</text>'
 
 
 def _upright_text(x: float, y: float, text: str, kind: str, size: int) -> str:
-    place = f"translate({_n(x)} {_n(y)}) rotate(-90)"
+    place = f"translate({rounded(x)} {rounded(y)}) rotate(-90)"
     return f'<text class="{kind}" font-size="{size}" transform="{place}">{_label(text)}</text>'
 
 
@@ -188,6 +189,6 @@ def _label(text: str) -> str:
     return safe(text) if short == text else f"<title>{safe(text)}</title>{safe(short)}"
 
 
-def _n(value: float) -> str:
+def rounded(value: float) -> str:
     """A coordinate, without digits that nobody sees."""
     return f"{value:.1f}".rstrip("0").rstrip(".")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kcrf_core.training import Footprint
 
 
+VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
+
+
 @dataclass(frozen=True)
 class Prepared:
     """Encoded training data and the configuration in force."""
@@ -66,8 +69,27 @@ def read_data(
     layout: Layout | None = None,
     threads: int | None = None,
     quiet: bool = False,
+    vectors: VectorPaths = (),
 ) -> Corpus:
-    """The sequences of a text file, read by all threads, with a bar for long ones where someone can watch it."""
+    """The sequences of a text file with the vectors beside it, whose files are opened before any reading.
+
+    All threads read; there is a bar for long files where someone can watch it.
+    """
+    from kcrf_core.corpora import open_vectors, with_vectors
+
+    opened = open_vectors(vectors)
+    corpus = _read(path, format_, columns, layout, threads, quiet)
+    return with_vectors(corpus, opened) if opened else corpus
+
+
+def _read(
+    path: str,
+    format_: str | None,
+    columns: Sequence[str] | None,
+    layout: Layout | None,
+    threads: int | None,
+    quiet: bool,
+) -> Corpus:
     from kcrf_core.corpora import PLAIN, read_corpus
     from kcrf_core.system import Workers, compression_of
 
@@ -92,6 +114,7 @@ def prepare(
     basis_path: str | None = None,
     threads: int | None = None,
     quiet: bool = False,
+    vectors: VectorPaths = (),
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
@@ -105,13 +128,13 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(
-            config, read_data(data, format_, config.columns, config.layout, threads, quiet)
-        )
+        corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
+        encoding, dataset = fit_encoding(config, corpus)
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
     if is_archive(data):
+        refuse_vectors(data, vectors)
         stored = load_dataset(data)
         encoding, dataset = stored.encoding, stored.dataset
         if basis is not None and not basis.encoding.same_as(encoding):
@@ -123,7 +146,7 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     origin = basis_path or data
     if dataset.labels is None:
@@ -138,14 +161,27 @@ def prepare(
     return Prepared(encoding, dataset, config, basis)
 
 
+def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:
+    """A usage error where vectors are given beside data that is encoded already."""
+    if vectors:
+        raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out {option}")
+
+
 def load_dev(
-    path: str, format_: str | None, encoding: Encoding, data: str, threads: int | None = None, quiet: bool = False
+    path: str,
+    format_: str | None,
+    encoding: Encoding,
+    data: str,
+    threads: int | None = None,
+    quiet: bool = False,
+    vectors: VectorPaths = (),
 ) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
     from kcrf_core.encoding import UNOBSERVED
     from kcrf_core.model import load_dataset
 
     if is_archive(path):
+        refuse_vectors(path, vectors, "--dev-vectors")
         stored = load_dataset(path)
         if not stored.encoding.same_as(encoding):
             hint = f"featurize it with --like {data}" if is_archive(data) else "give it as text"
@@ -153,7 +189,11 @@ def load_dev(
         dataset = stored.dataset
     else:
         format_ = format_ or encoding.format
-        dataset = encoding.encode(read_data(path, format_, encoding.columns, encoding.layout, threads, quiet))
+        corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
+        missing = [name for name in encoding.vectors if name not in corpus.vectors]
+        if missing:
+            raise click.UsageError(f"{path} needs vectors '{missing[0]}', too: give --dev-vectors {missing[0]}=FILE")
+        dataset = encoding.encode(corpus)
     if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
         raise DataError("no labels to score by (--dev)", path)
     return dataset

@@ -12,6 +12,9 @@ from .visible import shown
 TITLES = {"accuracy": "accuracy %", "sequence_accuracy": "sequences %", "f1": "F1"}
 
 
+TOLD = {"precision": "precision", "recall": "recall", "f1": "F1"}
+
+
 def table(results: dict[str, Any]) -> str:
     """A line for each setting; with nested selection a line for each outer fold and one for all of them."""
     measures = [measure for measure in TITLES if measure in results["settings"][0]]
@@ -33,6 +36,13 @@ def table(results: dict[str, Any]) -> str:
         rows.append(["all", *_spreads(nested, measures), _worst_gap(nested["folds"]), ""])
         text = render.table(["fold", *titles, "certified gap", "chosen"], rows)
         unknown = nested
+    judged = results["settings"] if nested is None else [nested]
+    titles = names if nested is None else ["chosen"]
+    for title, entry in zip(titles, judged, strict=True):
+        for label, score in entry.get("labels", {}).items():
+            which = "" if len(judged) == 1 else f", {title}"
+            three = ", ".join(f"{TOLD[key]} {render.percent(score[key])}" for key in TOLD)
+            text += f"\n{shown(label)}{which}: {three} (all folds together)"
     if unknown["unknown_gold"]:
         labels = sorted({label for fold in unknown["folds"] for label in fold["unknown_labels"]})
         few = ", ".join(map(shown, labels[:8])) + (", ..." if len(labels) > 8 else "")

@@ -43,6 +43,7 @@ def _head(found: dict[str, Any], path: str) -> str:
     if found["kind"] == "dataset":
         lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
+    lines += [_vectors(each) for each in found.get("given_vectors", [])]
     lines += [f"term {_term(term)}" for term in found.get("terms", [])]
     if found["kind"] == "model":
         forbidden = sum(value is None for row in found["transitions"] for value in row)
@@ -86,11 +87,21 @@ def _feature(feature: dict[str, Any]) -> str:
     else:
         places = ",".join(map(str, window))
     count = feature["values"]
+    if "vectors" in feature:
+        return f"vectors '{shown(feature['vectors'])}', {counted(count, 'number')}, window {places}"
     if feature["type"] == "real":
         values = counted(count, "column")
     else:
         values = counted(count, "value")
     return f"{feature['type']}, {values}, window {places}"
+
+
+def _vectors(given: dict[str, Any]) -> str:
+    rows = f"{counted(given['rows'], 'row')} of {counted(given['width'], 'number')}"
+    return (
+        f"vectors '{shown(given['name'])}' in {shown(given['file'])}: {rows}, {given['precision']}, from "
+        f"{given['smallest']:.4g} to {given['largest']:.4g}, mean length {given['mean_length']:.4g}"
+    )
 
 
 def _term(term: dict[str, Any]) -> str:

@@ -10,7 +10,9 @@ and before these the columns of the input, the gold label being the last of them
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -49,7 +51,9 @@ class ColumnWriter:
         out: list[bytes] = []
         header = self._parsed.header_end
         if header is not None and self._copied == 0:
-            out += [self._data[:header], columns.names().encode()]
+            novelty, probability = decoded.novelty is not None, decoded.log_probabilities is not None
+            names = _column_names(self._parsed, self._labels, self._marginals, novelty, probability)
+            out += [self._data[:header], names]
             self._copied = header
         for t, label in enumerate(decoded.labels.tolist()):
             end = int(self._ends[self._position])
@@ -112,6 +116,48 @@ class LabelWriter:
 
     def rest(self) -> bytes:
         return self._format.labelled(self._parsed, self._labels, np.concatenate([NO_LABELS, *self._found]))
+
+
+class LagWriter:
+    """Repeats lines with more columns, each when its label is due; only lines that wait for theirs are kept."""
+
+    def __init__(self, labels: Sequence[str], marginals: str | None, novelty: bool):
+        self._labels, self._marginals, self._novelty = labels, marginals, novelty
+        self._waiting: deque[tuple[bytes, bytes]] = deque()  # a line to where columns are added, and what follows it
+        self._free = b""  # what waits for no label
+        self._parsed: ParsedBlock | None = None  # the last one, whose separator and layout are those of all
+
+    def add(self, parsed: ParsedBlock) -> None:
+        """Take more lines."""
+        data, ends = parsed.block.data, parsed.ends.tolist()
+        self._parsed = parsed
+        # Lines that are no positions stand behind the one before them.
+        bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
+        first = bounds[0]
+        if self._waiting:
+            line, rest = self._waiting.pop()
+            self._waiting.append((line, rest + data[:first]))
+        elif parsed.header_end is not None:
+            names = _column_names(parsed, self._labels, self._marginals, self._novelty)
+            self._free += data[: parsed.header_end] + names + data[parsed.header_end : first]
+        else:
+            self._free += data[:first]
+        for (start, after), end in zip(pairwise(bounds), ends, strict=True):
+            self._waiting.append((data[start:end], data[end:after]))
+
+    def labelled(self, decoded: Decoded) -> bytes:
+        """The lines whose labels are there now."""
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
+        out = [self.free()]
+        for t, label in enumerate(decoded.labels.tolist()):
+            line, rest = self._waiting.popleft()
+            out += [line, columns.at(t, label).encode(), rest]
+        return b"".join(out)
+
+    def free(self) -> bytes:
+        """Lines that wait for nothing."""
+        out, self._free = self._free, b""
+        return out
 
 
 class JsonWriter:
@@ -180,6 +226,17 @@ class JsonWriter:
         return out
 
 
+def _column_names(
+    parsed: ParsedBlock, labels: Sequence[str], marginals: str | None, novelty: bool, probability: bool = False
+) -> bytes:
+    """What the columns are called that stand behind those of the input, where columns have names."""
+    names = ["novelty"] if novelty else []
+    names += ["probability"] if probability else []
+    if marginals is not None:
+        names += ["marginal"] if marginals == "best" else [f"p({label})" for label in labels]
+    return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
+
+
 class _Columns:
     """The columns that stand behind those of the input."""
 
@@ -192,15 +249,6 @@ class _Columns:
             written = [f"{self._separator}probability={_probability(value)}" for value in decoded.log_probabilities]
             lengths = np.diff(decoded.offsets).tolist()
             self._probabilities = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
-
-    def names(self) -> str:
-        """What they are called, where columns have names."""
-        decoded = self._decoded
-        names = ["novelty"] if decoded.novelty is not None else []
-        names += ["probability"] if self._probabilities is not None else []
-        if decoded.marginals is not None:
-            names += ["marginal"] if self._marginals == "best" else [f"p({label})" for label in self._labels]
-        return "".join(f"{self._separator}{self._layout.written(name)}" for name in (*names, PREDICTED))
 
     def at(self, t: int, label: int) -> str:
         decoded, separator, out = self._decoded, self._separator, ""

@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Potentials",
             "Sums",
         ],
+        "forward": ["Messages"],
         "nbest": ["Labellings", "best_labellings"],
         "partial_labels": ["Held", "first_impossible", "hold"],
         "problem": ["Problem", "gathered", "positions_within", "score_columns", "spread"],

@@ -8,7 +8,7 @@ def forward_backward(
 ) -> int: ...  # fmt: skip
 def errors(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray, labels: ndarray, weights: ndarray,
-    node: ndarray, edge: ndarray, ends: ndarray, logs: ndarray, work: ndarray,
+    node: ndarray, sums: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
 def work_size(longest: int, Y: int) -> int: ...
 def viterbi(

@@ -37,9 +37,16 @@ def forward_backward(
     double[::1] log_z,                 # [S] out
     double[::1] work,                  # scratch of work_size(longest, Y)
 ):
-    cdef Py_ssize_t bad
+    cdef Py_ssize_t bad, S = offsets.shape[0] - 1, Y = scores.shape[1]
+    cdef bint shared = edges.shape[0] == 1 and edge.shape[0] == 1
+    if S <= 0 or scores.shape[0] == 0:
+        log_z[:] = 0.0
+        return STATUS_OK
     with nogil:
-        bad = chunk_marginals(scores, edges, start, end, offsets, weights, node, edge, log_z, work)
+        bad = chunk_marginals(
+            &scores[0, 0], &edges[0, 0, 0], shared, &start[0], &end[0], &offsets[0], S, Y, &weights[0], &node[0, 0],
+            &edge[0, 0, 0], &log_z[0], &work[0],
+        )
     return bad
 
 
@@ -52,83 +59,123 @@ def errors(
     const int[::1] labels,             # [n] all of them observed
     const double[::1] weights,         # [S]
     real[:, ::1] node,                 # [n, Y] out: weight times p(y_t | x) less 1 for the label that is observed
-    double[:, :, ::1] edge,            # [1, Y, Y] += weighted sums of p(y_{t-1}, y_t | x)
-    double[:, ::1] ends,               # [2, Y] += sums of `node` over first and over last positions
-    double[:, ::1] logs,               # [2, S] out: unnormalised log scores of labels, and log Z
-    double[::1] work,                  # scratch of work_size(longest, Y)
+    double[::1] sums,                  # [Y^2 + 2 Y + 1] out: see `chunk_errors`
+    double[::1] work,                  # scratch of work_size(longest, Y) + 2 S
 ):
     """What a chunk adds to the gradient, in one go: forward-backward, less what is observed."""
-    cdef Py_ssize_t k, t, j, first, last, Y = scores.shape[1]
-    cdef Py_ssize_t bad
-    cdef real weight
+    cdef Py_ssize_t bad, S = offsets.shape[0] - 1, Y = scores.shape[1]
+    if S <= 0 or scores.shape[0] == 0:
+        sums[:] = 0.0
+        return STATUS_OK
     with nogil:
-        path_scores_of(scores, edges, start, end, offsets, labels, logs[0])
-        bad = chunk_marginals(scores, edges, start, end, offsets, weights, node, edge, logs[1], work)
-        for k in range(offsets.shape[0] - 1):
-            first = offsets[k]
-            last = offsets[k + 1] - 1
-            if last < first:
-                continue
-            weight = <real>weights[k]
-            for t in range(first, last + 1):
-                node[t, labels[t]] -= 1
-                if weight != 1:
-                    for j in range(Y):
-                        node[t, j] *= weight
-            for j in range(Y):
-                ends[0, j] += node[first, j]
-                ends[1, j] += node[last, j]
+        bad = chunk_errors(
+            &scores[0, 0], &edges[0, 0, 0], &start[0], &end[0], &offsets[0], S, Y, &labels[0], &weights[0],
+            &node[0, 0], &sums[0], &work[0],
+        )
     return bad
 
 
+cdef Py_ssize_t chunk_errors(
+    const real* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, real* node, double* sums, double* work,
+) noexcept nogil:
+    """See `errors`. Scores, labels and errors begin with the first sequence's, wherever offsets say that is.
+
+    Sums are those of p(y_{t-1}, y_t | x), weighted, nothing subtracted, [Y, Y], of `node` over first and over last
+    positions, [2, Y], and of the weighted log-likelihood.
+    """
+    cdef Py_ssize_t k, t, j, first, last
+    cdef double* logs = work
+    cdef double* ends = sums + Y * Y
+    cdef Py_ssize_t bad
+    cdef real weight
+    memset(sums, 0, (Y * Y + 2 * Y + 1) * sizeof(double))
+    path_scores_of(scores, edges, True, start, end, offsets, S, Y, labels, logs)
+    bad = chunk_marginals(
+        scores, edges, True, start, end, offsets, S, Y, weights, node, sums, logs + S, work + 2 * S,
+    )
+    for k in range(S):
+        first = offsets[k] - offsets[0]
+        last = offsets[k + 1] - offsets[0] - 1
+        if last < first:
+            continue
+        weight = <real>weights[k]
+        for t in range(first, last + 1):
+            node[t * Y + labels[t]] -= 1
+            if weight != 1:
+                for j in range(Y):
+                    node[t * Y + j] *= weight
+        for j in range(Y):
+            ends[j] += node[first * Y + j]
+            ends[Y + j] += node[last * Y + j]
+        ends[2 * Y] += weights[k] * (logs[k] - logs[S + k])
+    return bad
+
+
+cdef Py_ssize_t errors_of_floats(
+    const float* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, float* node, double* sums, double* work,
+) noexcept nogil:
+    return chunk_errors(scores, edges, start, end, offsets, S, Y, labels, weights, node, sums, work)
+
+
+cdef Py_ssize_t errors_of_doubles(
+    const double* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, double* node, double* sums, double* work,
+) noexcept nogil:
+    return chunk_errors(scores, edges, start, end, offsets, S, Y, labels, weights, node, sums, work)
+
+
 cdef Py_ssize_t chunk_marginals(
-    const real[:, ::1] scores, const double[:, :, ::1] edges, const double[::1] start, const double[::1] end,
-    const int64[::1] offsets, const double[::1] weights, real[:, ::1] node, double[:, :, ::1] edge, double[::1] log_z,
-    double[::1] work,
+    const real* scores, const double* edges, bint shared, const double* start, const double* end,
+    const int64* offsets, Py_ssize_t S, Py_ssize_t Y, const double* weights, real* node, double* edge, double* log_z,
+    double* work,
 ) noexcept nogil:
     """See `forward_backward`."""
-    cdef Py_ssize_t k, first, T, Y = scores.shape[1]
-    cdef bint shared = edges.shape[0] == 1 and edge.shape[0] == 1
+    cdef Py_ssize_t k, first, T
     cdef Py_ssize_t bad = -1
     cdef bint done
-    cdef double* scratch = aligned(&work[0])
+    cdef double* scratch = aligned(work)
     cdef double* rows = scratch
-    cdef double* edge_out = &edge[0, 0, 0]
-    cdef const double* edges_in = &edges[0, 0, 0]
+    cdef double* edge_out = edge
+    cdef const double* edges_in = edges
     cdef kcrf_shared common
     if shared:
-        rows = prepare(&edges[0, 0, 0], &start[0], &end[0], Y, scratch, &common)
-    for k in range(offsets.shape[0] - 1):
-        first = offsets[k]
-        T = offsets[k + 1] - first
+        rows = prepare(edges, start, end, Y, scratch, &common)
+    for k in range(S):
+        first = offsets[k] - offsets[0]
+        T = offsets[k + 1] - offsets[k]
         if T == 0:
             log_z[k] = 0.0
             continue
         if shared:
             done = kcrf_sequence(
-                &scores[first, 0], real is float, T, Y, weights[k], &common, rows, &node[first, 0], &log_z[k]
+                scores + first * Y, real is float, T, Y, weights[k], &common, rows, node + first * Y, log_z + k
             )
         else:
-            edges_in = &edges[first, 0, 0]
-            edge_out = &edge[first, 0, 0]
+            edges_in = edges + first * Y * Y
+            edge_out = edge + first * Y * Y
             done = scaled_sequence(
-                &scores[first, 0], edges_in, &start[0], &end[0], T, Y, rows,
-                &node[first, 0], edge_out, &log_z[k],
+                scores + first * Y, edges_in, start, end, T, Y, rows, node + first * Y, edge_out, log_z + k,
             )
         if not done:
             log_sequence(
-                &scores[first, 0], edges_in, shared, &start[0], &end[0], T, Y, weights[k], rows,
-                &node[first, 0], edge_out, &log_z[k],
+                scores + first * Y, edges_in, shared, start, end, T, Y, weights[k], rows, node + first * Y, edge_out,
+                log_z + k,
             )
             if not isfinite(log_z[k]) and bad < 0:
                 bad = k
     if shared:
-        add_edge_sums(&common, Y, edge_out)
+        add_edge_sums(&common, Y, edge)
     return bad
 
 
 def work_size(Py_ssize_t longest, Py_ssize_t Y):
     """Doubles of scratch that forward_backward needs for sequences of up to `longest` positions."""
+    return room_for(longest, Y)
+
+
+cdef Py_ssize_t room_for(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil:
     cdef Py_ssize_t P = kcrf_stride(Y)
     cdef Py_ssize_t shared = (3 * P + 2) * P + kcrf_rows(longest, Y)
     cdef Py_ssize_t per_position = 2 * Y * Y + (2 * longest + 4) * Y
@@ -431,25 +478,31 @@ def path_scores(
     const int[::1] labels,             # [n]
     double[::1] out,                   # [S] out: unnormalised log score of the given labels
 ):
+    cdef Py_ssize_t S = offsets.shape[0] - 1
+    if S <= 0 or scores.shape[0] == 0:
+        out[:] = 0.0
+        return
     with nogil:
-        path_scores_of(scores, edges, start, end, offsets, labels, out)
+        path_scores_of(
+            &scores[0, 0], &edges[0, 0, 0], edges.shape[0] == 1, &start[0], &end[0], &offsets[0], S, scores.shape[1],
+            &labels[0], &out[0],
+        )
 
 
 cdef void path_scores_of(
-    const real[:, ::1] scores, const double[:, :, ::1] edges, const double[::1] start, const double[::1] end,
-    const int64[::1] offsets, const int[::1] labels, double[::1] out,
+    const real* scores, const double* edges, bint shared, const double* start, const double* end,
+    const int64* offsets, Py_ssize_t S, Py_ssize_t Y, const int* labels, double* out,
 ) noexcept nogil:
     cdef Py_ssize_t k, t, first, last
-    cdef bint shared = edges.shape[0] == 1
     cdef double total
-    for k in range(offsets.shape[0] - 1):
-        first = offsets[k]
-        last = offsets[k + 1] - 1
+    for k in range(S):
+        first = offsets[k] - offsets[0]
+        last = offsets[k + 1] - offsets[0] - 1
         if last < first:
             out[k] = 0.0
             continue
-        total = start[labels[first]] + end[labels[last]] + scores[first, labels[first]]
+        total = start[labels[first]] + end[labels[last]] + scores[first * Y + labels[first]]
         for t in range(first + 1, last + 1):
-            total += scores[t, labels[t]]
-            total += edges[0 if shared else t, labels[t - 1], labels[t]]
+            total += scores[t * Y + labels[t]]
+            total += edges[((0 if shared else t) * Y + labels[t - 1]) * Y + labels[t]]
         out[k] = total

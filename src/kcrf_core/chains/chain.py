@@ -111,15 +111,15 @@ class Labelled:
 
     def work_size(self, Y: int) -> int:
         """Doubles of scratch that `errors` takes."""
-        return _chain.work_size(self.longest, Y)
+        return _chain.work_size(self.longest, Y) + 2 * len(self.weights)
 
     def errors(
         self, scores: np.ndarray, edges: Edges, node: np.ndarray, work: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """w (p - e_y) of each position of first-order chains with shared edges, put into `node` [n, Y], in one call.
 
         Returned are weighted sums of the marginals of pairs [Y, Y], nothing subtracted, sums of `node` over first and
-        over last positions [2, Y], and for each sequence the unnormalised log score of its labels and log Z, [2, S].
+        over last positions [2, Y], and the weighted log-likelihood.
         """
         n, Y = scores.shape
         stacked = edges.stacked()
@@ -128,14 +128,11 @@ class Labelled:
             raise ValueError(f"scores or rooms do not fit {len(self.labels)} labels")
         if len(stacked) != 1 or edges.transitions.ndim == 3 or edges.triples is not None:
             raise ValueError("all positions must share the potentials of pairs")
-        edge, ends, logs = np.zeros((1, Y, Y)), np.zeros((2, Y)), np.empty((2, len(self.weights)))
-        start, end = _vector(edges.start), _vector(edges.end)
-        bad = _chain.errors(
-            scores, stacked, start, end, self.offsets, self.labels, self.weights, node, edge, ends, logs, work
-        )
+        sums, start, end = np.empty(Y * Y + 2 * Y + 1), _vector(edges.start), _vector(edges.end)
+        bad = _chain.errors(scores, stacked, start, end, self.offsets, self.labels, self.weights, node, sums, work)
         if bad != _chain.STATUS_OK:
             raise NumericError(_no_path(scores, self.offsets, bad))
-        return edge[0], ends, logs
+        return sums[: Y * Y].reshape(Y, Y), sums[Y * Y : -1].reshape(2, Y), float(sums[-1])
 
 
 def tangent(

@@ -24,7 +24,7 @@ MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
-SCALES = (AUTO, "standard", "none")
+SCALES = (AUTO, "standard", "unit", "none")
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
 WIDEST_WINDOW = 100
@@ -50,6 +50,7 @@ class FeatureConfig:
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
     missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
+    vectors: str | None = None  # the name of vectors that stand beside the text
 
 
 @dataclass(frozen=True)

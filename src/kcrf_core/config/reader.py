@@ -7,6 +7,7 @@ it. Unknown keys are errors with a suggestion, at the line where they stand.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -105,9 +106,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     kcrf_core.errors.ConfigError: configuration: the configuration: unknown key 'trainign' (did you mean 'training'?)
     """
     section = _Section(raw, "the configuration", source)
-    columns = section.get("columns", values.names)
+    columns = section.get("columns", values.column_names)
     if columns is not None and len(set(columns)) < len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
+        twice = Counter(columns).most_common(1)[0][0]
         raise section.error("columns", f"'columns' has '{twice}' twice")
     window = section.get("window", values.window)
     min_count = section.get("min_count", Whole(1), 1)
@@ -162,9 +163,10 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
 
 def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
-    columns = section.get("columns", values.names)
+    columns = section.get("columns", values.column_names)
     conjunction = section.get("conjunction", values.names)
     templates = section.get("templates", values.names)
+    vectors = section.get("vectors", values.text)
     kind = section.get("type", values.choice(FEATURES), AUTO)
     transform = section.get("transform", values.choice(TRANSFORMS), "identity")
     length = section.get("length", Whole(1))
@@ -175,7 +177,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     name = section.get("name", values.text)
     section.finish()
 
-    given = [key for key in ("column", "columns", "conjunction", "templates") if section.raw.get(key) is not None]
+    origins = ("column", "columns", "conjunction", "templates", "vectors")
+    given = [key for key in origins if section.raw.get(key) is not None]
     if kind == "attributes":
         if given:
             raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
@@ -184,7 +187,12 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     if len(given) != 1:
-        raise section.error("name", "give one of 'column', 'columns', 'conjunction' and 'templates'")
+        raise section.error("name", "give one of 'column', 'columns', 'conjunction', 'templates' and 'vectors'")
+    if vectors is not None:
+        if kind not in (AUTO, "real"):
+            raise section.error("type", "vectors are numbers, so their type is real")
+        _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
+        return FeatureConfig(name or vectors, (), "real", window=window, scale=scale, vectors=vectors)
     if templates is not None:
         if kind not in (AUTO, "templates"):
             raise section.error("templates", "'templates' goes with the type templates")
@@ -231,7 +239,10 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "a categorical feature", "scale", "missing")
     if transform != "identity":
         _refuse_keys(section, f"the transform '{transform}'", "missing")
-    default = "+".join(sources) + ("" if transform == "identity" else f".{transform}{length or ''}")
+    if scale == "unit" and transform != "identity":
+        raise section.error("scale", f"'scale: unit' is for vectors and columns of numbers, not for '{transform}'")
+    written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
+    default = "+".join(written) + ("" if transform == "identity" else f".{transform}{length or ''}")
     return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count, missing=missing)
 
 

@@ -5,6 +5,7 @@ The messages go on from the name of the key, as those of declared settings do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,9 @@ positive = Number(0, above=True)
 not_negative = Number(0)
 automatic = Number(0, above=True, automatic=True)
 tolerance = Number(LEAST_TOLERANCE)
+
+RANGE = re.compile(r"(.*?)(\d+)\.\.(.*?)(\d+)")
+MOST_COLUMNS = 10_000_000
 
 
 def text(value: Any) -> str:
@@ -54,6 +58,24 @@ def marks(value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise ConfigError(f"must be a list of texts such as [NA, -999], not {described(value)}")
     return tuple(dict.fromkeys("" if item in ("", None) else text(item) for item in value))
+
+
+def column_names(value: Any) -> tuple[str, ...]:
+    """Names of columns, in which `v1..v300` stands for v1, v2 and so on up to v300."""
+    return tuple(name for written in names(value) for name in _range(written))
+
+
+def _range(written: str) -> Iterable[str]:
+    found = RANGE.fullmatch(written)
+    if found is None:
+        return (written,)
+    stem, first, other, last = found.groups()
+    if stem != other:
+        raise ConfigError(f"has '{written}', where both ends of a range have the same word before the number: v1..v300")
+    if not 0 <= int(last) - int(first) < MOST_COLUMNS:
+        raise ConfigError(f"has the range '{written}', which must run from the smaller to the larger number")
+    digits = len(first) if first.startswith("0") else 1  # v001..v300
+    return (f"{stem}{number:0{digits}}" for number in range(int(first), int(last) + 1))
 
 
 def fraction(value: Any) -> float:

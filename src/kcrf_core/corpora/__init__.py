@@ -15,6 +15,7 @@ FORMATS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "arriving": ["Arrival", "arriving_lines"],
         "columns": [
             "LACKING",
             "NUMBER",
@@ -30,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy(
             "MOST_LABELS",
             "complete_sequences",
             "ones",
+            "concatenate",
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],
@@ -49,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy(
             "corpus_of",
             "form_of",
         ],
+        "vectors": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
         "weight_lines": ["parse_weight"],
     },
 )

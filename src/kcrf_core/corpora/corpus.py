@@ -6,8 +6,8 @@ everything downstream works on whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Corpus:
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
+    # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
+    vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def format(self) -> str:
@@ -86,6 +88,7 @@ class Corpus:
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
+            vectors={name: array[rows] for name, array in self.vectors.items()},
         )
 
 
@@ -151,6 +154,7 @@ class CorpusBuilder:
             lines=np.concatenate([part.lines for part in parts]),
             weights=weights,
             attributes=self._attributes(workers),
+            vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in parts[0].vectors},
         )
 
     def _attributes(self, workers: Workers | None) -> AttributeRows | None:
@@ -175,6 +179,10 @@ def packed(part: Corpus, missing: tuple[str, ...] = MISSING) -> Corpus:
 
 def concatenate(parts: Iterable[Corpus]) -> Corpus:
     """One corpus out of consecutive parts of the same file."""
+    parts = list(parts)
+    filled = [part for part in parts if part.positions]
+    if len({isinstance(part.columns, Cells | Table) for part in filled}) > 1:
+        parts = [replace(part, columns=tuple(part.columns)) for part in filled]
     builder = CorpusBuilder()
     for part in parts:
         builder.add(part)

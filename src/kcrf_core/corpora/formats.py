@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..system import PAUSE, Workers, without_suffix
+from ..system import PAUSE, Workers, listed, without_suffix
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
@@ -120,7 +120,7 @@ class Format:
                 raise ConfigError(f"{self.title} has no column '{name}'{hint}; there are: {shown}")
         places = [self.columns.index(name.lower()) for name in names]
         if len(set(places)) < len(places):
-            raise ConfigError(f"a column of {self.title} is named twice: {', '.join(names)}")
+            raise ConfigError(f"a column of {self.title} is named twice: {listed(names)}")
         if len(places) < 2:
             example = ",".join(self.default_columns)
             raise ConfigError(f"'{names[0]}' alone is no input and label: name at least two columns, as {example}")

@@ -160,8 +160,7 @@ def blocks(
                     pending, searched, ord(layout.separator), *packed_marks(layout.comment)
                 )
                 if unclosed:
-                    line = first_line + pending.count(b"\n", 0, searched)
-                    raise DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
+                    raise unclosed_quote(name, first_line + pending.count(b"\n", 0, searched))
             else:
                 end = _end_of_last_blank_line(pending, searched)
                 searched = pending.rfind(b"\n") + 1
@@ -174,6 +173,11 @@ def blocks(
             yield block
     if pending:
         yield Block(first_line, bytes(pending))
+
+
+def unclosed_quote(name: str, line: int) -> DataError:
+    """An error for a quoted value that does not end."""
+    return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
 
 
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:

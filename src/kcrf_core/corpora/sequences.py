@@ -15,6 +15,7 @@ An item is a dictionary of attributes, or a list, tuple or set of names:
     {"tags": ["a", "b"]}           attributes tags:a and tags:b, value 1 each; a tuple or a set likewise
     {"next": {"word": "sat"}}      attribute next:word:sat; what is inside is named by the same rules
     ["bias", "word=cat"]           attributes of value 1
+    {"emb": array}                 vectors of the name emb: a row of numbers, as many at each position
 
 Values of an attribute that comes twice at one position are added up.
 """
@@ -39,24 +40,58 @@ COLLECTIONS = (list, tuple, set, frozenset)
 NUMBERS = (int, float, np.number, np.bool_)  # bool is an int
 
 
-def attribute_rows(items: Iterable[Any]) -> AttributeRows:
-    """The attributes of all positions; an error names the position by its number, from 0."""
+def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | None = None) -> AttributeRows:
+    """The attributes of all positions; an error names the position by its number, from 0.
+
+    Vectors are put into `arrays` by their names, one for each position.
+    """
     names: list[str] = []
     values: list[float] = []
     ends = [0]
     for item in items:
         try:
             if isinstance(item, Mapping):
-                _expand(item, "", names, values)
+                _expand(item, "", names, values, arrays)
             else:
                 _expand_names(item, "", names, values)
+            if arrays:
+                _check_arrays(arrays, item, len(ends))
         except (TypeError, ValueError) as error:
             raise type(error)(f"position {len(ends) - 1:,} of all: {error}") from None
         ends.append(len(names))
     return AttributeRows(np.array(ends, dtype=np.int64), names, np.array(values, dtype=np.float64))
 
 
-def _expand(item: Mapping[str, Any], prefix: str, names: list[str], values: list[float]) -> None:
+def _check_arrays(arrays: Mapping[str, list[np.ndarray]], item: Any, count: int) -> None:
+    """Refuse an item whose vectors are not those of the positions before it; with it there are `count`."""
+    for name, own in arrays.items():
+        if not isinstance(item, Mapping) or name not in item:
+            raise ValueError(f"it has no vector {name!r}, which others have: give zeros where there is none")
+        if len(own) < count:
+            raise ValueError(f"it has a vector {name!r}, which those before it have not: give zeros there")
+        if own[-1].shape != own[0].shape:
+            raise ValueError(f"the vector {name!r} has {own[-1].size:,} numbers, and {own[0].size:,} at position 0")
+
+
+def _stacked(name: str, rows: list[np.ndarray]) -> np.ndarray:
+    """One array [N, width] of finite numbers."""
+    out = np.array(rows)
+    if out.dtype.kind != "f" or out.dtype.itemsize > 8:
+        out = out.astype(np.float64)
+    finite = np.isfinite(out).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"position {int(finite.argmin()):,} of all: the vector {name!r} contains NaN or infinity")
+    return out
+
+
+def _expand(
+    item: Mapping[str, Any],
+    prefix: str,
+    names: list[str],
+    values: list[float],
+    arrays: dict[str, list[np.ndarray]] | None = None,
+) -> None:
+    """Attributes of an item are put at the ends of lists, and vectors into `arrays`, where an item may have them."""
     for key, value in item.items():
         if not isinstance(key, str):
             raise TypeError(f"the name of an attribute must be a string, not {key!r}")
@@ -77,10 +112,16 @@ def _expand(item: Mapping[str, Any], prefix: str, names: list[str], values: list
             _expand(value, name + SEPARATOR, names, values)
         elif isinstance(value, COLLECTIONS):
             _expand_names(value, name + SEPARATOR, names, values)
+        elif arrays is not None and isinstance(value, np.ndarray):
+            if value.ndim != 1 or not value.size or value.dtype.kind not in "buif":
+                raise ValueError(
+                    f"the array {name!r} of {value.dtype} has the shape {value.shape}; a vector is a row of numbers"
+                )
+            arrays.setdefault(name, []).append(value)
         else:
             raise TypeError(
                 f"the value of attribute {name!r} is of type {type(value).__name__}; "
-                "it may be a string, a number, a truth value, a list of strings or a dictionary of these"
+                "it may be a string, a number, a truth value, a list of strings, a dictionary of these or an array"
             )
 
 
@@ -242,9 +283,11 @@ def corpus_of(
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
     N = int(lengths.sum())
     columns: tuple[Sequence[str], ...] = ()
-    attributes = None
+    attributes, vectors = None, {}
     if form == ITEMS:
-        attributes = attribute_rows(chain.from_iterable(X))
+        arrays: dict[str, list[np.ndarray]] = {}
+        attributes = attribute_rows(chain.from_iterable(X), arrays)
+        vectors = {name: _stacked(name, rows) for name, rows in arrays.items()}
     else:
         columns = _columns(X, width)
     return Corpus(
@@ -254,6 +297,7 @@ def corpus_of(
         lines=np.arange(1, N + 1),
         weights=None if weights is None else weights[there],
         attributes=attributes,
+        vectors=vectors,
     )
 
 

@@ -12,23 +12,26 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
 from ..config import Config, parse_config, with_options
-from ..corpora import Corpus
+from ..corpora import CodedColumn, Corpus
 from ..encoding import column_names, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
-from ..scoring import detect_scheme, evaluate
+from ..model import decided_labels
+from ..scoring import Decision, Score, detect_scheme, evaluate
 from ..system import Budget, Whole, Workers, available_threads
 from ..training import train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
+
+VITERBI = Decision()
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,23 @@ class Plan:
     source: str  # where it came from, for messages
     settings: tuple[Setting, ...]
     folds: tuple[Fold, ...]
+    decision: Decision = VITERBI
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Of missing each label of the corpus; empty where all are equal."""
+        labels = sorted(set(self.corpus.columns[-1]))
+        costs = self.decision.costs(labels)
+        return {} if costs is None else dict(zip(labels, costs.tolist(), strict=True))
+
+    @property
+    def told_labels(self) -> list[str]:
+        """Labels whose own figures are told: those that have a cost or a threshold."""
+        return [
+            label
+            for label, cost in self.costs.items()
+            if cost != 1 and (label in self.decision.threshold or self.decision.cost)
+        ]
 
     @property
     def nested(self) -> bool:
@@ -107,14 +127,19 @@ class Task:
 
 
 def make_plan(
-    corpus: Corpus, raw: Mapping[str, Any], source: str, settings: tuple[Setting, ...], division: Division
+    corpus: Corpus,
+    raw: Mapping[str, Any],
+    source: str,
+    settings: tuple[Setting, ...],
+    division: Division,
+    decision: Decision = VITERBI,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
     names = column_names(configs[0], corpus)
     units = _units(corpus, division, names)
     if division.group is not None:
-        raw = _without_column(raw, configs[0], names, division.group)
+        raw = _without_column(raw, configs[0], names, division.group, corpus.vectors)
     everything, seed = np.arange(corpus.sequences), division.seed
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
@@ -124,7 +149,8 @@ def make_plan(
     folds = tuple(Fold(name, test) for name, test in named)
     if division.inner is not None:
         folds = tuple(_divided(fold, units, corpus, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
-    plan = Plan(corpus, raw, source, settings, folds)
+    plan = Plan(corpus, raw, source, settings, folds, decision)
+    _ = plan.costs  # a cost of no label should be heard of before work starts
     for setting in range(len(settings)):
         plan.config(setting)
     return plan
@@ -160,14 +186,16 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
         raise DataError(f"{found:,} {units.what} cannot make {count} {what}", source)
 
 
-def _without_column(raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str) -> Mapping[str, Any]:
+def _without_column(
+    raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
+) -> Mapping[str, Any]:
     """The configuration with one feature for each column but the group's, unless it says which features it wants."""
     if config.features is not None:
         return raw
     others = [name for name in names[:-1] if name != column]
-    if not others:
+    if not others and not vectors:
         raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "features": [{"column": name} for name in others]}
+    return {**raw, "features": [*({"column": name} for name in others), *({"vectors": name} for name in vectors)]}
 
 
 # ----------------------------------------------------------------------------- one training
@@ -181,8 +209,10 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
     with Workers(threads, memory) as workers:
         encoding, dataset = fit_encoding(config, training_part)
         model, report = train(encoding, dataset, config, workers=workers)
-        tagged = model.tag_corpus(test_part, workers)
-    gold = test_part.columns[-1]
+        costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
+        best = decided_labels(model, model.encoding.encode(test_part), plan.decision, costs, workers)
+        tagged = CodedColumn(list(model.labels), best)
+    gold, told = test_part.columns[-1], plan.told_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
     return {
         "sequences": scores.sequences,
@@ -190,6 +220,7 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
         "accuracy": scores.accuracy,
         "sequence_accuracy": scores.sequence_accuracy,
         "f1": None if scores.spans is None else scores.spans.total.f1,
+        **({"labels": {score.name: score.to_dict() for score in scores.labels if score.name in told}} if told else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
         "training": report.to_dict(),
@@ -200,7 +231,8 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
 def task_key(plan: Plan, data: str, task: Task) -> str:
     """What the result of a task depends on, in short; `data` is the digest of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts)
+    decision = [] if plan.decision.plain else [plan.decision.decode, plan.costs]
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *decision)
 
 
 # ----------------------------------------------------------------------------- running
@@ -366,7 +398,15 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         if None not in values:
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
+    if plan.told_labels:
+        out["labels"] = {label: _pooled(label, folds) for label in plan.told_labels}
     return {**out, "unknown_gold": sum(fold["unknown_gold"] for fold in folds), "folds": folds}
+
+
+def _pooled(label: str, folds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Figures of one label over all positions of some folds."""
+    each = [fold["labels"][label] for fold in folds if label in fold["labels"]]
+    return Score(label, *(sum(one[count] for one in each) for count in ("gold", "predicted", "correct"))).to_dict()
 
 
 def rows(results: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:

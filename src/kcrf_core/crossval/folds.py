@@ -19,7 +19,7 @@ import numpy as np
 
 from ..corpora import Corpus
 from ..errors import ConfigError, DataError, suggestion
-from ..system import counted
+from ..system import counted, listed
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
     if column not in names:
         inputs = list(names[:-1])
         raise ConfigError(
-            f"there is no column '{column}' to group by{suggestion(column, inputs)} (columns: {', '.join(inputs)})"
+            f"there is no column '{column}' to group by{suggestion(column, inputs)} (columns: {listed(inputs)})"
         )
     values = corpus.columns[list(names).index(column)]
     numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}

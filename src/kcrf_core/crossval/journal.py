@@ -12,6 +12,8 @@ import json
 import os
 from typing import IO, Any
 
+import numpy as np
+
 from .._version import __version__
 from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
@@ -196,4 +198,7 @@ def corpus_digest(corpus: Corpus) -> str:
         add("\n".join(corpus.attributes.names))
         add(repr(corpus.attributes.indptr.tolist()))
         add(repr(corpus.attributes.values.tolist()))
+    for name, array in corpus.vectors.items():
+        add(repr((name, array.dtype.str, array.shape)))
+        total.update(np.ascontiguousarray(array))
     return total.hexdigest()

@@ -7,8 +7,9 @@ the ends of a sequence. No string is ever built per feature and position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -27,15 +28,16 @@ from ..corpora import (
     Layout,
     complete_sequences,
 )
-from ..errors import ConfigError, DataError, FileFormatError
+from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..kernels import Group, Inputs, matching_features
-from ..system import AUTO, Contents, NotRegistered, counted, pack_strings
+from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
 from .columns import Columns, column_weights
 from .dataset import UNKNOWN, UNOBSERVED, Dataset
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
     CategoricalFeature,
+    ConjunctionFeature,
     Feature,
     RealFeature,
     Vocabulary,
@@ -44,7 +46,7 @@ from .features import (
     fit_real,
     real_block,
 )
-from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text
+from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
 from .template_feature import TemplateFeature, expanded, template_width
 
 MANY_LABELS = 200
@@ -92,6 +94,39 @@ class Encoding:
         """Names of features made of the labels of training data, which that data itself must get in another way."""
         return [f.config.name for f in self.features if isinstance(f, RealFeature) and f.ratios is not None]
 
+    @property
+    def vectors(self) -> dict[str, int]:
+        """Names of the vectors that stand beside the data, and how wide they are."""
+        real = [feature for feature in self.features if isinstance(feature, RealFeature)]
+        return {f.config.vectors: len(f.mean) for f in real if f.config.vectors is not None}
+
+    def check_vectors(self, given: Mapping[str, int], source: str) -> None:
+        """Refuse data whose vectors, by name and width, are not those that this was fitted to."""
+        for name, width in self.vectors.items():
+            if name not in given:
+                other = suggestion(name, given)
+                raise DataError(
+                    f"the model was trained with vectors '{name}', {width:,} numbers for each position, and none are "
+                    f"given{other}",
+                    source,
+                    settings=["vectors"],
+                )
+            if given[name] != width:
+                raise DataError(
+                    f"vectors '{name}' have {counted(given[name], 'number')} for each position, and the model was "
+                    f"trained with {width:,}",
+                    source,
+                    settings=["vectors"],
+                )
+        for name in given:
+            if name not in self.vectors:
+                known = f"only with '{listed(list(self.vectors))}'" if self.vectors else "without vectors"
+                raise DataError(
+                    f"the model was trained {known}, and has no use for vectors '{name}': leave them out",
+                    source,
+                    settings=["vectors"],
+                )
+
     def with_labels(self, corpus: Corpus) -> bool:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
@@ -112,6 +147,7 @@ class Encoding:
 
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
+        self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
         columns = columns or Columns(corpus, self.layout.missing)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
@@ -174,6 +210,28 @@ class Encoding:
                 out[name] = group
         return out
 
+    def reach(self, names: Container[str]) -> tuple[int, int]:
+        """How many positions behind and ahead the windows of the named features look."""
+        seen = [0]
+        for feature in self.features:
+            if feature.config.name not in names:
+                continue
+            if isinstance(feature, TemplateFeature):
+                seen += feature.rows_seen
+            elif isinstance(feature, ConjunctionFeature):
+                seen += [offset + shift for _, offset in feature.config.parts for shift in feature.config.window]
+            elif feature.config.window is not None:
+                seen += feature.config.window
+        return -min(seen), max(seen)
+
+    def features_of_whole_sequences(self, names: Container[str]) -> list[str]:
+        """Which of the named features look at the length of their sequence."""
+        return [
+            feature.config.name
+            for feature in self.features
+            if feature.config.name in names and feature.config.transform == "position"
+        ]
+
     def _field_sizes(self) -> np.ndarray:
         """Distinct codes of every categorical field, [C] int64."""
         discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
@@ -218,7 +276,7 @@ class Encoding:
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
-                width = len(feature.columns)
+                width = len(feature.columns) or len(feature.mean)
                 real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
                 words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
@@ -238,7 +296,8 @@ class Encoding:
         if self.attributes:
             attributes = AttributeRows(np.zeros(1, dtype=np.int64), [], np.zeros(0))
         columns: tuple[list[str], ...] = tuple([] for _ in self.columns)
-        return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes))
+        vectors = {name: np.zeros((0, width)) for name, width in self.vectors.items()}
+        return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes, vectors=vectors))
 
     def term_features(self, term: TermConfig) -> list[str]:
         return matching_features(term.features, self.names, term.name)
@@ -254,8 +313,12 @@ class Encoding:
                 out += map(attribute_text, names, dataset.bag.data[row].tolist())
             elif isinstance(feature, RealFeature):
                 names = real_names(feature, self.labels)
-                out += map(real_text, names, dataset.real[t, next_real : next_real + len(names)].tolist())
+                numbers = dataset.real[t, next_real : next_real + len(names)].tolist()
                 next_real += len(names)
+                if feature.config.vectors is None:
+                    out += map(real_text, names, numbers)
+                else:
+                    out += vector_texts(feature, numbers)
             else:
                 codes = dataset.codes[t, next_code : next_code + len(feature.config.window)].tolist()
                 out += [field_name(feature, w, code) for w, code in enumerate(codes)]
@@ -327,13 +390,17 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
+            if feature.config.vectors is not None and len(feature.mean) != encoding.vectors[feature.config.vectors]:
+                raise contents.error(f"'{feature.config.name}' has vectors of another width")
         bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
-        alone = (len(features), len(columns), bags) == (1, 1, ["attributes"])
-        if len(bags) > 1 or ("attributes" in bags) != alone or alone != encoding.attributes:
+        kinds = {feature.config.type for feature in features if feature.config.vectors is None}
+        fitting = kinds <= {"attributes"} if encoding.attributes else "attributes" not in kinds
+        if len(bags) > 1 or not fitting or (encoding.attributes and len(columns) > 1):
             raise contents.error("the encoding has features that do not go with its format")
         return encoding
 
 
+GLOB = frozenset("*?[")
 MOST_NAMED = 8
 
 
@@ -366,7 +433,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     columns = Columns(corpus, config.missing, fitting=True)
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
-        raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {', '.join(names[:-1])})")
+        raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {listed(names[:-1])})")
     labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
@@ -396,6 +463,13 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         layout=config.layout,
         warnings=tuple(columns.warnings),
     )
+    idle = [name for name in corpus.vectors if name not in encoding.vectors]
+    if idle:
+        raise ConfigError(
+            f"no feature is made of the vectors '{idle[0]}': add {{vectors: {idle[0]}}} to 'features', or leave them "
+            "out",
+            settings=["vectors"],
+        )
     if config.unobserved is not None and encoding.features_of_labels:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
@@ -407,7 +481,7 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
     """Names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
     if corpus.names is not None:
         return corpus.names
-    if corpus.attributes is None and corpus.width < 2:
+    if corpus.attributes is None and corpus.width < (1 if corpus.vectors else 2):
         found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
         csv = f" (is '{found}' the separator, as in CSV?)" if found else ""
         raise DataError(
@@ -426,7 +500,7 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
             raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
         if len(config.columns) != corpus.width:
             raise ConfigError(
-                f"'columns' names {counted(len(config.columns), 'column')} ({', '.join(config.columns)}), "
+                f"'columns' names {counted(len(config.columns), 'column')} ({listed(config.columns)}), "
                 f"{corpus.source} has {corpus.width}, the label included"
             )
         return config.columns
@@ -434,9 +508,14 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
 
 
 def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConfig, ...]:
+    taken = {*names, "attributes"} if corpus.attributes is not None else set(names)
+    for name in corpus.vectors:
+        if name in taken:
+            raise ConfigError(f"vectors '{name}' have the name of a column: give them another", settings=["vectors"])
+    vectors = tuple(FeatureConfig(name, (), "real", vectors=name) for name in corpus.vectors)
     if corpus.attributes is not None:
-        return (FeatureConfig("attributes", (), "attributes", window=(0,)),)
-    return tuple(FeatureConfig(name, (name,)) for name in names)
+        return (FeatureConfig("attributes", (), "attributes", window=(0,)), *vectors)
+    return (*(FeatureConfig(name, (name,)) for name in names), *vectors)
 
 
 class _Fitter:
@@ -450,6 +529,8 @@ class _Fitter:
 
     def fit(self, feature: FeatureConfig) -> Feature:
         corpus = self.columns.corpus
+        if feature.vectors is not None:
+            return self._fit_vectors(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
@@ -471,6 +552,7 @@ class _Fitter:
                 raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
             fitted = fit_conjunction(feature, parts, self.columns, min_count)
         else:
+            feature = replace(feature, columns=self._matching(feature))
             where = tuple(self._column(feature, name) for name in feature.columns)
             kind = feature.type
             if kind == AUTO and corpus.names is not None:
@@ -490,6 +572,42 @@ class _Fitter:
                 fitted = fit_categorical(feature, where[0], self.columns, min_count)
         self.fitted[feature.name] = fitted
         return fitted
+
+    def _fit_vectors(self, feature: FeatureConfig) -> Feature:
+        given = self.columns.corpus.vectors
+        if feature.vectors not in given:
+            known = f"; there are: {listed(list(given))}" if given else ""
+            raise ConfigError(
+                f"feature '{feature.name}' is made of vectors '{feature.vectors}', and none of that name are given"
+                f"{known}",
+                settings=["vectors"],
+            )
+        feature = replace(feature, window=feature.window or self.config.window or REAL_WINDOW)
+        fitted = fit_real(feature, (), self.columns, self.config.training.seed)
+        self.fitted[feature.name] = fitted
+        return fitted
+
+    def _matching(self, feature: FeatureConfig) -> tuple[str, ...]:
+        """The columns of a feature, with those that a glob such as `v*` matches in its place."""
+        if not any(map(GLOB.intersection, feature.columns)):
+            return feature.columns
+        inputs = [name for name in self.names[:-1] if name != self.config.weight]
+        found: dict[str, None] = {}
+        for pattern in feature.columns:
+            if pattern in self.places or not GLOB.intersection(pattern):
+                found[pattern] = None
+                continue
+            matches = [name for name in inputs if fnmatchcase(name, pattern)]
+            if not matches:
+                raise ConfigError(
+                    f"feature '{feature.name}': no column matches '{pattern}' (columns: {listed(inputs)})"
+                )
+            found |= dict.fromkeys(matches)
+        if len(found) > 1 and (feature.type != "real" or feature.transform != "identity"):
+            raise ConfigError(
+                f"feature '{feature.name}': several columns make one feature only with 'type: real' and no transform"
+            )
+        return tuple(found)
 
     def _part(self, feature: FeatureConfig, name: str) -> CategoricalFeature:
         known = self.fitted.get(name)
@@ -513,5 +631,5 @@ class _Fitter:
             raise ConfigError(f"feature '{feature.name}' looks at '{name}', which is the label")
         raise ConfigError(
             f"feature '{feature.name}': there is no column '{name}' in {self.columns.corpus.source} "
-            f"(columns: {', '.join(self.names[:-1])})"
+            f"(columns: {listed(self.names[:-1])})"
         )

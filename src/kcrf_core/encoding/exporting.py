@@ -21,6 +21,7 @@ from ..corpora import WEIGHT, escaped
 from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import ColumnOrder, sparse_block
+from ..system import listed
 from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
@@ -47,6 +48,12 @@ class Exported:
 
 def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str] | None) -> Iterator[str]:
     """The lines of a text file; `gold` [N] are the labels as they stand in the data."""
+    if encoding.vectors:
+        names = listed([f"'{name}'" for name in encoding.vectors])
+        raise ConfigError(
+            f"vectors {names} cannot be exported as text: leave them out, and the features that are made of them",
+            settings=["vectors"],
+        )
     inputs = encoding.inputs(dataset, encoding.names)
     return EXPORTS[format](Exported(encoding, dataset, inputs, exported_columns(encoding, inputs), gold))
 

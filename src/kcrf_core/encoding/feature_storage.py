@@ -28,6 +28,8 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
                 arrays[f"{at}.keys{w}.{s}"] = keys
     elif isinstance(feature, RealFeature):
         entry |= {"kind": "real", "columns": list(feature.columns)}
+        if feature.config.vectors is not None:
+            entry["width"] = len(feature.mean)
         arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
         if feature.fill is not None:
             arrays[f"{at}.fill"] = feature.fill
@@ -97,12 +99,15 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
         expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
         expected *= 2 if config.missing == "indicator" else 1
+        if config.vectors is not None:
+            expected = entry["width"]
         fill = contents.array(f"{at}.fill", "float64", 1) if f"{at}.fill" in contents.arrays else None
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
             bad_column
             or len(where) != len(config.columns)
             or not len(mean) == len(scale) == expected
+            or not expected
             or np.any(scale <= 0)
             or (fill is not None and len(fill) != expected)
         ):

@@ -303,7 +303,8 @@ class RealFeature:
     @property
     def plain(self) -> bool:
         """Whether it is made of columns as they are."""
-        return self.config.transform == "identity"
+        config = self.config
+        return config.transform == "identity" and config.vectors is None and config.scale != "unit"
 
     @property
     def indicates(self) -> bool:
@@ -354,7 +355,9 @@ def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tup
             held = columns.held_out.get(feature.config.name)
             own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
             parts.append(_raw_real(*own) if held is None else held)
-        raw = np.hstack(parts)
+        # Rows of vectors may be large, and what was made here is nobody else's.
+        own_rows = len(parts) == 1 and features[0].config.name not in columns.held_out
+        raw = parts[0] if own_rows else np.hstack(parts)
     lacking = np.isnan(raw)
     (N, width), F = raw.shape, len(features)
     if features[0].indicates:
@@ -395,8 +398,11 @@ def _raw_real(
     ratios: LabelRatios | None,
 ) -> np.ndarray:
     """Unscaled numbers, [N, r]."""
+    if config.vectors is not None:
+        # In one order, whatever that of the file: sums over rows are rounded by it.
+        return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
-        return columns.real_rows(where, config.columns)
+        return _rows(columns.real_rows(where, config.columns), config)
     if config.transform == "position":
         offsets = columns.corpus.offsets
         lengths = np.diff(offsets)
@@ -410,6 +416,24 @@ def _raw_real(
     else:
         numbers = np.log1p([counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
+
+
+def _rows(numbers: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """The same, under `scale: unit` in place with rows of length 1; rows of zeros stay."""
+    if config.scale != "unit":
+        return numbers
+    largest = np.fmax.reduce(np.abs(numbers), axis=1)
+    numbers /= np.where(largest > 0, largest, 1.0)[:, None]  # squares of it may be too large, or nothing
+    lengths = np.sqrt(np.nansum(numbers**2, axis=1))
+    numbers /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return numbers
+
+
+def real_columns(config: FeatureConfig, count: int) -> list[str]:
+    """What the `count` numbers of a real feature are called."""
+    if config.vectors is not None:
+        return [f"{config.name}.{number}" for number in range(count)]
+    return list(config.columns) if count > 1 else [config.name]
 
 
 def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, seed: int) -> RealFeature:
@@ -435,16 +459,17 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         else:
             mean, scale = raw.mean(axis=0), raw.std(axis=0)
     for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
-        line = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))])
-        raise DataError(f"a value of '{config.columns[r]}' is too large to be scaled", columns.corpus.source, line)
-    if config.scale == "none":
+        line, name = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
+        raise DataError(f"a value of '{name}' is too large to be scaled", columns.corpus.source, line)
+    if config.scale in ("none", "unit"):
         plain = np.ones(raw.shape[1], dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
         plain = ((raw == 0) | (raw == 1) | lacking).all(axis=0)
     else:
         plain = np.zeros(raw.shape[1], dtype=bool)
-    fill = np.where(plain, mean, 0.0) if plain.any() else None
+    # Vectors have no missing values.
+    fill = np.where(plain, mean, 0.0) if plain.any() and config.vectors is None else None
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ..kernels import NOTHING, UNSEEN
-from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, real_columns
 
 CONSTANT = "constant"
+SHOWN = 3  # numbers of a vector
 
 FieldFeature = CategoricalFeature | ConjunctionFeature
 # How the code of a value is written, by the number of its place in the window.
@@ -51,8 +52,17 @@ def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
         named = [*own, *(f"{name}.missing" for name in own)]
         return [f"{name}[{offset}]" for offset in config.window for name in named]
     tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
-    columns = config.columns if several and feature.ratios is None else (config.name,)
+    columns = (config.name,) if feature.ratios is not None else real_columns(config, len(feature.mean))
     return [f"{name}[{offset}]{tail}" for offset in config.window for name in columns for tail in tails]
+
+
+def vector_texts(feature: RealFeature, numbers: Sequence[float]) -> list[str]:
+    """The first few numbers of a vector at each offset, and how many there are: `emb[0]=0.5 -1.2 0.1 ... (100)`."""
+    width, out = len(feature.mean), []
+    for w, offset in enumerate(feature.config.window):
+        few = " ".join(f"{number:.4g}" for number in numbers[w * width : w * width + min(width, SHOWN)])
+        out.append(f"{feature.config.name}[{offset}]={few}" + (f" ... ({width:,})" if width > SHOWN else ""))
+    return out
 
 
 def real_text(name: str, value: float) -> str:
@@ -126,7 +136,10 @@ def plain_names(features: Sequence[Feature]) -> list[str]:
         elif isinstance(feature, RealFeature) and feature.ratios is None:
             offsets = feature.config.window
             tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
-            numbers += [column + tail for tail in tails for column in feature.config.columns]
+            columns = feature.config.columns or real_columns(feature.config, len(feature.mean))
+            if feature.indicates:
+                columns = [*columns, *(f"{column}.missing" for column in columns)]
+            numbers += [column + tail for tail in tails for column in columns]
         else:
             raise AttributeError(f"the feature '{feature.config.name}' is neither a number nor an attribute")
     return attributes + numbers

@@ -29,6 +29,11 @@ class TemplateFeature(AttributeFeature):
         """Columns that the data must have, the label's not counted."""
         return template_width(self.config.templates)
 
+    @property
+    def rows_seen(self) -> list[int]:
+        """Offsets of the positions that its lines look at."""
+        return [piece[0] for line in self.config.templates for piece in pieces(line) if not isinstance(piece, str)]
+
 
 def template_width(templates: Sequence[str]) -> int:
     macros = [piece for line in templates for piece in pieces(line) if not isinstance(piece, str)]

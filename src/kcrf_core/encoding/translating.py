@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from ..config import FeatureConfig
 from ..kernels import NOTHING, UNSEEN, Inputs
@@ -26,6 +26,9 @@ from .features import (
     part_reach,
     part_size,
 )
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Translation:
 
     def _bag(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Attributes [N, A'] there, and the squared length of those that are unseen."""
+        import scipy.sparse
+
         N, A = len(inputs), self.like.bag.shape[1]
         if self.bag is None:
             return scipy.sparse.csr_array((N, A)), np.zeros(N)
@@ -146,10 +151,13 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
     """Whether both make the same values of the same columns, whatever values they know and wherever they look."""
 
     def meaning(config: FeatureConfig) -> tuple:
-        return config.columns, config.transform, config.length, config.parts, config.templates, config.missing
+        own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
+        return *own, config.missing, config.scale == "unit"
 
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False
+    if isinstance(a, RealFeature) and a.config.vectors is not None and len(a.mean) != len(b.mean):
+        return False  # vectors of the same name, but another width
     if isinstance(a, ConjunctionFeature):
         return all(_same_meaning(*parts) for parts in zip(a.parts, b.parts, strict=True))
     return True

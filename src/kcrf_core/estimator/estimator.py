@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
@@ -35,11 +35,11 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
-from ..model import Model, NamedWeights, end_weights, feature_names, state_weights, transition_weights
+from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
 from ..solvers import CERTIFIED, Progress
 from ..system import Workers
 from ..training import Event, Note, Observer, Trial, train
-from .parameters import config_of, params_of, threads_of
+from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
 LOGGER = logging.getLogger("kcrf_core")
@@ -103,7 +103,8 @@ class KernelCRF(Protocol):
     """A conditional random field with a kernel, for sequences.
 
     X is a list of sequences, each an array [T, D] of numbers or a list of T dictionaries of attributes as
-    sklearn-crfsuite takes them; y has a list of T labels for each, strings or whole numbers.
+    sklearn-crfsuite takes them, in which arrays may stand, too: `{"word": "cat", "emb": array}`. y has a list of T
+    labels for each, strings or whole numbers.
 
     >>> from kcrf_core import KernelCRF
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
@@ -129,10 +130,18 @@ class KernelCRF(Protocol):
     scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
         sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
-    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none.
+    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
+        gives rows the length 1.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
         each that says where values are missing.
     min_count : dictionaries only: attributes that training has less often are left out.
+
+    Decisions:
+
+    cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
+        the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
+        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: the most probable
+        labelling as a whole.
 
     Training:
 
@@ -147,6 +156,7 @@ class KernelCRF(Protocol):
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
     """
 
+    @without_class_weight
     def __init__(
         self,
         *,
@@ -164,6 +174,7 @@ class KernelCRF(Protocol):
         scale: str = "auto",
         missing: str = "mean",
         min_count: int = 1,
+        cost: Mapping[Any, float] | None = None,
         sigma2: float | str | None = "auto",
         solver: str = "auto",
         tolerance: float = 1e-3,
@@ -199,6 +210,8 @@ class KernelCRF(Protocol):
     def set_params(self, **params: Any) -> KernelCRF:
         """Change some parameters; they take effect with the next fit."""
         for name, value in params.items():
+            if name == "class_weight":
+                raise no_class_weight(value)
             if name not in _names(type(self)):
                 known = _names(type(self))
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
@@ -237,8 +250,9 @@ class KernelCRF(Protocol):
         if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
             raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
         names = LabelNames.of(y)
-        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None)
+        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
         encoding, dataset = fit_encoding(config, corpus)
+        decision_of(self.cost).costs(encoding.labels)  # a cost of no label should be heard of before training
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
@@ -260,7 +274,9 @@ class KernelCRF(Protocol):
         """The best labels of each sequence, a list of lists."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
-            best = self.model_.tag(dataset, workers).tolist()
+            decision = decision_of(self.cost)
+            costs = decision.costs(self.model_.labels)
+            best = decided_labels(self.model_, dataset, decision, costs, workers).tolist()
         labels = iter(map(self._label_values().__getitem__, best))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
@@ -307,7 +323,10 @@ class KernelCRF(Protocol):
         present = [sequence for sequence in X if len(sequence)]
         if form == COLUMNS and present and form_of(present) == ITEMS and _numeric(encoding):
             raise ValueError("the model was trained on arrays of numbers, and X has dictionaries or names")
-        return X, encoding.encode(corpus_of(X, form, width=_width(encoding, form)))
+        corpus = corpus_of(X, form, width=_width(encoding, form))
+        if not present:
+            corpus = replace(corpus, vectors={name: np.zeros((0, width)) for name, width in encoding.vectors.items()})
+        return X, encoding.encode(corpus)
 
     # ------------------------------------------------------------------------- what was learnt
 

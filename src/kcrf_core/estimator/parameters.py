@@ -16,7 +16,8 @@ the rest                    fine points of another optimiser: a warning says tha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, kernel_types
+from ..scoring import Decision
 from ..system import available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
@@ -75,13 +77,45 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
     return 1.0 / (2.0 * c2)
 
 
+def no_class_weight(value: Any) -> ConfigError:
+    """What those should hear who know class weights from classifiers."""
+    return ConfigError(
+        f"class_weight={value!r}: weights of labels in training would make probabilities untrue; cost={{'event': 20}} "
+        "weighs them when labels are chosen, and fit(X, y, sample_weight) weighs sequences"
+    )
+
+
+def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
+    """The same constructor, with an error that explains in place of one about an unknown argument.
+
+    It is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
+    """
+
+    @wraps(init)
+    def explaining(self: Any, *arguments: Any, **given: Any) -> None:
+        if "class_weight" in given:
+            raise no_class_weight(given["class_weight"])
+        init(self, *arguments, **given)
+
+    return explaining
+
+
+def decision_of(cost: Any) -> Decision:
+    """How `predict` chooses labels."""
+    if cost is None:
+        return Decision()
+    if not isinstance(cost, Mapping):
+        raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
+    return Decision("posterior", {str(_plain(label)): _plain(value) for label, value in cost.items()})
+
+
 # Parameters that stand in the configuration under the same name.
 PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations")
 DEFAULT_SEED = 0
 
 
-def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
-    """The configuration for data with this many columns of numbers, or None for attributes."""
+def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()) -> Config:
+    """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name."""
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
     options = {name: params[name] for name in PLAIN if params[name] is not None}
@@ -103,12 +137,14 @@ def config_of(params: Mapping[str, Any], columns: int | None) -> Config:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
+    shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if columns is not None:
         names = [f"c{number}" for number in range(columns)]
-        feature = {"name": "x", "columns": names, "type": "real"}
-        feature |= {name: params[name] for name in ("scale", "missing", "window")}
         raw |= {"columns": [*names, "label"]}
-        raw["features"] = [{key: value for key, value in feature.items() if value is not None}]
+        lacking = {} if params["missing"] is None else {"missing": params["missing"]}
+        raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
+    elif vectors:
+        raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
@@ -166,6 +202,9 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
         (term,) = config.mapped_terms
         found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
         found |= {"size": term.map.size, "select": term.map.select}
+    shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}
+    if len(shapes) == 1:
+        found |= dict(zip(("window", "scale"), shapes.pop(), strict=True))
     if config.features is not None and len(config.features) == 1:
-        found |= {name: getattr(config.features[0], name) for name in ("window", "scale", "missing")}
+        found["missing"] = config.features[0].missing
     return found

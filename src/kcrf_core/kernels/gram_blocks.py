@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from ..system import SLAB, row_products
+from ..system import SLAB, Factor
 from . import _kernels
 from .inputs import NOTHING, Inputs
 from .kernel import Kernel
@@ -92,7 +92,7 @@ class PreparedPivots:
         self._exact = kernel.of_distances and inputs.bag is not None
         inputs = self._moved(inputs)
         self.norms, self.sizes = inputs.squared_norms(), inputs.sizes
-        self._real = np.ascontiguousarray(inputs.real.T, dtype=np.float64 if self._exact else dtype)  # [R, M]
+        self._real = Factor(inputs.real.T.astype(np.float64 if self._exact else dtype, copy=False))  # [R, M]
         # Pivots know few of the values of a column: numbered among themselves they fit 16 bits, and a
         # value that no pivot has is skipped without a comparison.
         M, C = inputs.codes.shape
@@ -134,8 +134,8 @@ class PreparedPivots:
 
         def fill(part: slice, out: np.ndarray) -> None:
             block = np.empty(out.shape) if self._exact and out.dtype != np.float64 else out
-            if self._real.shape[0]:
-                row_products(rows.real[part].astype(block.dtype, copy=False), self._real, block)
+            if len(self._real):
+                self._real.products(rows.real[part], block)
             elif not len(self._codes):
                 block.fill(0)
             if len(self._codes):
@@ -148,7 +148,7 @@ class PreparedPivots:
                     self._list_ends,
                     self._listed,
                     counts,
-                    not self._real.shape[0],
+                    not len(self._real),
                     block,
                 )
             if self._bag is not None:

@@ -80,7 +80,9 @@ class Inputs:
 
     def seen(self) -> Inputs:
         """Leave out values that training never saw: a kernel is fitted to those that it has seen."""
-        return replace(self, codes=np.maximum(self.codes, NOTHING), unseen=np.zeros(len(self)))
+        strange = self.codes.min(initial=NOTHING) < NOTHING
+        codes = np.maximum(self.codes, NOTHING) if strange else self.codes
+        return replace(self, codes=codes, unseen=np.zeros(len(self)))
 
     def columns(self, group: Group) -> Inputs:
         """The same rows with some of the columns."""

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import ConfigError, suggestion
-from ..system import DeclaredSetting
+from ..system import DeclaredSetting, listed
 from . import KERNELS
 
 if TYPE_CHECKING:
@@ -262,6 +262,6 @@ def matching_features(patterns: tuple[str, ...], names: list[str], term: str) ->
         if not any(fits(name, pattern) for name in names):
             raise ConfigError(
                 f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "
-                f"there are: {', '.join(names)}"
+                f"there are: {listed(names)}"
             )
     return [name for name in names if any(fits(name, pattern) for pattern in patterns)]

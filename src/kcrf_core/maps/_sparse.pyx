@@ -2,13 +2,17 @@
 
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
                                               W itself in compressed rows: `multiply_few`, `multiply_codes_few`
-    gather:     out[rows] = A[rows] R         with A its transpose:        adjoint, in double precision
+                                              a W of which only some places are held: `multiply_kept`
     deal:       rows of a matrix by their numbers;    accumulate:    a sum in double precision
 
-`values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of
-rows, so that threads can share a product and its result does not depend on how many there are.
+`values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
+threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
+these on all threads, and their adjoints.
+
+What is done once for a matrix is here, too: rows of codes, rows merged, transposed and taken, sums of squares.
 """
 
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from ._prefetch cimport prefetch
@@ -18,9 +22,9 @@ cdef extern from "_thin_products.h" nogil:
         const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
         Py_ssize_t first, Py_ssize_t last, void* out, bint single,
     )
-    void kcrf_gather(
-        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+    void kcrf_multiply_kept(
+        const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
+        Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
     )
 
 ctypedef fused real:
@@ -154,23 +158,212 @@ def accumulate(
             total[i] += part[i]
 
 
-def gather(
-    const int64[::1] indptr,           # [D+1]
+def multiply_kept(
+    const int64[::1] indptr,           # [N+1]
     const int[::1] indices,            # [nnz]
     const real[::1] values,            # [nnz], or [0] for all ones
-    const real[:, ::1] R,              # [N, C]
+    const int64[::1] starts,           # [D+1] where what is held of each row of W begins and ends
+    const real[::1] W,                 # [H] from `lay_out`
     Py_ssize_t first,
     Py_ssize_t last,
-    double[:, ::1] out,                # [D, C], rows first:last written
+    real[:, ::1] out,                  # [last-first, C] added to
 ):
     cdef const real* entries = &values[0] if values.shape[0] else NULL
-    if R.shape[1] == 0 or last <= first:
-        return
-    if indptr[first] == indptr[last]:  # nothing may be stored at all
-        out[first:last, :] = 0.0
+    if W.shape[0] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        kcrf_gather(
-            <const long long*>&indptr[0], &indices[0], entries, &R[0, 0], R.shape[1], first, last, &out[first, 0],
-            real is float,
+        kcrf_multiply_kept(
+            <const long long*>&indptr[0], &indices[0], entries, <const long long*>&starts[0], &W[0], out.shape[1],
+            first, last, &out[0, 0], real is float,
         )
+
+
+def one_hot(
+    const int[:, ::1] codes,           # [n, F] one value for each field, negative for none
+    const int64[::1] first,            # [F] the column of each field's code 0
+    int64[::1] indptr,                 # [n+1] out
+    int[::1] indices,                  # [codes that are not negative] out, or [0]: only where rows end is wanted
+):
+    """Columns of rows that are given by their codes."""
+    cdef Py_ssize_t t, f
+    cdef int64 k = 0
+    cdef bint fill = indices.shape[0] > 0
+    indptr[0] = 0
+    with nogil:
+        for t in range(codes.shape[0]):
+            for f in range(codes.shape[1]):
+                if codes[t, f] >= 0:
+                    if fill:
+                        indices[k] = <int>(first[f] + codes[t, f])
+                    k += 1
+            indptr[t + 1] = k
+
+
+def merge(
+    int64[::1] indptr,                 # [n+1] of rows of features, in the end of rows of columns
+    int[::1] indices,                  # [nnz] features, in the end columns, ascending in every row
+    const int[::1] column,             # [D] the column that each feature belongs to
+    const int64[::1] sizes,            # [G] features of each column
+):
+    """Features become columns, each once in a row. Whether every row had all features of each of its columns."""
+    cdef Py_ssize_t t
+    cdef int64 begin = 0, end, k, place, filled = 0, row
+    cdef int value, seen
+    cdef bint whole = True
+    with nogil:
+        for t in range(indptr.shape[0] - 1):
+            end = indptr[t + 1]
+            for k in range(begin, end):  # insertion: rows are short
+                value = column[indices[k]]
+                place = k
+                while place > begin and indices[place - 1] > value:
+                    indices[place] = indices[place - 1]
+                    place -= 1
+                indices[place] = value
+            k = begin
+            while k < end:
+                value = indices[k]
+                seen = 0
+                while k < end and indices[k] == value:
+                    seen += 1
+                    k += 1
+                if seen != sizes[value]:
+                    whole = False
+                indices[filled] = value
+                filled += 1
+            begin = end
+            indptr[t + 1] = filled
+    return whole
+
+
+def transposed(
+    const int64[::1] indptr,           # [N+1]
+    const int[::1] indices,            # [nnz] below D
+    const double[::1] values,          # [nnz], or [0] for all ones
+    int64[::1] ends,                   # [D+1] out: the same by columns
+    int[::1] rows,                     # [nnz] out, ascending in every column
+    double[::1] sorted_values,         # [nnz] out, or [0]
+):
+    cdef Py_ssize_t t, f
+    cdef int64 k, place
+    with nogil:
+        ends[:] = 0
+        for k in range(indices.shape[0]):
+            ends[indices[k] + 1] += 1
+        for f in range(1, ends.shape[0]):
+            ends[f] += ends[f - 1]
+        for t in range(indptr.shape[0] - 1):  # ends[f] is where the next one of a column belongs
+            for k in range(indptr[t], indptr[t + 1]):
+                place = ends[indices[k]]
+                ends[indices[k]] = place + 1
+                rows[place] = <int>t
+                if values.shape[0]:
+                    sorted_values[place] = values[k]
+        for f in range(ends.shape[0] - 1, 0, -1):
+            ends[f] = ends[f - 1]
+        ends[0] = 0
+
+
+def take_rows(
+    const int64[::1] indptr,           # [N+1]
+    const int[::1] indices,            # [nnz]
+    const double[::1] values,          # [nnz], or [0] for all ones
+    const int64[::1] rows,             # [n]
+    const int64[::1] ends,             # [n+1] where they will end
+    int[::1] out,                      # [m] out
+    double[::1] out_values,            # [m] out, or [0]
+):
+    cdef Py_ssize_t t
+    cdef int64 k, shift
+    with nogil:
+        for t in range(rows.shape[0]):
+            shift = ends[t] - indptr[rows[t]]
+            for k in range(indptr[rows[t]], indptr[rows[t] + 1]):
+                out[k + shift] = indices[k]
+                if values.shape[0]:
+                    out_values[k + shift] = values[k]
+
+
+def common_values(
+    const int[::1] indices,            # [nnz]
+    const double[::1] values,          # [nnz]
+    double[::1] common,                # [D] of ones, out: the values of columns
+):
+    """Whether all entries of each column have one value."""
+    cdef int64 k
+    cdef bint same = True
+    with nogil:
+        for k in range(indices.shape[0]):
+            common[indices[k]] = values[k]
+        for k in range(indices.shape[0]):
+            if common[indices[k]] != values[k]:
+                same = False
+                break
+    return same
+
+
+def add_squares(
+    const int64[::1] indptr,           # [N+1]
+    const int[::1] indices,            # [nnz]
+    const double[::1] values,          # [nnz], or [0] for all ones
+    const double[::1] counts,          # [N] of each row
+    double[::1] out,                   # [D] added to: sums of squares of each column
+):
+    cdef Py_ssize_t t
+    cdef int64 k
+    with nogil:
+        for t in range(indptr.shape[0] - 1):
+            for k in range(indptr[t], indptr[t + 1]):
+                out[indices[k]] += (values[k] * values[k] if values.shape[0] else 1.0) * counts[t]
+
+
+def row_squares(
+    const int64[::1] indptr,           # [N+1]
+    const int[::1] indices,            # [nnz]
+    const double[::1] values,          # [nnz], or [0] for all ones
+    const double[::1] scale,           # [D], or [0] for ones
+    double[::1] out,                   # [N] added to: sums of squares of each row
+):
+    cdef Py_ssize_t t
+    cdef int64 k
+    cdef double value
+    with nogil:
+        for t in range(indptr.shape[0] - 1):
+            for k in range(indptr[t], indptr[t + 1]):
+                value = values[k] if values.shape[0] else 1.0
+                if scale.shape[0]:
+                    value *= scale[indices[k]]
+                out[t] += value * value
+
+
+def seen_places(
+    const int64[::1] indptr,           # [D+1]
+    const int[::1] indices,            # [nnz] rows that each feature is in
+    const double[::1] values,          # [nnz], or [0] for all ones
+    const int64[::1] ends,             # [N+1] where the columns of each row begin and end
+    const int[::1] columns,            # [n] below `width`
+    Py_ssize_t width,
+    int64[::1] found,                  # [K] out, or [0] where their number alone is wanted
+):
+    """Places feature * width + column that some row has a feature and a column for; how many they are."""
+    cdef Py_ssize_t f
+    cdef int64 k, j, count = 0
+    cdef bint fill = found.shape[0] > 0
+    cdef int* last = <int*>malloc((width + 1) * sizeof(int))  # the feature that each column was seen with last
+    if last == NULL:
+        raise MemoryError
+    with nogil:
+        for k in range(width):
+            last[k] = -1
+        for f in range(indptr.shape[0] - 1):
+            for k in range(indptr[f], indptr[f + 1]):
+                if values.shape[0] and values[k] == 0:
+                    continue
+                for j in range(ends[indices[k]], ends[indices[k] + 1]):
+                    if last[columns[j]] != f:
+                        last[columns[j]] = <int>f
+                        if fill:
+                            found[count] = f * width + columns[j]
+                        count += 1
+    free(last)
+    return count

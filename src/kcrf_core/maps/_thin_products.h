@@ -3,6 +3,8 @@
 #ifndef KCRF_THIN_PRODUCTS_H
 #define KCRF_THIN_PRODUCTS_H
 
+#include <string.h>
+
 #include "_dispatch.h"
 
 #define REAL float
@@ -63,6 +65,28 @@ static inline void kcrf_gather(
         KCRF_DISPATCH(kcrf_gather_float, indptr, indices, values, R, C, first, last, out);
     else
         KCRF_DISPATCH(kcrf_gather_double, indptr, indices, values, R, C, first, last, out);
+}
+
+/* The product of `kcrf_multiply` with a W of which only some places are held; see `NAME(multiply_kept)`. */
+static inline void kcrf_multiply_kept(
+    const long long *indptr, const int *indices, const void *values, const long long *starts, const void *W,
+    ptrdiff_t C, ptrdiff_t first, ptrdiff_t last, void *out, int single)
+{
+    if (single)
+        KCRF_DISPATCH(kcrf_multiply_kept_float, indptr, indices, values, starts, W, C, first, last, out);
+    else
+        KCRF_DISPATCH(kcrf_multiply_kept_double, indptr, indices, values, starts, W, C, first, last, out);
+}
+
+/* The sums of `kcrf_gather` at places kept[ends[first]:ends[last]] alone, put into `out` [K] there. */
+static inline void kcrf_gather_kept(
+    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, const long long *kept,
+    const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out, int single)
+{
+    if (single)
+        KCRF_DISPATCH(kcrf_gather_kept_float, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
+    else
+        KCRF_DISPATCH(kcrf_gather_kept_double, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
 }
 
 #endif

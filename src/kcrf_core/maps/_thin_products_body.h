@@ -12,6 +12,15 @@ typedef double NAME(doubles) __attribute__((vector_size(8 * LANES), aligned(8), 
 typedef REAL NAME(halves) __attribute__((vector_size(LANES * sizeof(REAL)), aligned(4), may_alias));
 #endif
 
+#define BY_COUNT(block, count, ...)                                                                        \
+    switch (count) {                                                                                       \
+    case 4: NAME(block)(__VA_ARGS__, 4); break;                                                            \
+    case 3: NAME(block)(__VA_ARGS__, 3); break;                                                            \
+    case 2: NAME(block)(__VA_ARGS__, 2); break;                                                            \
+    default: NAME(block)(__VA_ARGS__, 1);                                                                  \
+    }
+
+#define FEW_COLUMNS 4 /* a row that is wanted in at least one of so many columns is summed up in all of them */
 #define AHEAD 12 /* entries: rows are fetched that long before they are wanted */
 
 static FORCE_INLINE TARGET void NAME(fetch)(const REAL *rows, const int *indices, long long k, long long end, ptrdiff_t C)
@@ -78,14 +87,6 @@ static FORCE_INLINE TARGET int NAME(places)(ptrdiff_t first, ptrdiff_t C, ptrdif
     }
     return count;
 }
-
-#define BY_COUNT(block, count, ...)                                                                        \
-    switch (count) {                                                                                       \
-    case 4: NAME(block)(__VA_ARGS__, 4); break;                                                            \
-    case 3: NAME(block)(__VA_ARGS__, 3); break;                                                            \
-    case 2: NAME(block)(__VA_ARGS__, 2); break;                                                            \
-    default: NAME(block)(__VA_ARGS__, 1);                                                                  \
-    }
 #endif
 
 static TARGET void NAME(multiply)(
@@ -148,9 +149,132 @@ static TARGET void NAME(gather)(
     }
 }
 
+/* Products with a W of which only some places are held: those of row f are in W[starts[f]] up to W[starts[f + 1]]. Where
+   these are C numbers, they are the whole row; else each weight is followed by its column, an int in the place of a
+   number, so that one line of memory has both. Whole rows are summed up in registers, where these suffice. */
+
+static FORCE_INLINE TARGET void NAME(add_kept)(const REAL *own, const REAL *end, REAL value, REAL *out)
+{
+    for (; own < end; own += 2) {
+        int column;
+        memcpy(&column, own + 1, sizeof column);
+        out[column] += value * *own;
+    }
+}
+
+#if LANES > 1
+static FORCE_INLINE TARGET void NAME(kept_block)(
+    const int *indices, const REAL *values, long long begin, long long end, long long last, const long long *starts,
+    const REAL *W, ptrdiff_t C, const ptrdiff_t *at, REAL *out, const int count)
+{
+    NAME(reals) held[8];
+    for (int v = 0; v < count; v++)
+        held[v] = (NAME(reals)){0};
+    for (long long k = begin; k < end; k++) {
+        const long long *row = starts + indices[k];
+        const REAL *own = W + row[0];
+        if (k + AHEAD < last) {
+            const long long *next = starts + indices[k + AHEAD];
+            PREFETCH(W + next[0]);
+            PREFETCH(W + next[1] - 1);
+        }
+        if (row[1] - row[0] != C)
+            NAME(add_kept)(own, W + row[1], values ? values[k] : (REAL)1, out);
+        else if (values)
+            for (int v = 0; v < count; v++)
+                held[v] += values[k] * *(const NAME(reals) *)(own + at[v]);
+        else
+            for (int v = 0; v < count; v++)
+                held[v] += *(const NAME(reals) *)(own + at[v]);
+    }
+    for (int v = 0; v < count; v++)
+        held[v] += *(const NAME(reals) *)(out + at[v]);
+    for (int v = 0; v < count; v++)
+        *(NAME(reals) *)(out + at[v]) = held[v];
+}
+
+#define KEPT_BLOCK(n)                                                                                      \
+    case n: NAME(kept_block)(indices, values, indptr[t], indptr[t + 1], indptr[last], starts, W, C, at, out, n); break;
+#endif
+
+static TARGET void NAME(multiply_kept)(
+    const long long *indptr, const int *indices, const REAL *values, const long long *starts, const REAL *W, ptrdiff_t C,
+    ptrdiff_t first, ptrdiff_t last, REAL *out)
+{
+#if LANES > 1
+    if (C >= REAL_LANES && C <= 8 * REAL_LANES) {
+        ptrdiff_t at[8];
+        int count = NAME(places)(0, C, REAL_LANES, at);
+        if (count == 4)
+            count += NAME(places)(4, C, REAL_LANES, at + 4);
+        for (ptrdiff_t t = first; t < last; t++, out += C)
+            switch (count) {
+                KEPT_BLOCK(1) KEPT_BLOCK(2) KEPT_BLOCK(3) KEPT_BLOCK(4)
+                KEPT_BLOCK(5) KEPT_BLOCK(6) KEPT_BLOCK(7) KEPT_BLOCK(8)
+            }
+        return;
+    }
+#endif
+    for (ptrdiff_t t = first; t < last; t++, out += C)
+        for (long long k = indptr[t]; k < indptr[t + 1]; k++) {
+            const long long *row = starts + indices[k];
+            const REAL *own = W + row[0];
+            REAL value = values ? values[k] : (REAL)1;
+            if (row[1] - row[0] != C)
+                NAME(add_kept)(own, W + row[1], value, out);
+            else
+                for (ptrdiff_t c = 0; c < C; c++)
+                    out[c] += value * own[c];
+        }
+}
+
+static FORCE_INLINE TARGET void NAME(gather_few)(
+    const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *R, ptrdiff_t C,
+    const long long *columns, double *out, const int count)
+{
+    double held[4] = {0.0, 0.0, 0.0, 0.0};
+    for (long long k = begin; k < end; k++) {
+        const REAL *row = R + (ptrdiff_t)indices[k] * C;
+        NAME(fetch)(R, indices, k, last, C);
+        for (int v = 0; v < count; v++)
+            held[v] += values ? (double)values[k] * row[columns[v]] : (double)row[columns[v]];
+    }
+    for (int v = 0; v < count; v++)
+        out[v] = held[v];
+}
+
+/* Sums at places kept[ends[f]] up to kept[ends[f + 1]] of W alone, each times the scale of its row. `room` is for C. */
+static TARGET void NAME(gather_kept)(
+    const long long *indptr, const int *indices, const REAL *values, const REAL *R, ptrdiff_t C, const long long *kept,
+    const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out)
+{
+    for (ptrdiff_t f = first; f < last; f++) {
+        double *sums = out + ends[f];
+        const long long *own = kept + ends[f];
+        ptrdiff_t count = ends[f + 1] - ends[f];
+        if (FEW_COLUMNS * count >= C) {
+            NAME(gather)(indptr, indices, values, R, C, f, f + 1, room);
+            for (ptrdiff_t p = 0; p < count; p++)
+                sums[p] = room[own[p] - f * C];
+        } else
+            for (ptrdiff_t p = 0; p < count; p += 4) {
+                long long columns[4];
+                int few = count - p < 4 ? (int)(count - p) : 4;
+                for (int v = 0; v < few; v++)
+                    columns[v] = own[p + v] - f * C;
+                BY_COUNT(gather_few, few, indices, values, indptr[f], indptr[f + 1], indptr[last], R, C, columns, sums + p)
+            }
+        if (scale)
+            for (ptrdiff_t p = 0; p < count; p++)
+                sums[p] *= scale[f];
+    }
+}
+
 #undef REAL_LANES
 #undef AHEAD
 #undef BY_COUNT
+#undef KEPT_BLOCK
+#undef FEW_COLUMNS
 #undef LANES
 #undef TARGET
 #undef NAME

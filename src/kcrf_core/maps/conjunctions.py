@@ -77,7 +77,7 @@ def _features(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         rows = sparse_block(inputs)
         rows.sort_indices()
         indptr, indices = rows.indptr, rows.indices
-    return indptr.astype(np.int64), indices.astype(np.int32)
+    return indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
 
 
 def conjunction_count(inputs: Inputs, degree: int) -> int:

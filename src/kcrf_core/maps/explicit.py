@@ -13,9 +13,8 @@ scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sq
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -23,10 +22,15 @@ import numpy as np
 
 from ..kernels import Inputs, PolynomialKernel, inverse_roots
 from ..system import Workers, ranges
-from . import _conjunctions, _sparse
+from . import _conjunctions, _sparse, native
 from .columns import scaled_rows, sparse_block
+from .compressed import CompressedRows
+from .feature_map import Empty, new_sums
 from .hash_tables import empty_slots
+from .kept_places import KeptWeights
+from .native import Products
 from .rounding import Rounding, summation_error
+from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -41,48 +45,29 @@ FEWEST_FEATURES = 20_000
 WORTH_MERGING = 0.9
 
 
-@dataclass(frozen=True)
-class _Compressed:
-    """Compressed rows in the types that the Cython core takes; no values means all ones."""
-
-    indptr: np.ndarray  # [n+1] int64
-    indices: np.ndarray  # [nnz] int32
-    values: dict[np.dtype, np.ndarray]
-
-    @classmethod
-    def of(cls, matrix: scipy.sparse.csr_array) -> _Compressed:
-        ones = bool((matrix.data == 1).all())
-        data = matrix.data[:0] if ones else matrix.data
-        # What has its type already is shared with the matrix.
-        values = {np.dtype(kind): data.astype(kind, copy=False) for kind in (np.float32, np.float64)}
-        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
-
-
-def _squared(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """The squares of all values."""
-    import scipy.sparse
-
-    return scipy.sparse.csr_array((np.square(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
 class ExplicitMap:
     """The linear kernel's own features: D = sparse columns, then real ones."""
 
-    narrows_weights, nested = True, False
+    nested = False
 
-    def __init__(self, sparse: scipy.sparse.csr_array, dense: np.ndarray, dtype: np.dtype | type):
-        self._matrix, self._dense = sparse, np.ascontiguousarray(dense, dtype=dtype)
+    def __init__(self, sparse: scipy.sparse.csr_array | CompressedRows, dense: np.ndarray, dtype: np.dtype | type):
+        self._rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
+        self._columns = self._rows.by_columns()
+        self._dense = np.ascontiguousarray(dense, dtype=dtype)
         # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
         rest = (dense - self._dense).astype(dtype)
         self._rest = rest if rest.any() else None
-        self._rows = _Compressed.of(sparse)
-        self._columns = _Compressed.of(sparse.T.tocsr())
-        self.sparse_size, self.dense_size = sparse.shape[1], dense.shape[1]
+        self.sparse_size, self.dense_size = self._rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
+
+    @property
+    def narrows_weights(self) -> bool:
+        """Whether `prepare` does nothing but cast weights."""
+        return not len(self._rows.scale)
 
     @classmethod
     def of(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
-        return cls(sparse_block(inputs), inputs.real, dtype)
+        return cls(CompressedRows.of_inputs(inputs), inputs.real, dtype)
 
     @classmethod
     def of_directions(cls, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
@@ -90,28 +75,68 @@ class ExplicitMap:
         scales = inverse_roots(inputs.squared_norms())
         return cls(scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None], dtype)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> tuple[np.ndarray, np.ndarray]:
-        W = np.ascontiguousarray(W, dtype=dtype)
-        return W[: self.sparse_size], W[self.sparse_size :]
+    def prepare(
+        self,
+        W: np.ndarray | KeptWeights,
+        dtype: np.dtype,
+        workers: Workers | None = None,
+        empty: Empty = np.empty,
+    ) -> tuple[np.ndarray | KeptWeights, np.ndarray]:
+        split, scale = self.sparse_size, self._rows.scale
+        team = native.ALONE if workers is None else workers.team
+        if isinstance(W, KeptWeights):
+            return replace(W, block=W.laid_out(scale, dtype, team)), native.padded(W.places.tail(W.block, split), dtype)
+        W = np.ascontiguousarray(W, dtype=None if len(scale) else dtype)
+        sparse = W[:split]
+        if len(scale):
+            sparse = empty((split, W.shape[1]), dtype)
+            native.scaled_rows(team, W[:split], scale, sparse)
+        return sparse, native.padded(W[split:], dtype)
 
     def add_scores(
-        self, prepared: tuple[np.ndarray, np.ndarray], rows: slice, out: np.ndarray, fresh: bool = False
+        self, prepared: tuple[np.ndarray | KeptWeights, np.ndarray], rows: slice, out: np.ndarray, fresh: bool = False
     ) -> None:
         sparse, dense = prepared
-        if fresh and self.dense_size:
-            np.matmul(self._real(rows, out.dtype), dense, out=out)
+        if self.dense_size:
+            own = native.dense(self._real(rows, out.dtype), dense, out.shape[1])
+            native.all_scores(native.ALONE, own, len(out), out, fresh)
         elif fresh:
             out[...] = 0
-        elif self.dense_size:
-            out += self._real(rows, out.dtype) @ dense
-        if self.sparse_size:
-            part = self._rows
-            _sparse.multiply(part.indptr, part.indices, part.values[out.dtype], sparse, rows.start, rows.stop, out)
+        if not self.sparse_size:
+            return
+        part = self._rows
+        entries, bounds = (part.indptr, part.indices, part.values_in(out.dtype)), (rows.start, rows.stop)
+        if isinstance(sparse, KeptWeights):
+            _sparse.multiply_kept(*entries, sparse.places.starts, sparse.block, *bounds, out)
+        else:
+            _sparse.multiply(*entries, sparse, *bounds, out)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray | None:
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray | None:
         if not self.dense_size:
             return None
-        return np.matmul(self._real(rows, R.dtype).T, R, out=out)
+        sums = new_sums(self.dense_size, R.shape[1], R.dtype) if sums is None else sums
+        native.add_sums(self._real(rows, R.dtype), R, sums)
+        return sums
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
+        return None if self._dense.dtype != dtype or (self._rest is not None and dtype == np.float64) else self._dense
+
+    def native(self, prepared: tuple[np.ndarray | KeptWeights, np.ndarray], columns: int) -> list[Products] | None:
+        (sparse, dense), found = prepared, []
+        if self.dense_size:
+            values = self.dense_rows(dense.dtype)
+            if values is None:
+                return None
+            found.append(native.dense(values, dense, columns))
+        if self.sparse_size or not found:
+            part = self._rows
+            dtype = (sparse.block if isinstance(sparse, KeptWeights) else sparse).dtype
+            entries = (part.indptr, part.indices, part.values_in(dtype))
+            if isinstance(sparse, KeptWeights):
+                found.append(native.kept(*entries, sparse.places.starts, sparse.block, columns))
+            else:
+                found.append(native.sparse(*entries, sparse))
+        return found
 
     def _real(self, rows: slice, dtype: np.dtype) -> np.ndarray:
         """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
@@ -126,10 +151,13 @@ class ExplicitMap:
 
     beyond_single = False
 
-    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
+    def rounding(
+        self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
+    ) -> Rounding:
         """How far evaluations at W in double precision may be off; see `Rounding`."""
         longest, widest = self._longest_row
-        largest = float(np.sqrt(np.einsum("dc,dc->c", W, W).max(initial=0.0)))
+        squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
+        largest = float(np.sqrt(squares.max(initial=0.0)))
         return Rounding(
             loss=error_sum * longest * summation_error(widest) * largest,
             gradient=longest * summation_error(positions) * error_sum,
@@ -138,50 +166,48 @@ class ExplicitMap:
     @cached_property
     def _longest_row(self) -> tuple[float, int]:
         """The largest length of a row, and how many values a row has at most."""
-        N = self._matrix.shape[0]
-        squares = np.square(self._dense, dtype=np.float64).sum(axis=1)
-        for rows in ranges(N, ROWS_PER_GRAM):
-            squares[rows] += _squared(self._matrix[rows]).sum(axis=1)
-        widest = int(np.diff(self._matrix.indptr).max(initial=0)) + self.dense_size
+        squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + self._rows.row_squares()
+        widest = int(np.diff(self._rows.indptr).max(initial=0)) + self.dense_size
         return float(np.sqrt(squares.max(initial=0.0))), widest
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
-        part = self._columns
-
-        def task(features: slice) -> None:
-            _sparse.gather(part.indptr, part.indices, part.values[R.dtype], R, features.start, features.stop, out)
-
-        workers.run(task, self._tasks)
+        part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
+        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
+        if isinstance(out, KeptWeights):
+            native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
+            if self.dense_size:
+                out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(summed[:, :C]))
+            return out
+        native.features_gathered(workers.team, *entries, out[: self.sparse_size])
         if self.dense_size:
-            out[self.sparse_size :] = summed
+            out[self.sparse_size :] = summed[:, :C]
         return out
 
     @cached_property
-    def _tasks(self) -> list[slice]:
-        """Features in runs that take about as long as each other, the longest first."""
+    def _tasks(self) -> np.ndarray:
+        """Features in runs (first, last) that take about as long as each other, the longest first, [tasks, 2]."""
         indptr = self._columns.indptr
         cost = indptr + ENTRIES_PER_FEATURE * np.arange(len(indptr))  # up to each feature
         runs = min(max(int(cost[-1]) // ENTRIES_PER_TASK, 1), MOST_TASKS)
         ends = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], runs + 1)))
-        tasks = [slice(first, last) for first, last in pairwise(ends.tolist())]
-        return sorted(tasks, key=lambda part: int(cost[part.start] - cost[part.stop]))
+        longest = np.argsort(-np.diff(cost[ends]), kind="stable")
+        return np.stack([ends[:-1], ends[1:]], axis=1)[longest].astype(np.int64)
 
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
-        counts = np.ones(self._matrix.shape[0]) if counts is None else counts
-        squares = _squared(self._matrix).T @ counts
-        return np.concatenate([squares, counts @ np.square(self._dense, dtype=np.float64)])
+        counts = np.ones(self._rows.shape[0]) if counts is None else counts
+        return np.concatenate([self._rows.column_squares(counts), counts @ np.square(self._dense, dtype=np.float64)])
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
-        rows = self._matrix.shape[0] if counts is None else counts.sum()
+        rows = self._rows.shape[0] if counts is None else counts.sum()
         return max(float(self.column_squares(counts).sum()) / max(rows, 1), 1e-12)
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -194,13 +220,21 @@ class ExplicitMap:
         return total
 
     def subset(self, rows: np.ndarray) -> ExplicitMap:
-        return ExplicitMap(self._matrix[rows], self._real(rows, np.dtype(np.float64)), self._dense.dtype)
+        return ExplicitMap(self._rows.take(rows), self._real(rows, np.dtype(np.float64)), self._dense.dtype)
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         """Places in W [D, width] of features that are not zero in a row [n] that goes with a column [n], ascending."""
-        sparse = self._matrix[rows]
-        pairs = sparse.indices.astype(np.int64) * width + np.repeat(columns, np.diff(sparse.indptr))
-        found = [np.unique(pairs[sparse.data != 0])]
+        order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
+        ends = np.searchsorted(rows[order], np.arange(self._rows.shape[0] + 1)).astype(np.int64)
+        part, own = self._columns, np.ascontiguousarray(columns[order], dtype=np.int32)
+        pairs = (part.indptr, part.indices, part.values, ends, own, width)
+        places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
+        if len(places):
+            _sparse.seen_places(*pairs, places)
+        places.sort()
+        if len(part.scale):
+            places = places[part.scale[places // width] != 0]
+        found = [places]
         for r in range(self.dense_size):
             there = np.unique(columns[self._dense[rows, r] != 0])
             found.append((self.sparse_size + r) * width + there)
@@ -215,7 +249,7 @@ class ExplicitMap:
         split = np.searchsorted(columns, self.sparse_size)
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
         real = self._real(slice(None), np.dtype(np.float64))[:, dense]
-        return ExplicitMap(self._matrix[:, sparse], real, self._dense.dtype)
+        return ExplicitMap(self._rows.narrow(sparse), real, self._dense.dtype)
 
 
 @dataclass(frozen=True)
@@ -246,9 +280,21 @@ class MergedColumns:
         out.sum_duplicates()
         return out
 
-    def spread(self, weights: np.ndarray) -> np.ndarray:
+    def compressed(self, inputs: Inputs) -> CompressedRows:
+        """The same for inputs; where rows have all features of their columns, no entry has a value of its own."""
+        rows, counts = CompressedRows.of_inputs(inputs), self.counts
+        if not _sparse.merge(rows.indptr, rows.indices, self.column, counts):
+            return CompressedRows.of(self.rows(sparse_block(inputs)))
+        indices = rows.indices[: rows.indptr[-1]].copy()
+        return CompressedRows(self.size, rows.indptr, indices, rows.values, np.sqrt(counts))
+
+    def spread(self, weights: Weights) -> Weights:
         """Weights [D + R, C] of single features out of weights [G + R, C] of columns; R real ones follow."""
         D = len(self.column)
+        if isinstance(weights, SparseWeights):
+            real = weights.shape[0] - self.size
+            rows = np.concatenate([self.column, np.arange(self.size, self.size + real)])
+            return weights.take(rows).times(np.concatenate([self._share, np.ones(real)]))
         out = np.empty((D + len(weights) - self.size, weights.shape[1]))
         np.take(weights, self.column, axis=0, out=out[:D], mode="clip")  # any other mode makes a copy first
         out[:D] *= self._share[:, None]
@@ -264,13 +310,14 @@ class MergedColumns:
         return np.concatenate([sums @ weights[:D], weights[D:]])
 
 
-def merged_columns(one_hot: scipy.sparse.csr_array) -> MergedColumns | None:
+def merged_columns(one_hot: scipy.sparse.csr_array | CompressedRows) -> MergedColumns | None:
     """Columns with the same rows merged; None where that is not worth it."""
     D = one_hot.shape[1]
     if D < FEWEST_FEATURES:
         return None
     hashes, counts = np.zeros((D, 2), dtype=np.uint64), np.zeros(D, dtype=np.int64)
-    _conjunctions.add_supports(one_hot.indptr.astype(np.int64), one_hot.indices.astype(np.int32), hashes, counts)
+    indptr, indices = one_hot.indptr.astype(np.int64, copy=False), one_hot.indices.astype(np.int32, copy=False)
+    _conjunctions.add_supports(indptr, indices, hashes, counts)
     first = np.empty(D, dtype=np.int32)
     _conjunctions.first_alike(hashes, empty_slots(D), first)
     leaders = np.flatnonzero(first == np.arange(D))
@@ -285,7 +332,7 @@ class MergedMap(ExplicitMap):
     """The linear kernel on merged columns."""
 
     def __init__(self, merged: MergedColumns, inputs: Inputs, dtype: np.dtype):
-        super().__init__(merged.rows(sparse_block(inputs)), inputs.real, dtype)
+        super().__init__(merged.compressed(inputs), inputs.real, dtype)
         self._counts = merged.counts
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
@@ -296,7 +343,7 @@ class MergedMap(ExplicitMap):
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x), which merging does not change."""
-        rows = self._matrix.shape[0] if counts is None else counts.sum()
+        rows = self._rows.shape[0] if counts is None else counts.sum()
         return max(float(super().column_squares(counts).sum()) / max(rows, 1), 1e-12)
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
 
 from ..kernels import Inputs, Kernel, Pivots, gram
-from ..system import Workers, ranges
+from ..system import Workers, linear_algebra, ranges
 
 ROWS_PER_TASK = 1024
 ROWS_SUBSTITUTED = 256  # at a time
@@ -153,7 +152,7 @@ class Factorisation:
         maker = self._columns_of(candidates) if known is None else known.maker
         chosen = candidates if picked is None else candidates.take(picked)
         m, b = len(self.chosen), len(chosen.rows)
-        inverse = solve_triangular(triangle, np.eye(b), lower=True).T.astype(self.dtype)
+        inverse = linear_algebra.solve_triangular(triangle, np.eye(b), lower=True).T.astype(self.dtype)
         block = _Block(maker, picked, inverse)
         G = self._open()
         gains = np.empty((len(self.tasks), b))
@@ -229,7 +228,7 @@ def _forward_substituted(triangle: np.ndarray, right: np.ndarray, workers: Worke
         own = np.ascontiguousarray(right[:, columns])
         for part in ranges(len(own), ROWS_SUBSTITUTED):
             own[part] -= triangle[part, : part.start] @ own[: part.start]
-            own[part] = solve_triangular(triangle[part, part], own[part], lower=True, check_finite=False)
+            own[part] = linear_algebra.solve_triangular(triangle[part, part], own[part], lower=True, check_finite=False)
         right[:, columns] = own
 
     workers.run(task, ranges(right.shape[1], COLUMNS_SUBSTITUTED))
@@ -270,14 +269,15 @@ def _cholesky_diagonal(K: np.ndarray, workers: Workers) -> np.ndarray | None:
     """
     blocks = ranges(len(K), ROWS_SUBSTITUTED)
     for number, block in enumerate(blocks):
-        triangle, info = lapack.dpotrf(K[block, block], lower=1)
+        triangle, info = linear_algebra.lapack.dpotrf(K[block, block], lower=1)
         if info:
             return None
         K[block, block] = triangle
         below = blocks[number + 1 :]
 
         def solve(rows: slice, block: slice = block, triangle: np.ndarray = triangle) -> None:
-            K[rows, block] = solve_triangular(triangle, K[rows, block].T, lower=True, check_finite=False).T
+            right = K[rows, block].T
+            K[rows, block] = linear_algebra.solve_triangular(triangle, right, lower=True, check_finite=False).T
 
         def update(rows: slice, block: slice = block) -> None:
             K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T

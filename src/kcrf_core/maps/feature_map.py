@@ -7,6 +7,11 @@ A map never hands out Phi itself. For weights W [D, C] and residuals R [N, C],
     adjoint_rows          the part of Phi^T R that is summed chunk by chunk while a chunk is in cache
     adjoint               Phi^T R from those sums and R, in double precision
 
+Such sums are [dense_size, P] in double precision, with columns padded as `native` wants them. Where all values of the
+map that are held densely are there (`dense_rows`), `native` gives its products as C functions. Those and the methods
+here give the same bits.
+
+W may also be `KeptWeights`, of which only some places have parameters; a result that goes into such has these alone.
 `explicit` has maps that hold sparse and dense columns themselves, `reduced` one that holds kernel values with pivots,
 `repeated_maps` one for data in which inputs recur.
 """
@@ -18,9 +23,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ..system import Workers
-from . import _sparse
+from ..system import Workers, ranges
+from . import _sparse, native
+from .kept_places import KeptWeights
+from .native import Products
 from .rounding import Rounding
+
+Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 
 
 class FeatureMap(Protocol):
@@ -31,19 +40,27 @@ class FeatureMap(Protocol):
     narrows_weights: bool  # `prepare` does nothing but cast them
     nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> object: ...
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> object: ...  # `empty` makes arrays, perhaps of memory that was used before
 
     def add_scores(
         self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
     ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
 
     def adjoint_rows(
-        self, R: np.ndarray, rows: slice, out: np.ndarray | None = None
-    ) -> np.ndarray | None: ...  # may be put into `out`, one that came from here before
+        self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None
+    ) -> np.ndarray | None: ...  # added to the sums that are given, or to zeros; None where there are none
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None: ...  # [N, dense_size], None where not all are there
+
+    def native(
+        self, prepared: object, columns: int
+    ) -> list[Products] | None: ...  # first the one that has sums, if any
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray: ...  # may be put into `out` [D, C], and then is that
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that
 
     def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
 
@@ -85,6 +102,23 @@ def sum_of_parts(
 
     workers.fold(work, parts, take)
     return total[0] if total else None
+
+
+def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
+    """Zeros that sums over rows are added to."""
+    return np.zeros((size, native.padded_columns(columns, dtype == np.float32)))
+
+
+def sums_of_rows(feature_map: FeatureMap, R: np.ndarray, workers: Workers) -> np.ndarray | None:
+    """What `adjoint_rows` gives for all rows; None where there are no sums."""
+    if not feature_map.dense_size:
+        return None
+    values, (N, C) = feature_map.dense_rows(R.dtype), R.shape
+    if values is not None:
+        nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
+        return native.all_sums(workers.team, native.dense(values, nothing, C), R)
+    parts = ranges(N, native.rows_per_part(N))
+    return sum_of_parts(lambda rows: feature_map.adjoint_rows(R[rows], rows), parts, workers)
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:

@@ -15,11 +15,10 @@ work it out again, as the number of pivots about doubles each time.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cholesky
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
-from ..system import Workers, ranges
+from ..system import Workers, linear_algebra, ranges
 from .factorisation import Basis, Candidates, Factorisation
 from .pivots import METHODS
 
@@ -84,7 +83,7 @@ class GrowingBasis:
         for block in self._blocks:
             for part in ranges(len(block), MOST):
                 candidates = factor.candidates(block[part])
-                factor.append(candidates, cholesky(candidates.left, lower=True))
+                factor.append(candidates, linear_algebra.cholesky(candidates.left, lower=True))
         return factor
 
 

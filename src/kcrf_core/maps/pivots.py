@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..errors import ConfigError, NumericError
 from ..kernels import Inputs, Kernel, gram
-from ..system import Workers, ranges
+from ..system import Workers, linear_algebra, ranges
 from . import METHODS
 from .factorisation import FLOORS, Basis, Factorisation
 
@@ -217,7 +216,7 @@ def full_basis(inputs: Inputs, kernel: Kernel) -> Basis:
     K = gram(kernel, part, part)
     diagonal = np.diagonal(K).copy()
     floor = FLOORS[np.dtype(np.float64)] * float(diagonal.mean())
-    factor, order, rank, info = lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
+    factor, order, rank, info = linear_algebra.lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
     if info < 0 or rank == 0 or not diagonal.any():
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
     order = order - 1

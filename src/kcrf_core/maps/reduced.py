@@ -15,16 +15,18 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
-from ..system import Budget, Workers, ranges
+from ..system import Budget, Workers, linear_algebra, ranges
+from . import native
 from .factorisation import FLOORS
+from .feature_map import Empty, new_sums
+from .native import Products
 from .rounding import Rounding, summation_error
-from .triangles import Triangle
+from .triangles import Triangle, inverted
 
-ROWS_PER_TASK = 1024
+ROWS_PER_TASK = 256
 # Values that are computed at a time where they are not held: what one thread needs of memory.
 PIECE_VALUES, SMALLEST_PIECE, LARGEST_PIECE = 1 << 20, 256, 4096
 
@@ -79,6 +81,7 @@ class KernelRows:
         Pieces depend on `rows` alone, whether they are held or not, and so do sums over them.
         """
         size = min(max(PIECE_VALUES // max(self.shape[1], 1), SMALLEST_PIECE), LARGEST_PIECE)
+        size -= size % SMALLEST_PIECE  # sums over rows are taken so many at a time
         for first in range(rows.start, rows.stop, size):
             part = slice(first, min(first + size, rows.stop))
             yield slice(part.start - rows.start, part.stop - rows.start), self._values(part)
@@ -96,12 +99,32 @@ class KernelRows:
                 self._filled[number] = True
         return held[rows]
 
+    def fill(self, workers: Workers) -> None:
+        """Compute at once what is held, each block on one thread, where it is not there yet."""
+        held, block = self._open(), self._pivots.block_rows()
+        parts = ranges(len(held), block)
+
+        def task(number: int) -> None:
+            part = parts[number]
+            if self._source is not None and self._source[0]._complete():
+                held[part] = self._first_values(part)
+            else:
+                self._pivots.gram(self._inputs.take(part), held[part])
+            self._filled[number] = True
+
+        # Blocks are not filled by anybody else meanwhile: whoever asks for their rows comes here first.
+        workers.run(task, np.flatnonzero(~self._filled).tolist())
+
     def _first_values(self, rows: slice) -> np.ndarray:
         if self._source is not None:
             whole, chosen = self._source
             if whole._complete():
                 return whole._held[chosen[rows]]
         return self._pivots.gram(self._inputs.take(rows))
+
+    def whole(self) -> np.ndarray | None:
+        """All rows, where they are held and computed."""
+        return self._held if self._complete() else None
 
     def _complete(self) -> bool:
         """Whether all rows are held and computed."""
@@ -139,8 +162,9 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
     if not np.isfinite(K).all():
         raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
     try:
-        return cholesky(K.T, lower=True, overwrite_a=True)  # K is symmetric, and transposed it needs no copy
-    except LinAlgError:
+        # K is symmetric, and transposed it needs no copy.
+        return linear_algebra.cholesky(K.T, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
         raise NumericError(
             "the kernel matrix of the pivots is not positive definite: some of them are alike; "
             "choose fewer pivots, or a kernel with a larger gamma"
@@ -209,7 +233,7 @@ class ReducedMap:
         """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
         for kind, axis in (("1", 0), ("I", 1)):
-            reciprocal = lapack.dtrcon(self.triangle, norm=kind, uplo="L")[0]
+            reciprocal = linear_algebra.lapack.dtrcon(self.triangle, norm=kind, uplo="L")[0]
             norms.append(1 / max(reciprocal * float(np.abs(self.triangle).sum(axis=axis).max()), 1e-300))
         return float(np.sqrt(norms[0] * norms[1]))
 
@@ -236,37 +260,42 @@ class ReducedMap:
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         """alpha = L^-T W: scores are k(x, B) alpha."""
-        return solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
+        return linear_algebra.solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
+        if workers is not None:
+            self._rows.fill(workers)
         # What is to be proven, which is in double precision, is solved by substitution.
         quick = workers is not None and dtype != np.float64
         alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
-        return np.ascontiguousarray(alpha, dtype=dtype)
+        return native.padded(alpha, dtype)
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
-            if fresh:
-                np.matmul(K.astype(out.dtype, copy=False), prepared, out=out[part])
-            else:
-                out[part] += K.astype(out.dtype, copy=False) @ prepared
+            own = native.dense(K.astype(out.dtype, copy=False), prepared, out.shape[1])
+            native.all_scores(native.ALONE, own, len(K), out[part], fresh)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        out = np.empty((self.size, R.shape[1]), dtype=R.dtype) if out is None else out
-        if rows.stop == rows.start:
-            out[...] = 0
-        for number, (part, K) in enumerate(self._rows.pieces(rows)):
-            if number == 0:
-                np.matmul(K.astype(R.dtype, copy=False).T, R[part], out=out)
-            else:
-                out += K.astype(R.dtype, copy=False).T @ R[part]
-        return out
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> np.ndarray:
+        sums = new_sums(self.size, R.shape[1], R.dtype) if sums is None else sums
+        for part, K in self._rows.pieces(rows):
+            native.add_sums(K.astype(R.dtype, copy=False), R[part], sums)
+        return sums
+
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray | None:
+        return self._rows.whole() if self._rows.dtype == dtype else None
+
+    def native(self, prepared: np.ndarray, columns: int) -> list[Products] | None:
+        values = self.dense_rows(prepared.dtype)
+        return None if values is None else [native.dense(values, prepared, columns)]
 
     def adjoint(
         self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
     ) -> np.ndarray:
+        summed = np.ascontiguousarray(summed[:, : R.shape[1]])
         if R.dtype == np.float64:
-            return solve_triangular(self.triangle, summed, lower=True, check_finite=False)
+            return linear_algebra.solve_triangular(self.triangle, summed, lower=True, check_finite=False)
         return self._system.solve(summed, workers, out=out)
 
     def leading(self, m: int) -> ReducedMap:
@@ -283,7 +312,7 @@ class ReducedMap:
 
     def _features(self, workers: Workers) -> Iterator[tuple[slice, np.ndarray]]:
         """Phi, some rows after others."""
-        inverse = solve_triangular(self.triangle, np.eye(self.size), lower=True).T.astype(self._rows.dtype)
+        inverse = inverted(self.triangle).T.astype(self._rows.dtype)
 
         def task(rows: slice) -> tuple[slice, np.ndarray]:
             return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])

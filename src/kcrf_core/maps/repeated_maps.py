@@ -12,8 +12,10 @@ import numpy as np
 
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
-from . import _sparse
-from .feature_map import FeatureMap, real_columns, sum_of_parts
+from . import _sparse, native
+from .feature_map import Empty, FeatureMap, real_columns, sums_of_rows
+from .kept_places import KeptWeights
+from .native import Products
 from .rounding import Rounding
 
 ROWS_PER_TASK = 1024
@@ -34,33 +36,39 @@ class RepeatedMap:
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
 
-    def prepare(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None) -> np.ndarray:
+    def prepare(
+        self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
+    ) -> np.ndarray:
         """Scores of all distinct rows, [U, C]."""
-        ready = self.distinct.prepare(W, dtype, self._workers)
+        ready = self.distinct.prepare(W, dtype, self._workers, empty)
         scores = np.empty((self._rows, W.shape[1]), dtype=dtype)
-        self._workers.run(
-            lambda part: self.distinct.add_scores(ready, part, scores[part], True), ranges(self._rows, ROWS_PER_TASK)
-        )
+        products = self.distinct.native(ready, W.shape[1])
+        for number, own in enumerate(products or ()):
+            native.all_scores(self._workers.team, own, self._rows, scores, number == 0)
+        if products is None:
+            parts = ranges(self._rows, ROWS_PER_TASK)
+            self._workers.run(lambda part: self.distinct.add_scores(ready, part, scores[part], True), parts)
         return scores
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         _sparse.deal(prepared, self._group, rows.start, rows.stop, out, fresh)
 
-    def adjoint_rows(self, R: np.ndarray, rows: slice, out: np.ndarray | None = None) -> None:
+    def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> None:
         return None  # residuals of all positions have to be there first
 
+    def dense_rows(self, dtype: np.dtype) -> np.ndarray:
+        return np.empty((len(self.group), 0), dtype=dtype)
+
+    def native(self, prepared: np.ndarray, columns: int) -> list[Products]:
+        return [native.dealt(prepared, self._group)]
+
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        shared = np.empty((self._rows, R.shape[1]), dtype=R.dtype)  # [U, C]
-
-        def task(part: slice) -> np.ndarray | None:
-            shared[part] = 0
-            _sparse.multiply(self._ends, self._positions, R[:0, 0], R, part.start, part.stop, shared[part])
-            return self.distinct.adjoint_rows(shared[part], part)
-
-        total = sum_of_parts(task, ranges(self._rows, ROWS_PER_TASK), workers)
-        return self.distinct.adjoint(total, shared, workers, out)
+        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+    ) -> np.ndarray | KeptWeights:
+        shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
+        own = native.sparse(self._ends, self._positions, R[:0, 0], R)
+        native.all_scores(workers.team, own, self._rows, shared, True)
+        return self.distinct.adjoint(sums_of_rows(self.distinct, shared, workers), shared, workers, out)
 
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)

@@ -7,7 +7,7 @@ themselves, so that nothing can be larger in memory than a few times its file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,19 @@ class SparseWeights:
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.ends))
         counts = np.bincount(rows[kept], minlength=self.shape[0])
         return SparseWeights(self.width, _ends(counts), self.columns[kept], self.values[kept])
+
+    def take(self, rows: np.ndarray) -> SparseWeights:
+        """Some rows, by number."""
+        rows = np.asarray(rows, dtype=np.int64)
+        counts = np.diff(self.ends)[rows]
+        ends = _ends(counts)
+        columns, values = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
+        _sparse.take_rows(self.ends, self.columns, self.values, rows, ends, columns, values)
+        return SparseWeights(self.width, ends, columns, values)
+
+    def times(self, factors: np.ndarray) -> SparseWeights:
+        """Each row times a factor [D]."""
+        return replace(self, values=self.values * np.repeat(factors, np.diff(self.ends)))
 
     def dense(self) -> np.ndarray:
         """[D, C]."""

@@ -12,16 +12,13 @@ from B. Blocks and rows depend on M alone, so that results are the same for any 
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
-from scipy.linalg import lapack
 
 from ..errors import NumericError
-from ..system import Budget, Workers, ranges
+from ..system import Budget, Workers, linear_algebra, ranges
+from .native import LOWER, UPPER, product
 
-BLOCK = 2048  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
-ROWS_PER_TASK = 64
+BLOCK = 512  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
 
 
 class Triangle:
@@ -30,23 +27,30 @@ class Triangle:
     def __init__(self, values: np.ndarray, memory: Budget):
         self.values, self._memory = values, memory  # [M, M]
         self._blocks = ranges(len(values), BLOCK)
+        self._inverted: list[np.ndarray] = []
 
-    @cached_property
-    def _inverses(self) -> list[np.ndarray]:
+    def _inverses(self, workers: Workers) -> list[np.ndarray]:
         """Inverses of the blocks on the diagonal, [b, b] each."""
-        self._memory.spend(self, inverse_bytes(len(self.values)))
-        return [_inverse(self.values[block, block]) for block in self._blocks]
+        if not self._inverted:
+            self._memory.spend(self, inverse_bytes(len(self.values)))
+            self._inverted = list(workers.map(lambda block: inverted(self.values[block, block]), self._blocks))
+        return self._inverted
 
     def solve(
         self, B: np.ndarray, workers: Workers, transposed: bool = False, out: np.ndarray | None = None
     ) -> np.ndarray:
         """L^-1 B, or L^-T B where `transposed`, for B [M, C]."""
-        L, X = self.values, np.empty(B.shape) if out is None else out
-        for block, inverse in list(zip(self._blocks, self._inverses, strict=True))[:: -1 if transposed else 1]:
+        L, team = self.values, workers.team
+        X = np.empty(B.shape) if out is None else out
+        B = np.ascontiguousarray(B, dtype=np.float64)
+        for block, inverse in list(zip(self._blocks, self._inverses(workers), strict=True))[:: -1 if transposed else 1]:
             known = slice(block.stop, len(L)) if transposed else slice(0, block.start)
             others = L[known, block].T if transposed else L[block, known]  # [b, rows of X that are there]
-            left = _less(B[block], others, X[known], workers) if others.shape[1] else B[block]
-            _multiply(inverse.T if transposed else inverse, left, X[block], workers, transposed)
+            left = B[block]
+            if others.shape[1]:
+                left = np.empty(left.shape)
+                product(team, others, X[known], left, less=B[block])
+            product(team, inverse.T if transposed else inverse, left, X[block], UPPER if transposed else LOWER)
         return X
 
 
@@ -55,35 +59,13 @@ def inverse_bytes(M: int) -> int:
     return sum((block.stop - block.start) ** 2 for block in ranges(M, BLOCK)) * 8 // 2
 
 
-def _less(B: np.ndarray, others: np.ndarray, X: np.ndarray, workers: Workers) -> np.ndarray:
-    """B - others X."""
-    left = np.empty(B.shape)
-
-    def task(rows: slice) -> None:
-        np.subtract(B[rows], others[rows] @ X, out=left[rows])
-
-    workers.run(task, ranges(len(B), ROWS_PER_TASK))
-    return left
-
-
-def _multiply(inverse: np.ndarray, B: np.ndarray, out: np.ndarray, workers: Workers, upper: bool) -> None:
-    """The product of a triangle, an upper one or a lower one, with B."""
-
-    def task(rows: slice) -> None:
-        filled = slice(rows.start, len(B)) if upper else slice(0, rows.stop)  # the rest of these rows is zero
-        np.matmul(inverse[rows, filled], B[filled], out=out[rows])
-
-    # The longest rows first.
-    workers.run(task, ranges(len(B), ROWS_PER_TASK)[:: 1 if upper else -1])
-
-
-def _inverse(triangle: np.ndarray) -> np.ndarray:
+def inverted(triangle: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangle."""
     # What lies above the diagonal is zero and never touched, so that hardly any memory goes there.
     lower = np.zeros(triangle.shape)
     for i, row in enumerate(triangle):
         lower[i, : i + 1] = row[: i + 1]
-    found, status = lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
+    found, status = linear_algebra.lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
     if status:
         raise NumericError("the kernel matrix of the pivots is singular: choose fewer of them")
     return found.T

@@ -5,7 +5,8 @@ the potentials. Marginals and probabilities are then those of the labellings tha
 
 Posterior decoding takes the label of the largest marginal at each position. Where transitions are impossible, by a
 scheme now or in training, it takes of all labellings that are possible the one with the largest sum of marginals,
-which is the one with the most labels right on average.
+which is the one with the most labels right on average. Where missing a label has a cost, marginals count times that
+cost.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..chains import Labellings, best_labellings, chain
 from ..corpora import Corpus
 from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
-from ..scoring import Transitions, allowed_transitions
+from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
 from .model import ROWS_AT_ONCE, Model
 
@@ -40,6 +41,7 @@ class Wishes:
     nbest: int | None = None
     novelty: bool = False
     explain: int | None = None  # contributions to tell of each position
+    costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,23 @@ class Decoded:
     explanations: list[Explanation] | None = None  # [n]
 
 
+def decided_labels(
+    model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
+) -> np.ndarray:
+    """Numbers of the labels that a decision takes, [N] int32; `costs` [Y] are its costs of the model's labels."""
+    if decision.plain:
+        return model.tag(dataset, workers)
+    decoder = Decoder(model, Wishes(decode=decision.decode, costs=costs))
+    parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
+    return np.concatenate([np.empty(0, dtype=np.int32), *parts])
+
+
 class Decoder:
     """A model, and what is to be found out with it."""
 
     def __init__(self, model: Model, wishes: Wishes):
         self.model, self.wishes = model, wishes
-        self._allowed = None if wishes.scheme is None else _scheme_of(model, wishes.scheme)
+        self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
         self._novelty = self._explainer = None
         if wishes.novelty:
             from .novelty import Novelty  # brings scipy, which plain tagging need not wait for
@@ -84,13 +97,13 @@ class Decoder:
         """What is asked for of a few sequences; the labels of the dataset are kept if the wishes say so."""
         wishes, offsets = self.wishes, part.offsets
         plain, edges = self.model.potentials(part)
-        scores, edges = _constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
+        scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
         found = None
         try:
             if wishes.marginals or wishes.probability or wishes.nbest or wishes.decode == "posterior":
                 found = chain.marginals(scores, edges, offsets)
             if wishes.decode == "posterior":
-                labels = _posterior(found.node, scores, edges, offsets)
+                labels = best_of(found.node, wishes.costs, scores, edges, offsets)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]
         except NumericError as error:
@@ -119,7 +132,7 @@ class Decoder:
         )
 
 
-def _scheme_of(model: Model, scheme: str) -> Transitions:
+def scheme_of(model: Model, scheme: str) -> Transitions:
     try:
         allowed = allowed_transitions(model.labels, scheme)
     except DataError as error:
@@ -158,7 +171,7 @@ def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
     return given
 
 
-def _constrained(
+def constrained(
     scores: np.ndarray, edges: chain.Edges, allowed: Transitions | None, given: np.ndarray | None
 ) -> tuple[np.ndarray, chain.Edges]:
     """Potentials that leave only what a scheme allows and what agrees with the given labels."""
@@ -175,7 +188,12 @@ def _constrained(
     return scores, edges
 
 
-def _posterior(marginals: np.ndarray, scores: np.ndarray, edges: chain.Edges, offsets: np.ndarray) -> np.ndarray:
+def best_of(
+    marginals: np.ndarray, costs: np.ndarray | None, scores: np.ndarray, edges: chain.Edges, offsets: np.ndarray
+) -> np.ndarray:
+    """Labels [n] of posterior decoding, by marginals [n, Y] times the costs [Y] of missing a label."""
+    if costs is not None:
+        marginals = marginals * costs
     parts = (edges.transitions, edges.start, edges.end)
     if all(np.isfinite(part).all() for part in parts):
         return marginals.argmax(axis=1).astype(np.int32)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..encoding import Encoding
 from ..kernels import Inputs, Kernel, Pivots, kernel_to_dict
-from ..system import Workers, row_products
+from ..system import Factor, Workers
 from .pruning import needless_first
 from .stored_terms import StoredTerm, pack_pivots
 from .term import PartsOfRow, Term, TermParts, WeightTable
@@ -31,13 +31,13 @@ class KernelTerm(Term):
     precision: str = "double"  # of kernel values and their products with alpha: that of training
 
     @cached_property
-    def _prepared(self) -> tuple[Pivots, np.ndarray]:
+    def _prepared(self) -> tuple[Pivots, Factor]:
         dtype = np.float32 if self.precision == "single" else np.float64
-        return Pivots(self.pivots, self.kernel, dtype), np.ascontiguousarray(self.alpha, dtype=dtype)
+        return Pivots(self.pivots, self.kernel, dtype), Factor(self.alpha.astype(dtype, copy=False))
 
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
         pivots, alpha = self._prepared
-        out += row_products(pivots.gram(inputs), alpha)
+        out += alpha.products(pivots.gram(inputs))
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}
@@ -59,7 +59,7 @@ class KernelTerm(Term):
         """Whether coefficients and kernel values of the pivots are finite in the precision of the term."""
         with np.errstate(over="ignore", invalid="ignore"):
             pivots, alpha = self._prepared
-            values = (alpha, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))
+            values = (alpha.values, self.kernel.diagonal(self.pivots), pivots.gram(self.pivots.take(slice(0, 1))))
         return all(np.isfinite(value).all() for value in values)
 
     def described(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class KernelTerm(Term):
             for values in pivots.gram(inputs):
                 yield PartsOfRow(every, values.astype(np.float64), name)
 
-        return TermParts(alpha.astype(np.float64), of)
+        return TermParts(alpha.values.astype(np.float64), of)
 
     def pruned(self, inputs: Inputs, budget: float, workers: Workers) -> KernelTerm:
         sizes = np.abs(self.alpha).max(axis=1, initial=0.0)

@@ -9,12 +9,15 @@ import numpy as np
 from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, Dataset
 from ..errors import DataError
-from ..scoring import Labelling, Probabilities, check_label_count, detect_scheme, readable_column
+from ..scoring import Decision, Labelling, Probabilities, check_label_count, detect_scheme, readable_column
 from ..system import Workers
+from .decoding import Decoder, Wishes
 from .model import Model
 
+VITERBI = Decision()
 
-def from_model(model: Model, corpus: Corpus, workers: Workers) -> Labelling:
+
+def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = VITERBI) -> Labelling:
     """The labels that a model gives to a corpus with gold labels."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
@@ -23,11 +26,15 @@ def from_model(model: Model, corpus: Corpus, workers: Workers) -> Labelling:
     if gold.present() == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
     check_label_count(gold, corpus.source)  # before all the work of labelling
+    costs = decision.costs(model.labels)
     dataset = model.encoding.encode(corpus)
-    return _labelling(model, dataset, gold, corpus.source, workers, readable_column(corpus.columns[:-1]))
+    words = readable_column(corpus.columns[:-1])
+    return _labelling(model, dataset, gold, corpus.source, workers, decision, costs, words)
 
 
-def from_model_and_dataset(model: Model, dataset: Dataset, source: str, workers: Workers) -> Labelling:
+def from_model_and_dataset(
+    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision = VITERBI
+) -> Labelling:
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
@@ -35,7 +42,8 @@ def from_model_and_dataset(model: Model, dataset: Dataset, source: str, workers:
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
     numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
-    return _labelling(model, dataset, CodedColumn(list(names), numbers), source, workers)
+    gold, costs = CodedColumn(list(names), numbers), decision.costs(model.labels)
+    return _labelling(model, dataset, gold, source, workers, decision, costs)
 
 
 def _labelling(
@@ -44,6 +52,8 @@ def _labelling(
     gold: CodedColumn,
     source: str,
     workers: Workers,
+    decision: Decision,
+    costs: np.ndarray | None,
     words: Sequence[str] | None = None,
 ) -> Labelling:
     """Positions whose label is not observed are labelled with the others, and then left out."""
@@ -55,7 +65,18 @@ def _labelling(
         kept = part.labels != UNOBSERVED
         return best[kept], Probabilities.of(marginals[kept], part.labels[kept], best[kept])
 
-    best, probabilities = zip(*model.tag_with_marginals(dataset, judged, workers), strict=True)
+    if decision.plain:
+        parts = model.tag_with_marginals(dataset, judged, workers)
+    else:
+        decoder = Decoder(model, Wishes(decode=decision.decode, marginals=True, costs=costs))
+
+        def decided(chunk: tuple[int, int]) -> tuple[np.ndarray, Probabilities]:
+            part = dataset.span(*chunk)
+            found = decoder.decode_part(part, source)
+            return judged(part, found.labels, found.marginals)
+
+        parts = workers.map(decided, decoder.chunks(dataset))
+    best, probabilities = zip(*parts, strict=True)
     left_out = dataset.positions - len(observed)
     if left_out:
         gold = gold.take(observed)

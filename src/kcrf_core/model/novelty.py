@@ -11,13 +11,12 @@ with pivots the largest counts: one part of the input that is strange is enough.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..encoding import Dataset
 from ..errors import ConfigError
 from ..kernels import Pivots
 from ..maps import pivot_triangle
-from ..system import SLAB, Workers, padded, ranges, row_squares
+from ..system import SLAB, Workers, linear_algebra, padded, ranges, row_squares
 from .model import ROWS_AT_ONCE, Model
 
 
@@ -54,6 +53,7 @@ def _explained(triangle: np.ndarray, values: np.ndarray) -> np.ndarray:
     """|L^-1 k(B, x)|^2 of kernel values [n, M], [n]; like products, for the same number of rows at a time."""
     out = np.empty(len(values))
     for rows in ranges(len(values), SLAB):
-        phi = solve_triangular(triangle, padded(values[rows]).T, lower=True, check_finite=False)  # [M, SLAB]
+        values_here = padded(values[rows]).T  # [M, SLAB]
+        phi = linear_algebra.solve_triangular(triangle, values_here, lower=True, check_finite=False)
         out[rows] = row_squares(phi.T)[: rows.stop - rows.start]
     return out

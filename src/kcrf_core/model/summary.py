@@ -47,6 +47,8 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
 def _feature(feature: Feature) -> dict[str, Any]:
     config = feature.config
     out: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.window)}
+    if config.vectors is not None:
+        out |= {"vectors": config.vectors}
     if isinstance(feature, RealFeature):
         return out | {"values": len(feature.mean)}
     if isinstance(feature, CategoricalFeature | AttributeFeature):

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "engine": ["Engine", "EngineBlocks", "TermShape", "Vector"],
+        "inverse_powers": ["OPERATIONS_PER_CUBE"],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack"],
         "shards": ["MOST_POSITIONS"],
         "vectors": ["Vectors"],

@@ -1,5 +1,7 @@
 from numpy import ndarray
 
+from ..system.team import Team
+
 class Values:
     def __init__(self, array: ndarray, size: int, written: bool = False) -> None: ...
 
@@ -7,31 +9,31 @@ class Rows:
     count: int
     def __init__(self, rows: list[Values]) -> None: ...
 
-def stepped(
-    start: Values, step: float, direction: Values, out: Values, bounds: ndarray, first: int, last: int
-) -> None: ...
-def copied(vector: Values, out: Values, bounds: ndarray, first: int, last: int) -> None: ...
-def combined(a: Values, b: Values, divide: bool, out: Values, bounds: ndarray, first: int, last: int) -> None: ...
-def dots(a: Values, b: Values, sums: ndarray, bounds: ndarray, first: int, last: int) -> None: ...
-def products(rows: Rows, count: int, vector: Values, sums: ndarray, bounds: ndarray, first: int, last: int) -> None: ...
-def add_curvature(
-    target: Values, vector: Values, precisions: ndarray, bounds: ndarray, first: int, last: int
-) -> None: ...
+class Slices:
+    def __init__(self, team: Team, bounds: ndarray) -> None: ...
+
+def stepped(slices: Slices, runs: ndarray, start: Values, step: float, direction: Values, out: Values) -> None: ...
+def copied(slices: Slices, runs: ndarray, vector: Values, out: Values) -> None: ...
+def combined(slices: Slices, runs: ndarray, a: Values, b: Values, divide: bool, out: Values) -> None: ...
+def dots(slices: Slices, runs: ndarray, a: Values, b: Values, sums: ndarray) -> None: ...
+def products(slices: Slices, runs: ndarray, rows: Rows, count: int, vector: Values, sums: ndarray) -> None: ...
+def add_curvature(slices: Slices, runs: ndarray, target: Values, vector: Values, precisions: ndarray) -> None: ...
 def add_prior(
-    gradient: Values, theta: Values, precisions: ndarray, sums: ndarray, bounds: ndarray, first: int, last: int
+    slices: Slices, runs: ndarray, gradient: Values, theta: Values, precisions: ndarray, sums: ndarray
 ) -> None: ...
 def linearised(
+    slices: Slices,
+    runs: ndarray,
     theta: Values,
     gradient: Values,
     precisions: ndarray,
     others: Rows,
     out: Values,
     sums: ndarray,
-    bounds: ndarray,
-    first: int,
-    last: int,
 ) -> None: ...
 def put_pair(
+    slices: Slices,
+    runs: ndarray,
     steps: Rows,
     changes: Rows,
     count: int,
@@ -41,11 +43,10 @@ def put_pair(
     gradient: Values,
     new_gradient: Values,
     sums: ndarray,
-    bounds: ndarray,
-    first: int,
-    last: int,
 ) -> None: ...
 def reduced(
+    slices: Slices,
+    runs: ndarray,
     changes: Rows,
     shares: ndarray,
     gradient: Values,
@@ -53,18 +54,14 @@ def reduced(
     newest: int,
     out: Values,
     sums: ndarray | None,
-    bounds: ndarray,
-    first: int,
-    last: int,
 ) -> None: ...
 def finished(
+    slices: Slices,
+    runs: ndarray,
     steps: Rows,
     weights: ndarray,
     length: float,
     target: Values,
     gradient: Values,
     sums: ndarray,
-    bounds: ndarray,
-    first: int,
-    last: int,
 ) -> None: ...

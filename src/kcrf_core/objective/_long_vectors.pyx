@@ -1,13 +1,15 @@
 """What solvers do with long vectors: each operation in one go over some slices, without the interpreter's lock.
 
 Vectors are in single or double precision, in any mixture, but for rows of pairs, which are all in one: products with
-those are taken in theirs, and added up in double precision every few hundred values. Every operation takes slices first
-to last of `bounds` [S + 1] and writes sums over each of them to its row of `sums`. So threads can share an operation,
-and adding up the rows in their order gives the same bytes for any number of them.
+those are taken in theirs, and added up in double precision every few hundred values. Every operation goes through the
+slices of `Slices` and writes sums over each of them to its row of `sums`. So threads can share an operation, and adding
+up the rows in their order gives the same bytes for any number of them.
 """
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, malloc
+
+from ..system.team cimport Team
 
 cdef extern from "_long_vectors.h" nogil:
     ctypedef struct kcrf_values:
@@ -92,132 +94,202 @@ cdef class Rows:
         free(self._rows)
 
 
-cdef kcrf_slices slices(const int64[::1] bounds, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef struct operation:
+    # What an operation works on; each uses what it needs.
+    void (*work)(const operation* self, kcrf_slices some) noexcept nogil
+    const int64* bounds                # [S+1]
+    const int64* runs                  # [runs+1] slices
+    kcrf_values a, b, c, d, e
+    const kcrf_values* rows
+    Py_ssize_t count, number
+    double factor
+    const double* factors
+    double* sums
+
+
+cdef void do_run(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef const operation* self = <const operation*>given
     cdef kcrf_slices some
-    some.bounds, some.first, some.last = <const long long*>&bounds[0], first, last
-    return some
+    some.bounds, some.first, some.last = <const long long*>self.bounds, self.runs[item], self.runs[item + 1]
+    self.work(self, some)
+
+
+cdef class Slices:
+    """Slices [S] that vectors are gone through in, and the threads that share them."""
+
+    cdef Team _team
+    cdef const int64[::1] _bounds
+
+    def __init__(self, Team team not None, const int64[::1] bounds not None):
+        self._team, self._bounds = team, bounds
+
+    cdef int go(self, operation* what, const int64[::1] runs) except -1:
+        """Have an operation done, by runs of slices [runs + 1]."""
+        if runs.shape[0] < 2:
+            return 0
+        what.bounds, what.runs = &self._bounds[0], &runs[0]
+        with nogil:
+            self._team.share(do_run, what, runs.shape[0] - 1)
+        return 0
 
 
 def stepped(
+    Slices slices not None,
+    const int64[::1] runs,
     Values start not None,
     double step,
     Values direction not None,
     Values out not None,
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """out = start + step direction."""
-    with nogil:
-        kcrf_stepped(slices(bounds, first, last), start._values, step, direction._values, out._values)
+    cdef operation what
+    what.work, what.a, what.factor, what.b, what.c = (
+        do_stepped, start._values, step, direction._values, out._values,
+    )
+    slices.go(&what, runs)
 
 
-def copied(Values vector not None, Values out not None, const int64[::1] bounds, Py_ssize_t first, Py_ssize_t last):
+cdef void do_stepped(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_stepped(some, self.a, self.factor, self.b, self.c)
+
+
+def copied(Slices slices not None, const int64[::1] runs, Values vector not None, Values out not None):
     """out = vector."""
-    with nogil:
-        kcrf_copied(slices(bounds, first, last), vector._values, out._values)
+    cdef operation what
+    what.work, what.a, what.b = do_copied, vector._values, out._values
+    slices.go(&what, runs)
+
+
+cdef void do_copied(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_copied(some, self.a, self.b)
 
 
 def combined(
+    Slices slices not None,
+    const int64[::1] runs,
     Values a not None,
     Values b not None,
     bint divide,
     Values out not None,
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """out = a b, or a / b."""
-    with nogil:
-        kcrf_combined(slices(bounds, first, last), a._values, b._values, divide, out._values)
+    cdef operation what
+    what.work, what.a, what.b, what.number, what.c = do_combined, a._values, b._values, divide, out._values
+    slices.go(&what, runs)
+
+
+cdef void do_combined(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_combined(some, self.a, self.b, self.number, self.c)
 
 
 def dots(
+    Slices slices not None,
+    const int64[::1] runs,
     Values a not None,
     Values b not None,
     double[:, ::1] sums,               # [S, 1]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """Sums of a b."""
-    if first >= last:
+    cdef operation what
+    if sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_dots(slices(bounds, first, last), a._values, b._values, &sums[0, 0])
+    what.work, what.a, what.b, what.sums = do_dots, a._values, b._values, &sums[0, 0]
+    slices.go(&what, runs)
+
+
+cdef void do_dots(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_dots(some, self.a, self.b, self.sums)
 
 
 def products(
+    Slices slices not None,
+    const int64[::1] runs,
     Rows rows not None,
     Py_ssize_t count,
     Values vector not None,
     double[:, ::1] sums,               # [S, count]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """Inner products of the first rows, which are pairs', with a vector."""
-    if count == 0 or first >= last:
+    cdef operation what
+    if count == 0 or sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_products(slices(bounds, first, last), rows._rows, count, vector._values, &sums[0, 0])
+    what.work, what.rows, what.count, what.a, what.sums = (
+        do_products, rows._rows, count, vector._values, &sums[0, 0],
+    )
+    slices.go(&what, runs)
+
+
+cdef void do_products(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_products(some, self.rows, self.count, self.a, self.sums)
 
 
 def add_curvature(
+    Slices slices not None,
+    const int64[::1] runs,
     Values target not None,
     Values vector not None,
     const double[::1] precisions,      # [S]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """target += precision vector."""
-    if first >= last:
+    cdef operation what
+    if precisions.shape[0] == 0:
         return
-    with nogil:
-        kcrf_add_curvature(slices(bounds, first, last), target._values, vector._values, &precisions[0])
+    what.work, what.a, what.b, what.factors = do_add_curvature, target._values, vector._values, &precisions[0]
+    slices.go(&what, runs)
+
+
+cdef void do_add_curvature(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_add_curvature(some, self.a, self.b, self.factors)
 
 
 def add_prior(
+    Slices slices not None,
+    const int64[::1] runs,
     Values gradient not None,
     Values theta not None,
     const double[::1] precisions,      # [S]
     double[:, ::1] sums,               # [S, 2]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """gradient += precision theta; sums of theta^2, and of the new gradient^2."""
-    if first >= last:
+    cdef operation what
+    if sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_add_prior(
-            slices(bounds, first, last), gradient._values, theta._values, &precisions[0], &sums[0, 0],
-        )
+    what.work, what.a, what.b, what.factors, what.sums = (
+        do_add_prior, gradient._values, theta._values, &precisions[0], &sums[0, 0],
+    )
+    slices.go(&what, runs)
+
+
+cdef void do_add_prior(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_add_prior(some, self.a, self.b, self.factors, self.sums)
 
 
 def linearised(
+    Slices slices not None,
+    const int64[::1] runs,
     Values theta not None,
     Values gradient not None,
     const double[::1] precisions,      # [S]
     Rows others not None,
     Values out not None,
     double[:, ::1] sums,               # [S, others + 2]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """out = g / sqrt(precision) for g = gradient - precision theta; sums of g theta, of out times others and itself."""
-    if first >= last:
+    cdef operation what
+    if sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_linearised(
-            slices(bounds, first, last), theta._values, gradient._values, &precisions[0], others._rows, others.count,
-            out._values, &sums[0, 0],
-        )
+    what.work, what.a, what.b, what.factors = do_linearised, theta._values, gradient._values, &precisions[0]
+    what.rows, what.count, what.c, what.sums = others._rows, others.count, out._values, &sums[0, 0]
+    slices.go(&what, runs)
+
+
+cdef void do_linearised(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_linearised(some, self.a, self.b, self.factors, self.rows, self.count, self.c, self.sums)
 
 
 def put_pair(
+    Slices slices not None,
+    const int64[::1] runs,
     Rows steps not None,
     Rows changes not None,
     Py_ssize_t count,
@@ -227,21 +299,26 @@ def put_pair(
     Values gradient not None,
     Values new_gradient not None,
     double[:, :, ::1] sums,            # [S, count, 2]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """Write a step and a change of the gradient; sums of the first steps times that change and the new gradient."""
-    if first >= last:
+    cdef operation what
+    if sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_put_pair(
-            slices(bounds, first, last), steps._rows, count, slot, changes._rows[slot], before._values, after._values,
-            gradient._values, new_gradient._values, &sums[0, 0, 0],
-        )
+    what.work, what.rows, what.count, what.number = do_put_pair, steps._rows, count, slot
+    what.a, what.b, what.c = changes._rows[slot], before._values, after._values
+    what.d, what.e, what.sums = gradient._values, new_gradient._values, &sums[0, 0, 0]
+    slices.go(&what, runs)
+
+
+cdef void do_put_pair(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_put_pair(
+        some, self.rows, self.count, self.number, self.a, self.b, self.c, self.d, self.e, self.sums,
+    )
 
 
 def reduced(
+    Slices slices not None,
+    const int64[::1] runs,
     Rows changes not None,
     const double[::1] shares,          # [count]
     Values gradient not None,
@@ -249,47 +326,43 @@ def reduced(
     Py_ssize_t newest,
     Values out not None,
     double[:, ::1] sums,               # [S, count + 1], or None
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """out = -(gradient + shares times changes) scale; sums of changes times out, and of the newest change^2 scale."""
-    cdef Py_ssize_t count = shares.shape[0]
-    cdef const double* parts = &shares[0] if count else NULL
-    cdef double* found = NULL
-    cdef kcrf_values factor
-    if first >= last:
-        return
-    if sums is not None:
-        found = &sums[0, 0]
-    factor.values, factor.single = NULL, False
+    cdef operation what
+    what.work, what.rows, what.count, what.number = do_reduced, changes._rows, shares.shape[0], newest
+    what.factors = &shares[0] if shares.shape[0] else NULL
+    what.a, what.c, what.sums = gradient._values, out._values, NULL
+    what.b.values, what.b.single = NULL, False
     if scale is not None:
-        factor = scale._values
-    with nogil:
-        kcrf_reduced(
-            slices(bounds, first, last), changes._rows, count, parts, gradient._values, factor, newest, out._values,
-            found,
-        )
+        what.b = scale._values
+    if sums is not None and sums.shape[0]:
+        what.sums = &sums[0, 0]
+    slices.go(&what, runs)
+
+
+cdef void do_reduced(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_reduced(some, self.rows, self.count, self.factors, self.a, self.b, self.number, self.c, self.sums)
 
 
 def finished(
+    Slices slices not None,
+    const int64[::1] runs,
     Rows steps not None,
     const double[::1] weights,         # [count]
     double length,
     Values target not None,
     Values gradient not None,
     double[:, ::1] sums,               # [S, 1]
-    const int64[::1] bounds,
-    Py_ssize_t first,
-    Py_ssize_t last,
 ):
     """target = length target + weights times steps; sums of target times the gradient."""
-    cdef Py_ssize_t count = weights.shape[0]
-    cdef const double* parts = &weights[0] if count else NULL
-    if first >= last:
+    cdef operation what
+    if sums.shape[0] == 0:
         return
-    with nogil:
-        kcrf_finished(
-            slices(bounds, first, last), steps._rows, count, parts, length, target._values, gradient._values,
-            &sums[0, 0],
-        )
+    what.work, what.rows, what.count, what.factor = do_finished, steps._rows, weights.shape[0], length
+    what.factors = &weights[0] if weights.shape[0] else NULL
+    what.a, what.b, what.sums = target._values, gradient._values, &sums[0, 0]
+    slices.go(&what, runs)
+
+
+cdef void do_finished(const operation* self, kcrf_slices some) noexcept nogil:
+    kcrf_finished(some, self.rows, self.count, self.factors, self.factor, self.a, self.b, self.sums)

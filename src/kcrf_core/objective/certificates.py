@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import FeatureMap, sum_of_parts, summation_error
+from ..maps import FeatureMap, summation_error, sums_of_rows
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -60,6 +60,4 @@ def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
     """Phi^T m [D, C], summed in double precision; products in that of m."""
-    parts = ranges(len(errors), BLOCK)
-    summed = sum_of_parts(lambda rows: feature_map.adjoint_rows(errors[rows], rows), parts, workers)
-    return feature_map.adjoint(summed, errors, workers)
+    return feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..chains import Clique, Edges, Problem
-from ..maps import Rounding
+from ..maps import KeptPlaces, KeptWeights, Rounding
 
 Vector = Any  # whatever `Vectors` of the engine takes: nobody else may look inside
 
@@ -46,6 +47,15 @@ class TermShape:
         weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
         weights.ravel()[self.kept] = block
         return weights
+
+    @cached_property
+    def places(self) -> KeptPlaces | None:
+        """The places that have parameters, as products want them; None: all."""
+        return None if self.kept is None else KeptPlaces(self.kept, self.rows, self.columns)
+
+    def of_map(self, block: np.ndarray) -> np.ndarray | KeptWeights:
+        """W in the form that maps take: never laid out where only some places have parameters."""
+        return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
     def block(self, weights: np.ndarray) -> np.ndarray:
         """Inverse of `weights`; places without a parameter have no say."""
@@ -109,6 +119,9 @@ class Engine(Protocol):
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+
+    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
 
     def real_grams(self, theta: Vector, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.

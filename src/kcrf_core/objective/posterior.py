@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..chains import NODE, Clique, Edges, Problem, score_columns
+from ..maps import KeptWeights, Weights
 from ..system import Workers
 from .engine import Engine, EngineBlocks, Vector
 from .thread_engine import ObjectiveTerm, ThreadEngine
@@ -157,8 +158,8 @@ class Posterior:
         for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
             squares = N
             if term.clique.mapped:
-                squares = np.repeat(self.engine.column_squares(j), term.columns)
-                squares = squares if term.kept is None else squares[term.kept]
+                squares = self.engine.column_squares(j)
+                squares = squares[term.kept // term.columns] if term.kept is not None else squares.repeat(term.columns)
             guess[block] = self.curvature_at_zero(j, squares)
         return guess
 
@@ -175,6 +176,11 @@ class Posterior:
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
         """W [D, columns] of a term with a map."""
         return self.terms[term].weights(self.block(theta, term))
+
+    def stored_weights(self, theta: Vector, term: int) -> Weights:
+        """The same as a model holds them: those that are not zero where only some places have parameters."""
+        block, places = self.block(theta, term), self.terms[term].places
+        return self.weights_of(theta, term) if places is None else KeptWeights(places, block).stored()
 
     def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
         """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""

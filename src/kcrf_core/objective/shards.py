@@ -16,10 +16,14 @@ import numpy as np
 from ..chains import Held, Problem, Sums, chain, hold, positions_within
 from ..system import sequence_chunks
 
-# Positions in a shard: enough to keep BLAS busy and Python out of the way, few enough that a shard of a reduced map
-# stays in the cache of one core, and that many cores have several each.
-FEWEST_POSITIONS, MOST_POSITIONS = 256, 2048
-SHARD_VALUES = 1 << 19
+# Positions in a shard: few enough that a shard of a reduced map stays in the second cache of one core, where its values
+# are wanted twice, and that many cores have several each; enough to keep what is done once for a shard out of the way.
+FEWEST_POSITIONS, MOST_POSITIONS = 128, 2048
+SHARD_VALUES = 3 << 17
+
+# Tasks, runs of shards with sums of their own: as many as fit these bytes, and not fewer than keep many cores busy.
+FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 32, 256, 1 << 26
+LAST_TASK = 0.4  # the size of the last one, as a part of the mean: whoever is late should be late with little
 
 
 class Rooms(threading.local):
@@ -58,16 +62,16 @@ class Shard:
 
     def errors(
         self, scores: np.ndarray, edges: chain.Edges, room: Rooms, node: np.ndarray | None
-    ) -> tuple[float, chain.Marginals, Sums]:
+    ) -> tuple[float, chain.Change, Sums]:
         """What a first-order chain with shared edges and all labels gives: the log-likelihood and weighted errors.
 
         Errors are put into `node` [n, Y], or into a new array; `room` hands out scratch.
         """
         own, Y = self._labelled, self.label_count
         node = np.empty_like(scores) if node is None else node
-        edge, ends, logs = own.errors(scores, edges, node, room("chains", (own.work_size(Y),), np.dtype(np.float64)))
-        likelihood = float(own.weights @ (logs[0] - logs[1]))
-        return likelihood, chain.Marginals(node, edge, logs[1]), Sums(edge, ends[0], ends[1], None)
+        work = room("chains", (own.work_size(Y),), np.dtype(np.float64))
+        edge, ends, likelihood = own.errors(scores, edges, node, work)
+        return likelihood, chain.Change(node, edge), Sums(edge, ends[0], ends[1], None)
 
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
         return ScoredShard(self.rows, self.offsets, self.labels, self.weights, self.label_count, scores, edges)
@@ -149,3 +153,15 @@ def make_shards(problem: Problem, widest: int) -> list[Shard]:
         weights = problem.weights[first:last]
         shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count))
     return shards
+
+
+def make_tasks(shards: list[Shard], sum_bytes: int) -> np.ndarray:
+    """Where tasks begin and end among the shards, [tasks + 1]; each has sums of so many bytes.
+
+    They get smaller towards the end.
+    """
+    count = min(max(TASK_BYTES // max(sum_bytes, 1), FEWEST_TASKS), MOST_TASKS, max(len(shards), 1))
+    at = np.linspace(0, 1, count + 1)
+    shares = at * (2 - LAST_TASK - (1 - LAST_TASK) * at)  # of all positions, up to each border
+    ends = np.array([0, *(shard.rows.stop for shard in shards)])
+    return np.unique(np.searchsorted(ends, shares * ends[-1] * (1 - 1e-12)).clip(0, len(shards))).astype(np.int64)

@@ -16,20 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import inv
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, real_columns, sum_of_parts
+from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, ordered_sums, real_columns, sum_of_parts
 from ..scoring import SMALLEST_PROBABILITY
-from ..system import Workers, ranges
+from ..system import Workers, hand_back, linear_algebra, ranges
+from ._passes import MOST_MAPS, Passes
 from .engine import TermShape
-from .shards import Rooms, ScoredShard, Shard, make_shards
+from .inverse_powers import inverse_power
+from .shards import Rooms, ScoredShard, Shard, make_shards, make_tasks
 from .vectors import Vectors
 
-ROWS_AT_ONCE = 2048
+ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
 
 Result = TypeVar("Result")
@@ -78,12 +80,31 @@ class ThreadEngine:
         self._types = list(dict.fromkeys(self.terms[j].clique for j in self._mapped))
         self._per_position = any(clique.per_position for clique in self._types)
         self._second_order = any(term.clique.second_order for term in self.terms)
-        self.shards = make_shards(
-            problem, max((self.objective_terms[j].map.dense_size for j in self._mapped), default=0)
-        )
+        widths = [self.objective_terms[j].map.dense_size for j in self._mapped]
+        self.shards = make_shards(problem, max(widths, default=0))
+        Y = problem.label_count
+        sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self._mapped, strict=True)]
+        borders = make_tasks(self.shards, 8 * (Y * Y + 2 * Y + sum(sum_sizes)))
+        self._tasks = [self.shards[first:last] for first, last in pairwise(borders.tolist())]
+        self._passes = self._make_passes(borders)
         # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
         self._observed = Sums.observed(problem, self._per_position, self._second_order)
         self._rooms = Rooms()
+
+    def _make_passes(self, borders: np.ndarray) -> Passes | None:
+        """Passes without the interpreter, where the problem allows them."""
+        alone = self._types == [NODE] and not self._per_position and not self._second_order
+        if not alone or not self.problem.complete.all() or not self.problem.positions:
+            return None
+        problem, ends = self.problem, np.cumsum([0, *(len(shard.weights) for shard in self.shards)])
+        return Passes(
+            borders,
+            ends.astype(np.int64),
+            np.ascontiguousarray(problem.offsets, dtype=np.int64),
+            np.ascontiguousarray(problem.labels, dtype=np.int32),
+            np.ascontiguousarray(problem.weights, dtype=np.float64),
+            problem.label_count,
+        )
 
     # ------------------------------------------------------------------------- parameters as arrays
 
@@ -119,18 +140,43 @@ class ThreadEngine:
 
     def _evaluate_side_by_side(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
         adjoint = _Adjoint(self, len(thetas))
-        potentials = self._potentials([self.potentials(theta) for theta in thetas], thetas, self._rooms)
-        log_likelihoods = np.zeros(len(thetas))
-
-        def take(found: tuple[list[float], tuple[dict, list[Sums]]]) -> None:
-            likelihoods, part = found
-            np.add(log_likelihoods, likelihoods, out=log_likelihoods)
-            adjoint.add(part)
-
-        self.workers.fold(partial(_likelihoods, adjoint, potentials), self.shards, take)
-        for sums in adjoint.sums:
+        edges = [self.potentials(theta) for theta in thetas]
+        prepared = {j: self._prepared(j, thetas) for j in self._mapped}
+        if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
+            potentials = partial(self._potentials_of, prepared, edges, self._rooms)
+            self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
+        for sums in adjoint.total.sums:
             sums.subtract(self._observed)
-        return list(zip(log_likelihoods.tolist(), adjoint.collect(), strict=True))
+        return list(zip(adjoint.total.log_likelihoods.tolist(), adjoint.collect(), strict=True))
+
+    def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
+        """The same at one point, without the interpreter; False where some part of it needs that.
+
+        Both ways give the same bits: which one it is may depend on the memory there is.
+        """
+        if self._passes is None:
+            return False
+        columns = self.terms[self._mapped[0]].columns
+        found = {j: self.objective_terms[j].map.native(ready, columns) for j, ready in prepared.items()}
+        if any(products is None for products in found.values()):
+            return False
+        products = [own for own_products in found.values() for own in own_products]
+        terms = [j for j, own_products in found.items() for _ in own_products]
+        if len(products) > MOST_MAPS:
+            return False
+        start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
+        pairs, first, last, likelihood, sums, bad = self._passes.evaluate(
+            self.workers.team, products, edges.stacked()[0], start, end, adjoint.residuals[NODE]
+        )
+        if bad >= 0:
+            return False  # the other way says what is wrong with it
+        adjoint.total.log_likelihoods[0] = likelihood
+        adjoint.total.sums[0].add(Sums(pairs, first, last, None))
+        for j, parts in zip(terms, sums, strict=True):
+            if parts is not None:
+                adjoint.total.parts[j] = np.empty(parts.shape[1:])
+                ordered_sums(self.workers.team, parts, adjoint.total.parts[j])
+        return True
 
     def in_double(self, held: bool) -> ThreadEngine:
         """The same in double precision, with the same vectors; itself where it is."""
@@ -140,7 +186,10 @@ class ThreadEngine:
             replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
         ]
         double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
+        self.vectors.buffers.forget_unused()  # errors in single precision
+        hand_back()
         double.vectors = self.vectors  # with the memory that it has for more of them
+        double.terms = self.terms  # with places that have been looked at
         return double
 
     def rounding(self, theta: np.ndarray) -> list[Rounding]:
@@ -149,7 +198,7 @@ class ThreadEngine:
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
         return [
             own.map.rounding(
-                term.weights(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
+                term.of_map(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
             )
             if term.clique.mapped
             else Rounding()
@@ -160,8 +209,8 @@ class ThreadEngine:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
         adjoint = _Adjoint(self)
         direction = self._potentials([self.edges(vector)], [vector])
-        scored = self._scored(theta, partial(_tangent, adjoint, direction))
-        self.workers.fold(scored, self.shards, adjoint.add)
+        potentials = self._potentials([self.potentials(theta)], [theta])
+        self.workers.fold(partial(_tangent, adjoint, potentials, direction), self._tasks, adjoint.add)
         return adjoint.collect()[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
@@ -181,11 +230,18 @@ class ThreadEngine:
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
         rows, weights = self.spread_rows(most), self.problem.position_weights()
-        feature_map, total = self.objective_terms[term].map.leading(m), np.zeros((m, m))
-        for part in ranges(len(rows), ROWS_AT_ONCE):
-            phi = feature_map.subset(rows[part]).features(self.workers)
-            total += (phi * weights[rows[part], None].astype(phi.dtype)).T @ phi
+        phi = self.objective_terms[term].map.leading(m).subset(rows).features(self.workers)
+        weighted, total = phi * weights[rows, None].astype(phi.dtype), np.empty((m, m))
+
+        def task(some: slice) -> None:
+            total[some] = weighted[:, some].T @ phi
+
+        self.workers.run(task, ranges(m, COLUMNS_AT_ONCE))
         return total * (weights.sum() / weights[rows].sum())
+
+    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
+        return inverse_power(matrix, shift, power, self.workers)
 
     def real_grams(self, theta: np.ndarray, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
@@ -264,11 +320,15 @@ class ThreadEngine:
 
     def _prepared(self, j: int, vectors: Sequence[np.ndarray]) -> object:
         """Weights of a term with a map, side by side, in the form that its map wants."""
-        feature_map = self.objective_terms[j].map
+        feature_map, term, empty = self.objective_terms[j].map, self.terms[j], self.vectors.buffers.empty
+        if len(vectors) == 1 and term.kept is not None:
+            weights = term.of_map(self.vectors.take(vectors[0], j))
+            return feature_map.prepare(weights, self.dtype, self.workers, empty)
         if feature_map.narrows_weights:
             vectors = [self.vectors.cast(vector, self.dtype) for vector in vectors]
-        weights = [self.terms[j].weights(self.vectors.take(vector, j)) for vector in vectors]
-        return feature_map.prepare(weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype, self.workers)
+        weights = [term.weights(self.vectors.take(vector, j)) for vector in vectors]
+        weights = weights[0] if len(weights) == 1 else np.hstack(weights)
+        return feature_map.prepare(weights, self.dtype, self.workers, empty)
 
     def _potentials_of(
         self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, shard: Shard
@@ -298,76 +358,90 @@ def _columns_of(point: int, width: int) -> slice:
     return slice(point * width, (point + 1) * width)
 
 
+@dataclass
+class _TaskSums:
+    """What the shards of one task, or of all, add up to; for each point."""
+
+    log_likelihoods: np.ndarray  # [points]
+    sums: list[Sums]  # of each point
+    parts: dict[int, np.ndarray]  # of terms whose maps sum up errors by rows
+
+    @classmethod
+    def zeros(cls, engine: ThreadEngine, points: int) -> _TaskSums:
+        Y = engine.problem.label_count
+        return cls(np.zeros(points), [Sums.zeros(Y, engine._second_order) for _ in range(points)], {})
+
+    def add(self, other: _TaskSums) -> None:
+        self.log_likelihoods += other.log_likelihoods
+        for own, more in zip(self.sums, other.sums, strict=True):
+            own.add(more)
+        for j, part in other.parts.items():
+            if j in self.parts:
+                accumulate(self.parts[j], part)
+            else:
+                self.parts[j] = part
+
+
 class _Adjoint:
-    """Adjoints of all terms, summed over shards: from errors at positions to vectors like theta, one for each point."""
+    """Adjoints of all terms, summed over tasks: from errors at positions to vectors like theta, one for each point."""
 
     def __init__(self, engine: ThreadEngine, points: int = 1):
         self._engine, self._points = engine, points
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.vectors.buffers.empty
         # Terms of one type have the same errors.
-        self._residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
-        self._summed: dict[int, np.ndarray] = {}
-        self._spare: dict[int, list[np.ndarray]] = {j: [] for j in engine._mapped}  # parts that have been added
-        self.sums = [Sums.zeros(Y, engine._second_order) for _ in range(points)]
+        self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
+        self.total = _TaskSums.zeros(engine, points)
+
+    def task(self) -> _TaskSums:
+        """Sums of one task, with nothing in them."""
+        return _TaskSums.zeros(self._engine, self._points)
+
+    def add(self, task: _TaskSums) -> None:
+        """Tasks are added in their order."""
+        self.total.add(task)
 
     def node_errors(self, shard: Shard) -> np.ndarray | None:
         """Where the errors of single positions of a shard, [n, Y], have to be in the end; None if not as they are."""
-        Y, own = self._engine.problem.label_count, self._residuals.get(NODE)
+        Y, own = self._engine.problem.label_count, self.residuals.get(NODE)
         alone = self._points == 1 and own is not None and own.shape[1] == Y
         return own[shard.rows] if alone else None
 
-    def of_shard(self, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> tuple[dict, list[Sums]]:
-        """What a shard's errors give: parts of maps, and sums over its positions."""
-        for each in found:
+    def add_errors(self, task: _TaskSums, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> None:
+        """What a shard's errors, not weighted yet, give."""
+        for total, each in zip(task.sums, found, strict=True):
             shard.weigh(each)
-        return self.parts_of_shard(shard, found), [shard.sums(each) for each in found]
+            total.add(shard.sums(each))
+        self.add_parts(task, shard, found)
 
-    def parts_of_shard(self, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> dict:
+    def add_parts(self, task: _TaskSums, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> None:
         """Parts of maps, of errors that are weighted already."""
         engine, rows, Y = self._engine, shard.rows, self._engine.problem.label_count
-        own = {clique: residuals[rows] for clique, residuals in self._residuals.items()}
+        own = {clique: residuals[rows] for clique, residuals in self.residuals.items()}
         for clique, errors in own.items():
             for point, each in enumerate(found):
                 values = clique.gather(each, Y)
                 if not np.may_share_memory(values, errors):  # they are where they belong already
                     errors[:, _columns_of(point, clique.columns(Y))] = values
-        parts = {}
         for j in engine._mapped:
-            try:
-                room = self._spare[j].pop()
-            except IndexError:  # all are in use
-                room = None
-            parts[j] = engine.objective_terms[j].map.adjoint_rows(own[engine.terms[j].clique], rows, room)
-        return parts
-
-    def add(self, shard: tuple[dict, list[Sums]]) -> None:
-        """Shards are added in their order."""
-        parts, sums = shard
-        for total, own in zip(self.sums, sums, strict=True):
-            total.add(own)
-        for j, part in parts.items():
-            if part is None:
-                continue
-            if j in self._summed:
-                accumulate(self._summed[j], part)
-            else:
-                self._summed[j] = part.astype(np.float64)
-            self._spare[j].append(part)
+            feature_map = engine.objective_terms[j].map
+            part = feature_map.adjoint_rows(own[engine.terms[j].clique], rows, task.parts.get(j))
+            if part is not None:
+                task.parts[j] = part
 
     def collect(self) -> list[np.ndarray]:
         engine = self._engine
         out = [engine.vectors.empty() for _ in range(self._points)]
         for j, (term, own) in enumerate(zip(engine.terms, engine.objective_terms, strict=True)):
             if not term.clique.mapped:
-                for vector, sums in zip(out, self.sums, strict=True):
+                for vector, sums in zip(out, self.total.sums, strict=True):
                     engine.vectors.put(vector, j, term.clique.collect(sums))
                 continue
-            if term.kept is None and self._points == 1:
-                place = term.weights(engine.vectors.take(out[0], j))
+            if self._points == 1:
+                place = term.of_map(engine.vectors.take(out[0], j))
             else:
                 place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
-            found = own.map.adjoint(self._summed.get(j), self._residuals[term.clique], engine.workers, place)
-            if term.kept is None and self._points == 1:
+            found = own.map.adjoint(self.total.parts.get(j), self.residuals[term.clique], engine.workers, place)
+            if self._points == 1:
                 if found is not place:
                     place[...] = found
                 continue
@@ -433,7 +507,7 @@ class ThreadBlocks:
         Y, dtype = engine.problem.label_count, engine.dtype
         feature_map, chosen = self._open[term]
         chosen = slice(None) if chosen is None else chosen
-        ready = feature_map.prepare(shape.weights(block), dtype, engine.workers)
+        ready = feature_map.prepare(shape.of_map(block), dtype, engine.workers)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
 
@@ -444,7 +518,9 @@ class ThreadBlocks:
             return feature_map.adjoint_rows(residuals[rows], rows)
 
         summed = sum_of_parts(work, ranges(len(weights), ROWS_AT_ONCE), engine.workers)
-        return shape.block(feature_map.adjoint(summed, residuals, engine.workers))
+        out = np.empty(shape.size)
+        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out))
+        return out if shape.kept is not None else found.ravel()
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
@@ -464,44 +540,52 @@ class ThreadBlocks:
             phi = columns[rows].astype(np.float64)
             block = (phi * curvature[rows, label][:, None]).T @ phi
             block[np.diag_indices(m)] += 1 / sigma2
-            return inv(block, overwrite_a=True, check_finite=False), len(rows)
+            return linear_algebra.inv(block, overwrite_a=True, check_finite=False), len(rows)
 
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
         operations = sum(rows * m * m + m**3 for _, rows in found)
         return np.stack([inverse for inverse, _ in found]), operations
 
 
-# What is done with one shard and its potentials.
+# What is done with one task, or with one shard and its potentials.
 
 
-def _likelihoods(
-    adjoint: _Adjoint, potentials: ShardPotentials, shard: Shard
-) -> tuple[list[float], tuple[dict, list[Sums]]]:
-    found, likelihoods, engine = [], [], adjoint._engine
-    if shard.complete and not engine._per_position and not engine._second_order:
-        place, sums = adjoint.node_errors(shard), []
-        for scores, edges in potentials(shard):
-            likelihood, errors, own = shard.errors(scores, edges, engine._rooms, place)
-            likelihoods.append(likelihood)
-            found.append(errors)
-            sums.append(own)
-        return likelihoods, (adjoint.parts_of_shard(shard, found), sums)
-    for scores, edges in potentials(shard):
-        scored = shard.scored(scores, edges)
-        likely = scored.marginals()
-        observed = scored.subtract_observed(likely)
-        likelihoods.append(float(shard.weights @ (observed - likely.log_z)))
-        found.append(likely)
-    return likelihoods, adjoint.of_shard(shard, found)
+def _likelihoods(adjoint: _Adjoint, potentials: ShardPotentials, task: Sequence[Shard]) -> _TaskSums:
+    engine, sums = adjoint._engine, adjoint.task()
+    for shard in task:
+        found = []
+        if shard.complete and not engine._per_position and not engine._second_order:
+            place = adjoint.node_errors(shard)
+            for point, (scores, edges) in enumerate(potentials(shard)):
+                likelihood, errors, own = shard.errors(scores, edges, engine._rooms, place)
+                sums.log_likelihoods[point] += likelihood
+                sums.sums[point].add(own)
+                found.append(errors)
+            adjoint.add_parts(sums, shard, found)
+            continue
+        for point, (scores, edges) in enumerate(potentials(shard)):
+            scored = shard.scored(scores, edges)
+            likely = scored.marginals()
+            observed = scored.subtract_observed(likely)
+            sums.log_likelihoods[point] += float(shard.weights @ (observed - likely.log_z))
+            found.append(likely)
+        adjoint.add_errors(sums, shard, found)
+    return sums
 
 
-def _tangent(adjoint: _Adjoint, direction: ShardPotentials, shard: ScoredShard) -> tuple[dict, list[Sums]]:
-    [(d_scores, d_edges)] = direction(shard)
-    change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
-    held = shard.held()
-    if held is not None:
-        held.subtract(change, held.tangent(d_scores, d_edges))
-    return adjoint.of_shard(shard, [change])
+def _tangent(
+    adjoint: _Adjoint, potentials: ShardPotentials, direction: ShardPotentials, task: Sequence[Shard]
+) -> _TaskSums:
+    sums = adjoint.task()
+    for each in task:
+        [(d_scores, d_edges)] = direction(each)
+        shard = each.scored(*potentials(each)[0])
+        change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
+        held = shard.held()
+        if held is not None:
+            held.subtract(change, held.tangent(d_scores, d_edges))
+        adjoint.add_errors(sums, shard, [change])
+    return sums
 
 
 def _errors(clique: Clique, shard: ScoredShard) -> np.ndarray:

@@ -4,7 +4,7 @@ Solvers know vectors only by what `Vectors` does with them, so that another engi
 depend on the data alone and sums over them are taken in their order, so that results are the same for any number of
 threads. A slice never crosses the border of a block, the parameters of one term.
 
-An operation is one call of `_long_vectors` for each thread, which has a run of slices and goes through all that the
+An operation is one call of `_long_vectors`, in which each thread has a run of slices and goes through all that the
 operation reads at once: where vectors are long, what counts is how often they come from memory.
 
 Long vectors are used again once nothing refers to them (`Buffers`): the system hands out fresh memory page by page, and
@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
+from ..maps import product
 from ..system import Workers, ranges
 from . import _long_vectors
-from ._long_vectors import Rows, Values
+from ._long_vectors import Rows, Slices, Values
 
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
 
 SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
 SLICES = 64  # wanted: they share out evenly among up to 16 threads
-VALUES_PER_TASK = 1 << 16  # of all vectors together: with fewer it takes longer to hand a task over than to do it
+VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
 
 def _references(buffers: list[np.ndarray], number: int) -> int:
@@ -62,6 +62,12 @@ class Buffers:
         self._arrays.append(fresh)
         return fresh.reshape(shape)
 
+    def forget_unused(self) -> None:
+        """Let go of arrays that nobody uses now."""
+        if UNUSED:
+            numbers = range(len(self._arrays))
+            self._arrays = [self._arrays[number] for number in numbers if _references(self._arrays, number) > UNUSED]
+
 
 def slice_bounds(blocks: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
     """Where slices of some blocks, one after another, begin and end [S + 1], and the block of each [S]."""
@@ -85,25 +91,21 @@ class Vectors:
         self.size = max((block.stop for block in blocks), default=0)
         self._bounds, self._block_of = slice_bounds(self.blocks)
         self._slices = len(self._block_of)
-        self._tasks: dict[int, list[tuple[int, int]]] = {}
+        self._tasks: dict[int, np.ndarray] = {}
 
-    def _runs(self, count: int) -> list[tuple[int, int]]:
-        """Slices in so many runs (first, last), or fewer, that are about as long as each other."""
+    def _runs(self, count: int) -> np.ndarray:
+        """Slices in so many runs, or fewer, that are about as long as each other: where they begin and end."""
         if count not in self._tasks:
-            borders = np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1))
-            borders = np.unique(borders).tolist()
-            self._tasks[count] = list(pairwise(borders))
+            self._tasks[count] = np.unique(np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1)))
         return self._tasks[count]
 
     def _over_slices(self, operation: Callable[..., None], vectors: int, *arguments: object) -> None:
         """An operation of `_long_vectors` that goes through so many vectors, on threads."""
         if not self._slices:
             return
-
-        def work(run: tuple[int, int]) -> None:
-            operation(*arguments, self._bounds, *run)
-
-        self._workers.run(work, self._runs(min(self._workers.threads, 1 + vectors * self.size // VALUES_PER_TASK)))
+        team = self._workers.team
+        runs = self._runs(min(team.threads, 1 + vectors * self.size // VALUES_PER_TASK))
+        operation(Slices(team, self._bounds), runs, *arguments)
 
     def _values(self, vector: np.ndarray) -> Values:
         return Values(np.ascontiguousarray(vector), self.size)
@@ -221,8 +223,10 @@ class Vectors:
         """
         first += self.blocks[number].start
         part = slice(first, first + len(matrix) * width)
-        rows = vector[part].reshape(len(matrix), width)
-        target[part] = (matrix @ rows.astype(matrix.dtype, copy=False)).ravel()
+        rows = np.ascontiguousarray(vector[part].reshape(len(matrix), width), dtype=np.float64)
+        out = np.empty(rows.shape)
+        product(self._workers.team, matrix, rows, out)
+        target[part] = out.ravel()
 
     def multiply_columns(self, target: np.ndarray, vector: np.ndarray, number: int, matrices: np.ndarray) -> None:
         """The same with a matrix [C, m, m] for each of C columns."""

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "calibration": ["Bin", "Calibration", "Probabilities", "SMALLEST_PROBABILITY", "from_marginals"],
+        "costs": ["DECODINGS", "Decision", "label_costs", "threshold_costs"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],

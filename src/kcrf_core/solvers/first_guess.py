@@ -1,7 +1,7 @@
 """The initial matrix of L-BFGS, a guess at the inverse Hessian: only its direction counts.
 
 A diagonal for most maps. The columns of a reduced map are correlated with each other; on its first m columns the guess
-is a function of their Gram matrix on a sample of positions, A = (v Phi^T Phi + I / sigma^2)^-p by its eigenvectors.
+is a power of a matrix, (v Phi^T Phi + I / sigma^2)^-p from a sample of positions (see `inverse_powers`).
 
 So are real columns, above all those of a signal that is seen through a window. On them Phi^T diag(q) Phi takes the
 place of v Phi^T Phi, q the variances of labels at a point: some frames of a signal settle long before others. This
@@ -14,27 +14,26 @@ take 50, 75, 168.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
-from ..objective import Posterior, TermShape, Vector, Vectors
+from ..objective import OPERATIONS_PER_CUBE, Posterior, TermShape, Vector, Vectors
 from .run import Run
 
 # Passes to a gap of 1e-3 by the power of the curvature, 0, 1/2 and 1: CoNLL-2000 184 (by Lemma 9 alone), 106 and 146;
 # Helsinki prosody 106, 37 and 46; OCR with 1,500 pivots 91, 72 and 124. In between, frequent features are neither too
-# slow nor so fast that the pairs cannot hold the rest. Where eigenvectors take correlations away it can be more.
+# slow nor so fast that the pairs cannot hold the rest. Where a matrix takes correlations away it can be more.
 POWER, TURNED_POWER = 0.5, 0.65
 
 # Beside columns that are turned, transitions go too fast by their curvature under uniform labels. By that of the pairs
 # that training data has, times this, work to a gap of 1e-3 (uniform times 1 and 4 in brackets): OCR large, 1,000 pivots
 # 74 (113, 76), OCR small 43 (51, 47), readings of a sensor with 4 labels, 125 pivots, 77 (63, 106).
-# Without eigenvectors a factor does harm: CoNLL-2000 109 passes with 1, 164 with 4.
+# Without the matrix a factor does harm: CoNLL-2000 109 passes with 1, 164 with 4.
 EDGES_BESIDE_TURNED = 2
 
-# Eigenvectors of m columns, from four times as many positions, take some 25 m^3 operations. Where that is no more than
-# a few passes they save a fifth of them or more: OCR large, poly-3, gap of 1e-2, work with and without, 500 pivots 93
+# The power for m columns, from four times as many positions, takes so many m^3 operations. Where that is no more than a
+# few passes it saves a fifth of them or more: OCR large, poly-3, gap of 1e-2, work with and without, 500 pivots 93
 # and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small and pitch accent there was nothing to gain.
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
-OPERATIONS_PER_CUBE, MOST_PASSES = 25, 6
+MOST_PASSES = 6
 
 # Real columns depend on each other more than others do, so more positions tell of them and more passes are saved. What
 # a few of them have to do with each other the pairs learn soon.
@@ -78,7 +77,7 @@ class FirstGuess:
 
     def __init__(self, posterior: Posterior, run: Run, whole: Posterior | None = None):
         self._posterior, self._run, self._whole = posterior, run, whole or posterior
-        self._nested = {j: self._turned(gram) for j, gram in _leading_grams(posterior).items()}
+        self._nested = _leading_grams(posterior)
         self._real = [j for j, term in enumerate(posterior.terms) if _turns_real(term, posterior)]
 
     @property
@@ -98,13 +97,13 @@ class FirstGuess:
                     scale[part] *= EDGES_BESIDE_TURNED
         rest = Diagonal(scale, posterior.vectors, run.kept_dtype(posterior))
         matrices = {}
-        for j, (squares, vectors) in self._nested.items():
-            curvature = posterior.curvature_at_zero(j, unsettled * squares)
-            matrices[j] = 0, (vectors * curvature**-power) @ vectors.T
+        for j, gram in self._nested.items():
+            # Curvatures at zero are the squares of columns times a factor, and the prior's own.
+            factor = posterior.curvature_at_zero(j, unsettled) - posterior.curvature_at_zero(j, 0.0)
+            matrices[j] = 0, self._power(factor * gram, j, power)
         for j, gram in real.items():
-            term, (squares, vectors) = posterior.terms[j], self._turned(gram)
-            curvature = squares + 1 / posterior.sigma2[j]
-            matrices[j] = term.size - term.real * term.columns, (vectors * curvature**-power) @ vectors.T
+            term = posterior.terms[j]
+            matrices[j] = term.size - term.real * term.columns, self._power(gram, j, power)
         return Turned(rest, matrices, posterior) if matrices else rest
 
     def _real_grams(self, theta: Vector) -> tuple[dict[int, np.ndarray], float]:
@@ -131,11 +130,10 @@ class FirstGuess:
                 guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance
         return guess
 
-    def _turned(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues and eigenvectors of a Gram matrix."""
-        self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(gram) ** 3)
-        squares, vectors = eigh(gram, overwrite_a=True, check_finite=False)
-        return np.maximum(squares, 0.0), vectors
+    def _power(self, curvature: np.ndarray, term: int, power: float) -> np.ndarray:
+        """(curvature + I / sigma^2)^-power."""
+        self._run.add_operations(self._whole, OPERATIONS_PER_CUBE * len(curvature) ** 3)
+        return self._posterior.engine.inverse_power(curvature, 1 / self._posterior.sigma2[term], power)
 
 
 def _turns_real(term: TermShape, posterior: Posterior) -> bool:

@@ -11,10 +11,10 @@ pitch accent (poly-2) 63 for 163.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..chains import NODE
 from ..objective import HessianBlocks, Posterior, Vector
+from ..system import linear_algebra
 from .run import Run
 
 MOST_COLUMNS = 300
@@ -63,7 +63,7 @@ class BlockMetric:
             if not term.clique.mapped:
                 block = blocks.small(j)
                 if block.ndim == 2:
-                    self._factors[j] = cho_factor(block)
+                    self._factors[j] = linear_algebra.cho_factor(block)
                 else:
                     diagonal[part] = block
         self._diagonal = self._vectors.from_array(diagonal)
@@ -80,7 +80,7 @@ class BlockMetric:
         """One term's part of it times a block of a vector."""
         vectors = self._parts[term]
         if term in self._factors:
-            return vectors.from_array(cho_solve(self._factors[term], vectors.to_array(block)))
+            return vectors.from_array(linear_algebra.cho_solve(self._factors[term], vectors.to_array(block)))
         out = vectors.quotient(block, self._vectors.take(self._diagonal, term))
         if term in self._inverses:
             vectors.multiply_columns(out, block, 0, self._inverses[term])

@@ -1,33 +1,50 @@
 """Products and sums of rows, the bytes of a row being the same whatever rows it stands among.
 
 BLAS sums in an order that depends on how many rows a product has and, at the ends of its tiles, on where a row stands.
-It always gets the same number of rows here, a multiple of the heights of all tiles, with zeros where there are fewer.
-So what is computed of a sequence does not depend on the sequences that arrive with it.
+Here every row is summed in the order of its values. So what is computed of a sequence does not depend on the sequences
+that arrive with it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# Rows of one product. A short sequence pays for all of them, so there are no more than keep BLAS nearly as fast as
-# it gets: 95 % of what it does with thousands.
+from . import _row_products
+
+# Rows at a time where others than those here are asked for products, and get zeros where there are fewer.
 SLAB = 48
 # Columns that NumPy adds up in one order; beyond them that order depends on the number of rows.
 COLUMNS_AT_ONCE = 8192
 
 
-def row_products(rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """rows [n, K] @ columns [K, C], to be held to one BLAS thread by the caller (`Workers`)."""
-    n = len(rows)
-    if out is None:
-        out = np.empty((n, columns.shape[1]), dtype=np.result_type(rows, columns))
-    rows = np.ascontiguousarray(rows)
-    whole = n - n % SLAB
-    for first in range(0, whole, SLAB):
-        np.matmul(rows[first : first + SLAB], columns, out=out[first : first + SLAB])
-    if whole < n:
-        out[whole:] = (padded(rows[whole:]) @ columns)[: n - whole]
-    return out
+class Factor:
+    """A matrix [K, C] that rows are multiplied with, laid out for that."""
+
+    def __init__(self, columns: np.ndarray):
+        K, self.columns = columns.shape
+        self.dtype = columns.dtype
+        self._padded = np.zeros((K, _row_products.padded_width(self.columns, self.dtype == np.float32)), self.dtype)
+        self._padded[:, : self.columns] = columns
+
+    def __len__(self) -> int:
+        return len(self._padded)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The matrix itself."""
+        return self._padded[:, : self.columns]
+
+    def products(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """rows [n, K] times the matrix, [n, C]."""
+        if out is None:
+            out = np.empty((len(rows), self.columns), dtype=self.dtype)
+        _row_products.multiply(np.ascontiguousarray(rows, dtype=self.dtype), self._padded, out)
+        return out
+
+
+def row_products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """rows [n, K] @ columns [K, C]; for many products with the same columns take a `Factor`."""
+    return Factor(columns.astype(np.result_type(rows, columns), copy=False)).products(rows)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .memory import Budget
+from .team import Team
 
 # Among the items of `Workers.stream`: what comes next may be long in coming.
 PAUSE: Final = object()
@@ -85,7 +86,8 @@ def _release(library: Any) -> None:
         library.clear_controlling_thread(force=True)
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
+ONE_BLAS_THREAD = _OneBlasThread()
+_ALONE = Team(1)
 
 
 class _Helpers:
@@ -131,10 +133,11 @@ class Workers:
         self.memory = Budget(memory)
         self._pool: ThreadPoolExecutor | None = None
         self._helpers: _Helpers | None = None
+        self._team: Team | None = None
         self._opening = threading.Lock()
 
     def __enter__(self) -> Workers:
-        _ONE_BLAS_THREAD.__enter__()
+        ONE_BLAS_THREAD.__enter__()
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads)
         return self
@@ -146,7 +149,22 @@ class Workers:
         if self._helpers is not None:
             self._helpers.close()
             self._helpers = None
-        _ONE_BLAS_THREAD.__exit__()
+        if self._team is not None:
+            self._team.close()
+            self._team = None
+        ONE_BLAS_THREAD.__exit__()
+
+    @property
+    def team(self) -> Team:
+        """The threads for work that needs no interpreter; outside of a `with` block there is one."""
+        if self._team is None:
+            if self._pool is None:
+                return _ALONE
+            with self._opening:
+                if self._team is None:
+                    # Who looks for work takes a core from who has some, where there are fewer cores than threads.
+                    self._team = Team(self.threads, spinning=self.threads <= available_threads())
+        return self._team
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""

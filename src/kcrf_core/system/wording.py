@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+MOST_LISTED = 8  # names in a message
+
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -12,6 +16,17 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     ('1 label is', '0 labels are')
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, those in the middle left out where there are many.
+
+    >>> listed(["word", "label"]), listed([f"v{number}" for number in range(300)])
+    ('word, label', 'v0, v1, v2, v3, v4, v5, v6, ..., v299: 300 in all')
+    """
+    if len(names) <= MOST_LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_LISTED - 1])}, ..., {names[-1]}: {len(names):,} in all"
 
 
 def size_text(count: float) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from ..chains import Problem
 from ..config import TermConfig
@@ -17,6 +16,7 @@ from ..kernels import Inputs, PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
     Affine,
     ColumnOrder,
+    CompressedRows,
     Conjunctions,
     ExplicitMap,
     FeatureMap,
@@ -31,7 +31,6 @@ from ..maps import (
     merged_columns,
     scaled_rows,
     shared_conjunctions,
-    sparse_block,
     why_not,
 )
 from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
@@ -41,22 +40,26 @@ from .observed_features import places_seen
 from .observer import Observer
 from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, worth_sharing
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 # An automatic map enumerates no more than this: above it, pivots take less memory.
 MOST_CONJUNCTIONS = 300_000_000
 # Numbers, keys and hashes while columns are merged, if every conjunction were seen once: what is refused beforehand.
 BYTES_PER_CONJUNCTION = 60
-# An entry of a sparse map: in the matrix its value and its index, and its index by rows and by columns; where entries
-# are not all ones, both of these with values in single and in double precision, too. The transpose is made on the way.
-BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_TRANSPOSED = 20, 24, 16
+# An entry of a sparse map: its index by rows and by columns; where entries of a column differ, both of these with
+# values in single and in double precision, too. On the way there are features before they are merged, or values.
+BYTES_PER_ENTRY, BYTES_PER_VALUE, BYTES_ON_THE_WAY = 8, 24, 12
 # A conjunction that is kept has its key and the number of its column; a column its norm and where its entries begin.
-BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 16
+BYTES_PER_KEY, BYTES_PER_COLUMN = 12, 24
 # While they are found, each distinct one has its key, a slot to be found by, a hash of its rows, how many these are,
 # its weight and four numbers; one in a row has its number, that of its column, and its place among those that stay.
 BYTES_PER_DISTINCT, BYTES_PER_FOUND = 64, 24
 # Conjunctions that a forecast goes through, to estimate how many are distinct.
 SAMPLED_CONJUNCTIONS = 2_000_000
-# Weights that are laid out for a pass, in single and in double precision, where only some are solved for.
-BYTES_PER_WEIGHT = 12
+# Where only some weights are solved for: each has its place, and is held once more by a pass, in double precision for a
+# proof, some rows of them whole; and of every column it is known where its own begin.
+BYTES_PER_KEPT, BYTES_PER_KEPT_COLUMN = 32, 16
 
 
 def explicit_plan(term: TermConfig, features: tuple[str, ...], inputs: Inputs) -> TermPlan:
@@ -82,11 +85,13 @@ class FittedFeatures(MappedTerm):
         observer.note(f"term {self.name}: {counted(len(kept), 'weight')} of {places:,}, those of pairs seen")
         return replace(self, kept=kept)
 
-    def _stored(self, weights: np.ndarray) -> Weights:
+    def _stored(self, weights: Weights) -> Weights:
+        if isinstance(weights, SparseWeights):
+            return weights
         return np.ascontiguousarray(weights) if self.kept is None else SparseWeights.of(weights)
 
     @abstractmethod
-    def to_model(self, weights: np.ndarray, precision: str) -> FeatureTerm: ...
+    def to_model(self, weights: Weights, precision: str) -> FeatureTerm: ...
 
 
 # ----------------------------------------------------------------------------- linear
@@ -105,13 +110,13 @@ class FittedLinear(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return _linear_map(self.config, inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> ExplicitTerm:
+    def to_model(self, weights: Weights, precision: str) -> ExplicitTerm:
         return ExplicitTerm(*self.about, self._stored(self._of_features(weights)), self.config.kernel.cosine)
 
     def map_weights(self, term: Term) -> np.ndarray:
         return self._of_columns(as_dense(matrix_of(term.weights)))
 
-    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+    def _of_features(self, weights: Weights) -> Weights:
         """Weights of features out of weights of the map's columns."""
         return weights
 
@@ -141,7 +146,7 @@ class FittedMerged(FittedLinear):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return MergedMap(self.merged, inputs, dtype)
 
-    def _of_features(self, weights: np.ndarray) -> np.ndarray:
+    def _of_features(self, weights: Weights) -> Weights:
         return self.merged.spread(weights)
 
     def _of_columns(self, weights: np.ndarray) -> np.ndarray:
@@ -158,7 +163,7 @@ class LinearPlan(TermPlan):
 
     def _merged(self) -> MergedColumns | None:
         mergeable = self.inputs.bag is None and not self.term.kernel.cosine
-        return merged_columns(sparse_block(self.inputs)) if mergeable else None
+        return merged_columns(CompressedRows.of_inputs(self.inputs)) if mergeable else None
 
     def fit(self, context: FitContext) -> FittedLinear:
         term, dtype, merged = self.term, context.dtype, self._merged()
@@ -193,22 +198,22 @@ class LinearPlan(TermPlan):
             columns += merged.size - len(merged.column)
             what += f" in {counted(columns, 'column')}"
             # Of features that share a column all are in a row or none: an entry stands for each of them.
-            entries, ones = _entries(inputs, merged), False
+            entries = _entries(inputs, merged)
         real = len(inputs) * (order.real + constant) * 8  # in single precision with what rounding took
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
-        building = self.inputs.nbytes + fixed + entries * BYTES_TRANSPOSED
+        building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width
         if labels is not None:
-            fixed += BYTES_PER_WEIGHT * parameters
             seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
             parameters = min(seen, parameters)
+            fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
             what += f" with {counted(parameters, 'weight')}"
         return TermFootprint(self.term.name, what, 0, fixed, building, parameters)
 
 
 def _entries(inputs: Inputs, merged: MergedColumns) -> int:
     """Entries of merged columns: a feature's ones, shared by all that are in its column."""
-    indices = sparse_block(inputs).indices
+    indices = CompressedRows.of_inputs(inputs).indices
     return round(float((1 / merged.counts)[merged.column[indices]].sum()))
 
 
@@ -232,8 +237,8 @@ class FittedAffine(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return self.affine.map_of(inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> AffineTerm:
-        inner, bias = self.affine.weights(weights)
+    def to_model(self, weights: Weights, precision: str) -> AffineTerm:
+        inner, bias = self.affine.weights(as_dense(matrix_of(weights)))
         return AffineTerm(*self.about, self._stored(inner), bias=np.ascontiguousarray(bias))
 
     def map_weights(self, term: Term) -> np.ndarray:
@@ -270,8 +275,11 @@ class FittedConjunctions(FittedFeatures):
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         return _conjunction_map(self.config, self.conjunctions, self.conjunctions.rows(inputs), inputs, dtype)
 
-    def to_model(self, weights: np.ndarray, precision: str) -> ConjunctionTerm:
-        stored = self._stored(weights / self.conjunctions.norms[:, None])
+    def to_model(self, weights: Weights, precision: str) -> ConjunctionTerm:
+        if isinstance(weights, SparseWeights):
+            stored = weights.times(1 / self.conjunctions.norms)
+        else:
+            stored = self._stored(weights / self.conjunctions.norms[:, None])
         return ConjunctionTerm(*self.about, self.conjunctions, stored, self.config.kernel.cosine)
 
     def map_weights(self, term: Term) -> np.ndarray:
@@ -317,9 +325,10 @@ class ConjunctionPlan(TermPlan):
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
         keys, columns, entries = self._sizes()
         what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
-        fixed = entries * (BYTES_PER_ENTRY + BYTES_PER_VALUE) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
-        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_TRANSPOSED
-        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_TRANSPOSED)
+        values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same
+        fixed = entries * (BYTES_PER_ENTRY + values) + keys * BYTES_PER_KEY + columns * BYTES_PER_COLUMN
+        finding = keys * BYTES_PER_DISTINCT + self.entries * BYTES_PER_FOUND + entries * BYTES_ON_THE_WAY
+        building = self.inputs.nbytes + max(finding, fixed + entries * BYTES_ON_THE_WAY)
         return TermFootprint(self.term.name, what, 0, fixed, building, columns * width)
 
     def _sizes(self) -> tuple[int, int, int]:

@@ -23,8 +23,8 @@ from ..system import Budget, available_threads, size_text
 from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
 
-# Interpreter and libraries, with what their threads allocate.
-PROGRAM = 68 << 20
+# Interpreter and libraries, with what their threads allocate; SciPy's where there is more than one-hot features.
+PROGRAM, SCIPY = 44 << 20, 24 << 20
 # A value of a column as text: a number of the distinct ones; numbers are read into an array of their own and scaled.
 BYTES_PER_CELL = 8
 # Arrays of a thread that goes through chains: scores, messages, marginals and what is made of them; and those of pairs.
@@ -41,6 +41,7 @@ class Footprint:
     chains: int  # what a thread needs for some chains, kernel values included
     threads: int
     solver: int  # weights, gradients and the steps that are remembered
+    program: int
 
     @property
     def table(self) -> int:
@@ -66,7 +67,7 @@ class Footprint:
 
     @property
     def total(self) -> int:
-        return PROGRAM + self.data + max(self.reading, self.building, self.fitting)
+        return self.program + self.data + max(self.reading, self.building, self.fitting)
 
     def summary(self) -> str:
         """For people, in a line."""
@@ -80,7 +81,7 @@ class Footprint:
 
     def lines(self) -> list[str]:
         """For people: the whole, then what it is made of."""
-        out = [self.summary(), f"  program {size_text(PROGRAM)}, data {size_text(self.data)}"]
+        out = [self.summary(), f"  program {size_text(self.program)}, data {size_text(self.data)}"]
         out += [f"  term {term.name}: {term.what}, {size_text(term.fixed + term.table)}" for term in self.terms]
         out.append(
             f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}, "
@@ -96,7 +97,7 @@ class Footprint:
         return {
             "total": self.total,
             "budget": self.budget,
-            "program": PROGRAM,
+            "program": self.program,
             "data": self.data,
             "reading": self.reading,
             "building": self.building,
@@ -130,8 +131,8 @@ def footprint(
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
         width = term.clique.columns(Y)
-        # In single precision once more in double, for the proof: of all its points side by side where there are pivots.
-        errors += N * width * (itemsize + 8 * (PROOF_POINTS if plan.has_pivots else 1) if itemsize < 8 else 8)
+        # In single precision in double later, for the proof: of all its points side by side where there are pivots.
+        errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
         if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
@@ -144,7 +145,10 @@ def footprint(
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
     solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)
     threads = threads or available_threads()
-    return Footprint(memory.total, data, reading, tuple(terms), errors, chains + piece, threads, solver)
+    one_hot = dataset.bag is None and not dataset.real.shape[1]
+    linear = all(term.kernel.type == "linear" for term in config.mapped_terms)
+    program = PROGRAM if one_hot and linear and not piece else PROGRAM + SCIPY
+    return Footprint(memory.total, data, reading, tuple(terms), errors, chains + piece, threads, solver, program)
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:

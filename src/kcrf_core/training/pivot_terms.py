@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..chains import Problem
 from ..config import GRADIENT, TermConfig
@@ -30,7 +29,7 @@ from ..maps import (
 )
 from ..model import TERMS, KernelTerm, Term, TermBasis
 from ..objective import certificates
-from ..system import Workers, counted
+from ..system import Workers, counted, linear_algebra
 from .label_match import LabelMatch
 from .observer import Observer
 from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, shared_map, worth_sharing
@@ -66,7 +65,7 @@ class FittedPivots(MappedTerm):
         values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
         old.add_scores(pivots, values)
         weights = labels.weights(values, old.clique)
-        found = solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
+        found = linear_algebra.solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {counted(self.map.size, 'pivot')}"
 
     def observed(self, problem: Problem, observer: Observer) -> FittedTerm:

@@ -15,7 +15,6 @@ tail is taken from a gamma distribution with the mean and the variance of the dr
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaincc
 
 from ..chains import EDGE_X, Clique, Problem, positions_within
 from ..objective import Posterior
@@ -67,4 +66,6 @@ def tail(bound: float, null: np.ndarray) -> float:
     mean, variance = null.mean(), null.var(ddof=1)
     if variance <= (1e-9 * mean) ** 2:  # nothing changes when errors are exchanged
         return float(bound <= mean * (1 + 1e-9))
+    from scipy.special import gammaincc  # which takes memory that other trainings need not have
+
     return float(gammaincc(mean**2 / variance, bound * mean / variance))

@@ -84,7 +84,7 @@ class Solution:
     def model(self, encoding: Encoding, precision: str) -> Model:
         """The model that these parameters make."""
         posterior, theta, terms = self.posterior, self.result.theta, self.task.terms
-        mapped = tuple(terms[j].to_model(posterior.weights_of(theta, j), precision) for j in posterior.mapped)
+        mapped = tuple(terms[j].to_model(posterior.stored_weights(theta, j), precision) for j in posterior.mapped)
         return Model(encoding, mapped, posterior.potentials_of(theta))
 
 

@@ -19,7 +19,7 @@ from ..config import PRECISIONS, Config, TermConfig
 from ..encoding import Dataset, Encoding, Translation
 from ..errors import ConfigError
 from ..kernels import Inputs
-from ..maps import FeatureMap, GrowingBasis, RepeatedMap
+from ..maps import FeatureMap, GrowingBasis, RepeatedMap, Weights
 from ..model import Term, TermBasis
 from ..system import Workers, counted, size_text
 from .label_match import LabelMatch
@@ -176,7 +176,7 @@ class MappedTerm(FittedTerm):
         """The same map on other data."""
 
     @abstractmethod
-    def to_model(self, weights: np.ndarray, precision: str) -> Term:
+    def to_model(self, weights: Weights, precision: str) -> Term:
         """The term of a model, with weights [D, columns] of the map found in the given precision."""
 
     @abstractmethod

@@ -25,6 +25,7 @@ from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
 from ..model import Model
 from ..objective import Posterior, Vector
+from ..system import listed
 from .label_match import LabelMatch
 from .observer import Observer
 from .terms import FittedTerm
@@ -46,8 +47,7 @@ class WarmStart:
         if old.format != encoding.format:
             raise ConfigError(f"{self.name} was trained on {old.format} data, this is {encoding.format} data")
         raise ConfigError(
-            f"{self.name} was trained on other columns: {', '.join(old.columns)} there, "
-            f"{', '.join(encoding.columns)} here"
+            f"{self.name} was trained on other columns: {listed(old.columns)} there, {listed(encoding.columns)} here"
         )
 
     def known_sigma2(

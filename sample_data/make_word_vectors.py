@@ -1,0 +1,47 @@
+"""Vectors of words, made of a text alone: `python make_word_vectors.py WIDTH TEXT [FILE FILE.npy]...`
+
+Words of TEXT (the first column, in small letters) that have the same neighbours get vectors that lie near each other:
+
+    count     how often a word has another one two places before it, one before, one after, two after
+    PPMI      log(n(word, neighbour) N / n(word) n(neighbour)), and 0 where that is negative
+    SVD       the WIDTH strongest directions of that table, each with the root of its strength
+
+Words that stand in TEXT once, and all new ones, share a vector. Each FILE gets a FILE.npy with a row for each of its
+lines that is not blank. Nothing looks at labels.
+"""
+
+import sys
+from collections import Counter
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import svds
+
+PLACES = (-2, -1, 1, 2)
+
+
+def sentences(path):
+    with open(path, encoding="utf-8") as text:
+        blocks = text.read().split("\n\n")
+    return [[line.split()[0].lower() for line in block.splitlines()] for block in blocks if block.strip()]
+
+
+width, train = int(sys.argv[1]), sentences(sys.argv[2])
+counts = Counter(word for sentence in train for word in sentence)
+numbers = {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
+RARE, EDGE = len(numbers), len(numbers) + 1
+# All sentences in a row, with two edges after each: so neighbours are found by shifting.
+row = np.array([numbers.get(word, RARE) if word else EDGE for sentence in train for word in (*sentence, "", "")])
+t = np.flatnonzero(row != EDGE)
+words = np.concatenate([row[t] for _ in PLACES])
+others = np.concatenate([p * (EDGE + 1) + row[t + place] for p, place in enumerate(PLACES)])
+table = coo_array((np.ones(len(words)), (words, others)), shape=(EDGE, len(PLACES) * (EDGE + 1)))
+table.sum_duplicates()
+expected = table.sum(axis=1)[table.row] * table.sum(axis=0)[table.col] / table.sum()
+table.data = np.maximum(np.log(table.data / expected), 0)  # PPMI
+directions, strengths, _ = svds(table.tocsr(), k=width, random_state=0)
+vectors = directions * np.sqrt(strengths)  # [words, width]
+
+for path, output in zip(sys.argv[3::2], sys.argv[4::2], strict=True):
+    rows = [numbers.get(word, RARE) for sentence in sentences(path) for word in sentence]
+    np.save(output, vectors[rows].astype(np.float32))

@@ -1,0 +1,181 @@
+"""Long sequences as strips: gold labels above predicted ones, below them where they differ and how sure the system was.
+
+A strip has a column of pixels for one position or for several; then labels share the height of the column by how often
+they occur in it, with one pixel at least for each that does: a rare label is never lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from .svg import opened, rounded, safe, text_at
+
+WIDTH = 1000  # pixels that positions share
+LEFT = 84
+BAND, ERRORS, CURVE, BETWEEN = 20, 7, 44, 5  # heights
+COLOURS = 9  # labels with a colour of their own; the most frequent one is pale, all others share a grey
+CLOSE = 250  # positions of a close-up
+
+STYLE = """
+.key { display: inline-block; margin: 0 1em .2em 0; font-size: .87rem; white-space: nowrap; }
+.key svg { vertical-align: -2px; margin-right: .35em; }
+svg .k0 { fill: var(--line); } svg .k1 { fill: #e69f00; } svg .k2 { fill: #0072b2; } svg .k3 { fill: #009e73; }
+svg .k4 { fill: #d55e00; } svg .k5 { fill: #56b4e9; } svg .k6 { fill: #cc79a7; } svg .k7 { fill: #b5a900; }
+svg .k8 { fill: #8a5a2b; } svg .others { fill: var(--dim); }
+svg .area { fill: var(--good); fill-opacity: .3; } svg .frame { fill: none; stroke: var(--text); stroke-width: 1.5; }
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Palette:
+    """Which label has which colour."""
+
+    names: list[str]
+    classes: list[str]  # of each label number
+
+    @classmethod
+    def of(cls, names: list[str], counts: np.ndarray) -> Palette:
+        """By how often labels occur, the most frequent first."""
+        rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable").tolist()
+        return cls(names, [f"k{r}" if r < COLOURS else "others" for r in rank])
+
+    def legend(self) -> str:
+        known = sorted((kind, name) for name, kind in zip(self.names, self.classes, strict=True) if kind != "others")
+        entries = [*known, *([("others", "all others")] if "others" in self.classes else [])]
+        size = 'width="14" height="14"'
+        return "\n".join(
+            f'<span class="key"><svg {size} viewBox="0 0 14 14" aria-hidden="true"><rect class="{kind}" {size}/></svg>'
+            f"{safe(name)}</span>"
+            for kind, name in entries
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Consecutive positions to draw."""
+
+    gold: np.ndarray  # [T] numbers of labels
+    predicted: np.ndarray  # [T]
+    wrong: np.ndarray  # [T] bool
+    confidence: np.ndarray | None  # [T] probabilities of the predicted labels
+    lines: np.ndarray  # [T]
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+    def part(self, first: int, last: int) -> Stretch:
+        rows = slice(first, last)
+        sure = None if self.confidence is None else self.confidence[rows]
+        return Stretch(self.gold[rows], self.predicted[rows], self.wrong[rows], sure, self.lines[rows])
+
+    def worst(self) -> int:
+        """Where the `CLOSE` positions with the most errors begin, the errors in their middle where that is possible."""
+        sums = np.concatenate([[0], np.cumsum(self.wrong)])
+        errors = sums[CLOSE:] - sums[:-CLOSE]
+        first = int(np.argmax(errors))
+        fewer = np.flatnonzero(errors[first:] < errors[first])
+        return first + (int(fewer[0]) if len(fewer) else len(errors) - first) // 2
+
+
+def strips(stretch: Stretch, palette: Palette) -> str:
+    """The whole, and where positions are too many to be told apart, those with the most errors once more."""
+    if len(stretch) <= WIDTH:
+        return _strip(stretch, palette, None)
+    first = stretch.worst()
+    close = stretch.part(first, first + CLOSE)
+    return f"{_strip(stretch, palette, (first, first + CLOSE))}\n{_strip(close, palette, None)}"
+
+
+def _strip(stretch: Stretch, palette: Palette, framed: tuple[int, int] | None) -> str:
+    T = len(stretch)
+    columns = min(T, WIDTH)
+    bounds = np.linspace(0, T, columns + 1).round().astype(np.int64)
+    counts = np.diff(bounds)
+    wide = WIDTH / columns
+    rows = {"gold": stretch.gold, "predicted": stretch.predicted}
+    errors_at = 4 + 2 * (BAND + BETWEEN)
+    curve_at = errors_at + ERRORS + BETWEEN
+    bottom = curve_at + (CURVE if stretch.confidence is not None else -BETWEEN)
+    first, last = int(stretch.lines[0]), int(stretch.lines[-1])
+    out = [opened(LEFT + WIDTH + 8, bottom + 20, f"Gold and predicted labels of lines {first} to {last}")]
+    for number, (title, labels) in enumerate(rows.items()):
+        y = 4 + number * (BAND + BETWEEN)
+        out.append(text_at(LEFT - 8, y + BAND / 2 + 4, title, "tick end", 12))
+        out += _band(_shares(labels, bounds, len(palette.names)), palette, y, wide)
+    out.append(text_at(LEFT - 8, errors_at + ERRORS, "wrong", "tick end", 12))
+    shares = np.add.reduceat(stretch.wrong, bounds[:-1], dtype=np.float64) / counts
+    out += _marks(shares, errors_at, wide)
+    if stretch.confidence is not None:
+        out.append(text_at(LEFT - 8, curve_at + CURVE / 2 + 4, "probability", "tick end", 12))
+        means = np.add.reduceat(stretch.confidence, bounds[:-1]) / counts
+        tops = curve_at + CURVE * (1 - means)
+        steps = "".join(f"V{rounded(y)}h{rounded(wide)}" for y in tops.tolist())
+        out.append(f'<path class="area" d="M{LEFT} {curve_at + CURVE}{steps}V{curve_at + CURVE}z"/>')
+        out.append(f'<path class="grid" d="M{LEFT} {curve_at}h{WIDTH}M{LEFT} {curve_at + CURVE}h{WIDTH}"/>')
+    if framed is not None:
+        a, b = (LEFT + WIDTH * place / T for place in framed)
+        size = f'width="{rounded(max(b - a, 3))}" height="{errors_at - 2}"'
+        out.append(f'<rect class="frame" x="{rounded(a)}" y="1" {size}><title>shown below</title></rect>')
+    for share, kind in ((0, "tick start"), (0.25, "tick"), (0.5, "tick"), (0.75, "tick"), (1, "tick end")):
+        line = int(stretch.lines[min(int(share * T), T - 1)])
+        title = f"line {line:,}" if share == 0 else f"{line:,}"
+        out.append(text_at(LEFT + share * WIDTH, bottom + 15, title, kind, 11))
+    return "\n".join([*out, "</svg>"])
+
+
+def _shares(labels: np.ndarray, bounds: np.ndarray, Y: int) -> np.ndarray:
+    """How often each label occurs in each column, as a part of it, [columns, Y]."""
+    columns = len(bounds) - 1
+    column = np.repeat(np.arange(columns), np.diff(bounds))
+    found = np.bincount(column * Y + labels, minlength=columns * Y).reshape(columns, Y)
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _band(shares: np.ndarray, palette: Palette, y: float, wide: float) -> list[str]:
+    """One path for each colour: rectangles of labels that lie upon each other, the same beside each other as one."""
+    classes = sorted(set(palette.classes))
+    together = np.zeros((len(shares), len(classes)))
+    for number, kind in enumerate(palette.classes):
+        together[:, classes.index(kind)] += shares[:, number]
+    heights = np.where(together > 0, np.maximum(np.rint(BAND * together), 1), 0)
+    most = together.argmax(axis=1)
+    rows = np.arange(len(shares))
+    heights[rows, most] += BAND - heights.sum(axis=1)
+    tops = y + np.cumsum(heights, axis=1) - heights
+    out = []
+    for c, kind in enumerate(classes):
+        drawn = "".join(
+            f"M{rounded(LEFT + first * wide)} {rounded(tops[first, c])}h{rounded((last - first) * wide)}"
+            f"v{rounded(heights[first, c])}h{rounded(-(last - first) * wide)}z"
+            for first, last in _runs(np.stack([tops[:, c], heights[:, c]], axis=1))
+            if heights[first, c] > 0
+        )
+        if drawn:
+            out.append(f'<path class="{kind}" d="{drawn}"/>')
+    return out
+
+
+def _marks(shares: np.ndarray, y: float, wide: float) -> list[str]:
+    """Where labels are wrong; the more of a column, the stronger."""
+    levels = np.ceil(4 * shares)  # [columns] 0 to 4
+    out = []
+    for level in (1, 2, 3, 4):
+        drawn = "".join(
+            f"M{rounded(LEFT + first * wide)} {y}h{rounded((last - first) * wide)}v{ERRORS}"
+            f"h{rounded(-(last - first) * wide)}z"
+            for first, last in _runs(levels[:, None])
+            if levels[first] == level
+        )
+        if drawn:
+            out.append(f'<path class="wrong" fill-opacity="{0.4 + 0.15 * level:.2f}" d="{drawn}"/>')
+    return out
+
+
+def _runs(values: np.ndarray) -> list[tuple[int, int]]:
+    """Where rows [n, k] that are equal begin and end."""
+    changes = np.flatnonzero((values[1:] != values[:-1]).any(axis=1)) + 1
+    edges = [0, *changes.tolist(), len(values)]
+    return list(pairwise(edges))

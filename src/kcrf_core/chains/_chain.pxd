@@ -1,0 +1,15 @@
+# Errors of some sequences without the interpreter's lock, for passes over all of them; see `chunk_errors` in `_chain.pyx`.
+
+from ._scaling cimport int64
+
+cdef Py_ssize_t room_for(Py_ssize_t longest, Py_ssize_t Y) noexcept nogil
+
+cdef Py_ssize_t errors_of_floats(
+    const float* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, float* node, double* sums, double* work,
+) noexcept nogil
+
+cdef Py_ssize_t errors_of_doubles(
+    const double* scores, const double* edges, const double* start, const double* end, const int64* offsets,
+    Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, double* node, double* sums, double* work,
+) noexcept nogil

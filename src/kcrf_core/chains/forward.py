@@ -1,0 +1,138 @@
+"""Marginals of a position from all that came before it and a few positions after it.
+
+What came before is a forward message in log space (`_forward.pyx`): with it in the place of the first scores, the
+positions from there on are a chain of their own, and `chain.marginals` does the rest. The message of a second-order
+chain is over pairs of labels; it stands where transitions from a position before lead to the first one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from . import _forward, chain
+
+VALUES_AT_ONCE = 1 << 20  # of windows that are laid end to end
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Forward messages of consecutive positions."""
+
+    values: np.ndarray  # [n, Y], or [n, Y, Y] for pairs of labels
+    order: int
+    first: bool  # whether the first of them begins its sequence: there is no pair yet
+
+    @classmethod
+    def of(cls, scores: np.ndarray, edges: chain.Edges, before: np.ndarray | None) -> Messages:
+        """Those of positions with scores [n, Y], n > 0; `before` is the last message of earlier ones, if there are."""
+        n, Y = scores.shape
+        stacked = edges.stacked()
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        begun = before is None
+        if begun:
+            before = edges.start + scores[0]
+        own = stacked if len(stacked) == 1 else stacked[begun:]
+        if edges.triples is None:
+            out = np.empty((n, Y))
+            if begun:
+                out[0] = before
+            _forward.forward(scores[begun:], own, np.ascontiguousarray(before), out[begun:])
+            return cls(out, 1, begun)
+        out = np.empty((n, Y, Y))
+        done = 0
+        if begun:
+            out[0] = before  # the same for every label before, of which there is none
+            done = 1
+        if n > done and (begun or before.ndim == 1):
+            start = out[0, 0] if begun else before
+            local = stacked[0] if len(stacked) == 1 else stacked[done]
+            out[done] = start[:, None] + local + scores[done]
+            done += 1
+        if n > done:
+            own = stacked if len(stacked) == 1 else stacked[done:]
+            last = out[done - 1] if done else before
+            triples = np.ascontiguousarray(edges.triples, dtype=np.float64)
+            _forward.forward_pairs(scores[done:], own, triples, np.ascontiguousarray(last), out[done:])
+        return cls(out, 2, begun)
+
+    @property
+    def last(self) -> np.ndarray:
+        """What `of` takes for later positions: [Y], or [Y, Y]; [Y] for the first position of a sequence."""
+        return self.values[-1, 0] if self.order == 2 and self.first and len(self.values) == 1 else self.values[-1]
+
+    def marginals(self, scores: np.ndarray, edges: chain.Edges, ahead: int) -> np.ndarray:
+        """Of each of the n positions, given all before it and `ahead` more: [n, Y].
+
+        Scores, and edges where each position has its own, are those of the n positions and `ahead` more.
+        """
+        n, Y = len(self.values), scores.shape[1]
+        edges = replace(edges, end=np.zeros(Y))
+        out = np.empty((n, Y))
+        begin = 0
+        if self.order == 2 and self.first:
+            out[0] = chain.marginals(*_rows(scores, edges, 0, 1 + ahead), np.array([0, 1 + ahead])).node[0]
+            begin = 1
+        pairs = self.order == 2
+        size = (ahead + 2) * Y * (Y if pairs or edges.transitions.ndim == 3 else 1)
+        at_once = max(VALUES_AT_ONCE // size, 1)
+        for first in range(begin, n, at_once):
+            last = min(first + at_once, n)
+            out[first:last] = self._windows(scores, edges, ahead, first, last)
+        return out
+
+    def _windows(self, scores: np.ndarray, edges: chain.Edges, ahead: int, first: int, last: int) -> np.ndarray:
+        """Marginals of the positions first:last, each the first of a chain of its own."""
+        Y = scores.shape[1]
+        pairs = self.order == 2
+        length = 1 + ahead + pairs  # a message over pairs leads to the position from the one before it
+        rows = np.arange(first, last)[:, None] + np.arange(1 + ahead)
+        local = np.zeros((last - first, length, Y))
+        local[:, pairs:] = scores[rows]
+        transitions = edges.transitions
+        if pairs or transitions.ndim == 3:
+            own = np.zeros((last - first, length, Y, Y))
+            own[:, pairs:] = transitions[rows] if transitions.ndim == 3 else transitions
+            transitions = own
+        if pairs:
+            transitions[:, 1], local[:, 1] = self.values[first:last], 0.0
+        else:
+            local[:, 0] = self.values[first:last]
+        windows = chain.Edges(
+            transitions.reshape(-1, Y, Y) if transitions.ndim == 4 else transitions,
+            np.zeros(Y),
+            edges.end,
+            edges.triples,
+        )
+        found = chain.marginals(local.reshape(-1, Y), windows, np.arange(last - first + 1) * length)
+        return found.node.reshape(-1, length, Y)[:, int(pairs)]
+
+    @staticmethod
+    def to_the_end(before: np.ndarray | None, scores: np.ndarray, edges: chain.Edges) -> np.ndarray:
+        """Marginals of the last positions of a sequence, given all of it: [n, Y]."""
+        n = len(scores)
+        if before is None:
+            return chain.marginals(scores, edges, np.array([0, n])).node
+        first = Messages.of(*_rows(scores, edges, 0, 1), before).values[0]
+        transitions = edges.transitions
+        zeros = np.zeros(scores.shape[1])
+        if edges.triples is None:
+            scores = scores.copy()
+            scores[0] = first
+            return chain.marginals(scores, replace(edges, start=zeros), np.array([0, n])).node
+        Y = scores.shape[1]
+        stacked = np.zeros((n + 1, Y, Y))
+        stacked[1:] = transitions
+        stacked[1] = first
+        local = np.vstack([zeros, zeros, scores[1:]])
+        return chain.marginals(local, chain.Edges(stacked, zeros, edges.end, edges.triples), np.array([0, n + 1])).node[
+            1:
+        ]
+
+
+def _rows(scores: np.ndarray, edges: chain.Edges, first: int, last: int) -> tuple[np.ndarray, chain.Edges]:
+    """Potentials of some positions."""
+    if edges.transitions.ndim == 3:
+        edges = replace(edges, transitions=edges.transitions[first:last])
+    return scores[first:last], edges

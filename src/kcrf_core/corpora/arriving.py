@@ -1,0 +1,100 @@
+"""Lines of a file as they arrive, before their sequence is complete: what an answer with a bounded delay needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from ..errors import ConfigError
+from . import FORMATS, _text
+from .columns import packed_marks
+from .layout import PLAIN, Layout
+from .lines import Block, ParsedBlock, blocks, display_name, open_input, unclosed_quote
+
+# A weight says something about the line below it, and is refused where there is none.
+_WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Consecutive lines, parsed, and whether blank lines end sequences before their first and after their last one."""
+
+    parsed: ParsedBlock
+    ends_before: bool  # a blank line stands before its first position, or anywhere if it has none
+    ends_after: bool  # a blank line stands after its last position
+
+
+def arriving_lines(
+    path: str | os.PathLike[str], format: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
+) -> Iterator[Arrival]:
+    """The lines of a file, as many at a time as there are; a sequence may go on in what comes next."""
+    chosen = FORMATS[format]
+    if chosen.sequence_per_line or not chosen.takes_columns:
+        raise ConfigError(f"{chosen.title} is read by whole sequences, which cannot be labelled while they arrive")
+    stream = open_input(path)
+    name = display_name(path)
+    with nullcontext() if os.fspath(path) == "-" else stream:
+        parts = blocks(stream, name, sequence_per_line=True)
+        if layout.quoted:
+            parts = _whole_rows(parts, name, layout)
+        for parsed in chosen.parse(_whole_lines(parts), name, columns, layout):
+            yield _arrival(parsed)
+
+
+def _whole_rows(parts: Iterator[Block], name: str, layout: Layout) -> Iterator[Block]:
+    """The blocks, a row whose quotes are open at the end of one moved to the next."""
+    held = None
+    for block in parts:
+        if held is not None:
+            block = Block(held.first_line, held.data + block.data)
+            held = None
+        if b'"' in block.data and block.ends_with_newline:
+            _, at, unclosed = _text.last_sequence_end(
+                block.data, 0, ord(layout.separator), *packed_marks(layout.comment)
+            )
+            if unclosed:
+                raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
+            if at < len(block.data):
+                held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
+                block = Block(block.first_line, block.data[:at])
+        if block.data:
+            yield block
+    if held is not None:
+        yield held
+
+
+def _whole_lines(parts: Iterator[Block]) -> Iterator[Block]:
+    """The blocks, a weight at the end of one moved to the next."""
+    held = None
+    for block in parts:
+        if held is not None:
+            block = Block(held.first_line, held.data + block.data)
+            held = None
+        if (found := _WEIGHT.search(block.data)) is not None:
+            at = found.start() + block.data.startswith(b"\n", found.start())
+            held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
+            block = Block(block.first_line, block.data[:at])
+        if block.data:
+            yield block
+    if held is not None:
+        yield held
+
+
+def _arrival(parsed: ParsedBlock) -> Arrival:
+    block, lines = parsed.block, parsed.corpus.lines
+    if not len(lines):
+        return Arrival(parsed, _has_blank(block, 0, block.line_count), False)
+    before = _has_blank(block, 0, int(lines[0]) - block.first_line)
+    if parsed.layout.quoted:
+        # Lines inside of the last row, which may be blank, end nothing.
+        last_row = block.data[: int(parsed.ends[-1])]
+        return Arrival(parsed, before, _has_blank(block, last_row.count(b"\n") + 1, block.line_count))
+    return Arrival(parsed, before, _has_blank(block, int(lines[-1]) + 1 - block.first_line, block.line_count))
+
+
+def _has_blank(block: Block, first: int, last: int) -> bool:
+    """Whether one of the lines first:last of a block, counted from 0, is blank."""
+    return first < last and any(not line.strip(" ") for line in block.content()[first:last])

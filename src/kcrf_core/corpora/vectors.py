@@ -1,0 +1,228 @@
+"""Vectors beside a corpus: an embedding for each token, a spectrum for each frame, kept in `.npy` files of their own.
+
+A file is an array [positions, width] of half, single or double precision with a row for each position of the data in
+its order; blank lines have none. Files are mapped into memory and never unpickled. Rows are looked at when they are
+attached to a corpus, so that an error can name the row of the file and the line of the text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConfigError, DataError
+from ..system import counted
+from .corpus import Corpus
+from .lines import display_name
+
+PRECISIONS = ("float16", "float32", "float64")
+BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
+
+NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
+
+Given = str | os.PathLike[str] | np.ndarray
+
+
+@dataclass(frozen=True)
+class VectorFile:
+    """One array [rows, width], with the name to show in messages."""
+
+    source: str
+    array: np.ndarray
+
+    @classmethod
+    def open(cls, given: Given) -> VectorFile:
+        """The array of a `.npy` file, mapped into memory, or one that is in memory already."""
+        if isinstance(given, np.ndarray):
+            found = cls("the array", given)
+        else:
+            found = cls(display_name(given), _mapped(os.fspath(given)))
+        array, source = found.array, found.source
+        if array.dtype.newbyteorder("=").name not in PRECISIONS:
+            raise DataError(
+                f"an array of {array.dtype.name}, where vectors are {', '.join(PRECISIONS)}: "
+                "save it as array.astype('float32')",
+                source,
+            )
+        if array.ndim != 2 or not array.shape[1]:
+            raise DataError(f"its shape is {array.shape}, where [positions, width] is expected", source)
+        return found
+
+    def parts(self, begin: int, end: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Rows begin:end, some at a time, each part with the number of its first row."""
+        step = max(1, BYTES_AT_ONCE // (self.array.itemsize * self.array.shape[1]))
+        for start in range(begin, end, step):
+            yield start, np.asarray(self.array[start : min(start + step, end)])
+
+    def check(self, begin: int, end: int, corpus: Corpus | None = None, first: int = 0) -> None:
+        """Refuse rows begin:end that are not finite; they belong to positions of the corpus from `first` on."""
+        for start, part in self.parts(begin, end):
+            finite = np.isfinite(part)
+            if finite.all():
+                continue
+            row = int(finite.all(axis=1).argmin())
+            missing = bool(np.isnan(part[row]).any())
+            hint = "give every position a row of numbers, zeros where there is no vector"
+            if not missing and self.array.dtype.itemsize == 2:
+                hint = "float16 holds no number above 65504: save the vectors as float32, or scale them"
+            line = ""
+            if corpus is not None:
+                line = f"; {corpus.source}:{int(corpus.lines[first + start - begin + row])}"
+            number = "a NaN" if missing else "an infinite number"
+            raise DataError(f"row {start + row} (from 0{line}) has {number}: {hint}", self.source)
+
+
+@dataclass(frozen=True)
+class NamedVectors:
+    """The rows of one name: those of one file, or of several, one behind the other."""
+
+    name: str
+    files: tuple[VectorFile, ...]
+
+    @classmethod
+    def open(cls, name: str, given: Sequence[Given]) -> NamedVectors:
+        files = tuple(map(VectorFile.open, given))
+        for other in files[1:]:
+            if other.array.shape[1] != files[0].array.shape[1]:
+                raise DataError(
+                    f"vectors '{name}' are {other.array.shape[1]:,} wide here, and {files[0].array.shape[1]:,} in "
+                    f"{files[0].source}",
+                    other.source,
+                )
+        return cls(name, files)
+
+    @property
+    def source(self) -> str:
+        return self.files[0].source if len(self.files) == 1 else " + ".join(file.source for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        return sum(len(file.array) for file in self.files)
+
+    @property
+    def width(self) -> int:
+        return self.files[0].array.shape[1]
+
+    @property
+    def precision(self) -> str:
+        return np.result_type(*(file.array.dtype for file in self.files)).name
+
+    def described(self) -> dict[str, Any]:
+        """What the files hold, after a look at all their numbers."""
+        smallest, largest, lengths = np.inf, -np.inf, 0.0
+        for file in self.files:
+            file.check(0, len(file.array))
+            for _, part in file.parts(0, len(file.array)):
+                numbers = part.astype(np.float64)
+                smallest, largest = min(smallest, numbers.min()), max(largest, numbers.max())
+                lengths += float(np.linalg.norm(numbers, axis=1).sum())
+        return {
+            "name": self.name,
+            "file": self.source,
+            "rows": self.rows,
+            "width": self.width,
+            "precision": self.precision,
+            "smallest": float(smallest),
+            "largest": float(largest),
+            "mean_length": lengths / max(self.rows, 1),
+        }
+
+    def take(self, begin: int, end: int, corpus: Corpus) -> np.ndarray:
+        """Rows begin:end, which belong to the positions of `corpus`; those of a single file are not copied."""
+        ends = list(accumulate(len(file.array) for file in self.files))
+        parts = []
+        for file, last in zip(self.files, ends, strict=True):
+            shift = last - len(file.array)
+            low, high = max(begin - shift, 0), min(end - shift, len(file.array))
+            if low < high or len(self.files) == 1:
+                file.check(low, high, corpus, shift + low - begin)
+                parts.append(np.asarray(file.array[low:high]))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def open_vectors(given: Iterable[tuple[str, Given]]) -> tuple[NamedVectors, ...]:
+    """Vectors by name; files that are given under the same name follow one another."""
+    named: dict[str, list[Given]] = {}
+    for name, one in given:
+        if not name or any(character in name for character in "=\t\r\n"):
+            raise ConfigError(f"{name!r} is no name for vectors: give a word, as in emb=train.npy")
+        named.setdefault(name, []).append(one)
+    return tuple(NamedVectors.open(name, files) for name, files in named.items())
+
+
+class VectorStream:
+    """Vectors that are attached to the blocks of a text one after the other."""
+
+    def __init__(self, vectors: Sequence[NamedVectors]):
+        self._vectors = tuple(vectors)
+        self._position = 0
+
+    def attached(self, corpus: Corpus) -> Corpus | None:
+        """The next block with its rows, or None where there are not enough of them."""
+        begin, self._position = self._position, self._position + corpus.positions
+        if any(vectors.rows < self._position for vectors in self._vectors):
+            return None
+        own = {vectors.name: vectors.take(begin, self._position, corpus) for vectors in self._vectors}
+        return replace(corpus, vectors={**corpus.vectors, **own})
+
+    def skip(self, positions: int) -> None:
+        """Count positions that need no rows."""
+        self._position += positions
+
+    def check_count(self, source: str, complete: bool = True) -> None:
+        """Refuse vectors that have not a row for each position; `complete` if all positions have been counted."""
+        for vectors in self._vectors:
+            if vectors.rows != self._position:
+                least = "" if complete else "at least "
+                raise DataError(
+                    f"{counted(vectors.rows, 'row')} of vectors '{vectors.name}', but {source} has {least}"
+                    f"{counted(self._position, 'position')}: a row is needed for each, and none for blank lines",
+                    vectors.source,
+                )
+
+
+def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[NamedVectors]) -> Corpus:
+    """The corpus with vectors by name: arrays [positions, width], or names of `.npy` files that hold such arrays.
+
+    A list of several has rows that follow one another.
+
+    >>> import numpy as np
+    >>> from kcrf_core import read_corpus, with_vectors
+    >>> corpus = read_corpus("sample_data/pitch_accent.conll")
+    >>> with_vectors(corpus, {"emb": np.ones((corpus.positions, 3))}).vectors["emb"].shape
+    (5652, 3)
+    """
+    if isinstance(vectors, Mapping):
+        pairs = []
+        for name, given in vectors.items():
+            pairs += [(name, one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+        vectors = open_vectors(pairs)
+    stream = VectorStream(vectors)
+    attached = stream.attached(corpus)
+    stream.check_count(corpus.source)
+    return attached
+
+
+def _mapped(path: str) -> np.ndarray:
+    name = display_name(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise DataError("vectors are mapped into memory, and only a file can be, no pipe: save them to a file", name)
+    with open(path, "rb") as stream:
+        head = stream.read(len(NPY))
+    if head != NPY:
+        kind = "an .npz archive" if head.startswith(ZIP) else "no .npy file"
+        raise DataError(f"this is {kind}: write vectors with numpy.save, an array [positions, width]", name)
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # of a damaged header NumPy raises what its tokenizer, its parser and its types raise
+        if "Python objects" in str(error):
+            raise DataError("an array of Python objects, which are never loaded: save it as float32", name) from None
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"cannot be read as an array, perhaps it is cut short ({reason})", name) from None

@@ -1,0 +1,110 @@
+"""Sparse matrices of explicit maps in compressed rows, in the types that the Cython core takes.
+
+Most have columns with one value each: ones of one-hot encodings, sqrt(k) of merged columns, the weight of a
+conjunction. Then no entry has a value of its own: the factor of its column is multiplied into a row of W, or of
+the gradient, instead, so that an entry takes four bytes and is read in four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..kernels import Inputs
+from . import _sparse
+from .columns import ColumnOrder, one_hot, sparse_block
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """A matrix [N, D]: an entry is its value, or 1, times the factor of its column, or 1."""
+
+    width: int  # D
+    indptr: np.ndarray  # [N+1] int64
+    indices: np.ndarray  # [nnz] int32
+    values: np.ndarray  # [nnz] float64, or [0] for all ones
+    scale: np.ndarray  # [D] float64, or [0] for all ones
+
+    @classmethod
+    def of(cls, matrix: scipy.sparse.csr_array) -> CompressedRows:
+        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+        width, values = matrix.shape[1], matrix.data.astype(np.float64, copy=False)
+        if (values == 1).all():
+            return cls(width, indptr, indices, NOTHING, NOTHING)
+        scale = np.ones(width)
+        if _sparse.common_values(indices, values, scale):
+            return cls(width, indptr, indices, NOTHING, scale)
+        return cls(width, indptr, indices, values, NOTHING)
+
+    @classmethod
+    def of_inputs(cls, inputs: Inputs) -> CompressedRows:
+        """Categorical columns as one-hot rows, then attributes: what `sparse_block` has."""
+        if inputs.bag is not None:
+            return cls.of(sparse_block(inputs))
+        return cls(ColumnOrder.of(inputs).first_attribute, *one_hot(inputs), NOTHING, NOTHING)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.width
+
+    @cached_property
+    def _in_single(self) -> np.ndarray:
+        return self.values.astype(np.float32)
+
+    def values_in(self, dtype: np.dtype) -> np.ndarray:
+        """Values of entries, without factors of columns."""
+        return self.values if dtype == np.float64 else self._in_single
+
+    def by_columns(self) -> CompressedRows:
+        """The transpose; factors are still those of the columns here, which are rows there."""
+        N, D = self.shape
+        ends, rows = np.empty(D + 1, dtype=np.int64), np.empty(len(self.indices), dtype=np.int32)
+        values = np.empty(len(self.values))
+        _sparse.transposed(self.indptr, self.indices, self.values, ends, rows, values)
+        return CompressedRows(N, ends, rows, values, self.scale)
+
+    def take(self, rows: np.ndarray) -> CompressedRows:
+        """Some rows, by number."""
+        rows = np.asarray(rows, dtype=np.int64)
+        ends = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[rows])]).astype(np.int64)
+        indices = np.empty(ends[-1], dtype=np.int32)
+        values = np.empty(ends[-1] if len(self.values) else 0)
+        _sparse.take_rows(self.indptr, self.indices, self.values, rows, ends, indices, values)
+        return replace(self, indptr=ends, indices=indices, values=values)
+
+    def narrow(self, columns: np.ndarray) -> CompressedRows:
+        """Some columns, by number, in ascending order."""
+        number = np.full(self.width, -1, dtype=np.int32)
+        number[columns] = np.arange(len(columns), dtype=np.int32)
+        indices = number[self.indices]
+        there = indices >= 0
+        ends = np.concatenate([[0], np.cumsum(there)]).astype(np.int64)[self.indptr]
+        return CompressedRows(
+            len(columns),
+            ends,
+            indices[there],
+            self.values[there] if len(self.values) else NOTHING,
+            self.scale[columns] if len(self.scale) else NOTHING,
+        )
+
+    def row_squares(self) -> np.ndarray:
+        """Sum of squares of each row, [N]."""
+        out = np.zeros(self.shape[0])
+        _sparse.row_squares(self.indptr, self.indices, self.values, self.scale, out)
+        return out
+
+    def column_squares(self, counts: np.ndarray) -> np.ndarray:
+        """Sum of squares of each column, [D]; rows count so many times [N]."""
+        out = np.zeros(self.width)
+        _sparse.add_squares(self.indptr, self.indices, self.values, counts.astype(np.float64, copy=False), out)
+        if len(self.scale):
+            out *= np.square(self.scale)
+        return out

@@ -1,0 +1,679 @@
+"""Products with maps as C functions and their state, for passes that run without the interpreter's lock.
+
+`Products` of a map at some weights are made for one pass. What they point to stays as it is while they are there.
+
+    sparse    compressed rows times W          dense    rows of values times W, and sums of their transpose with errors
+    kept      the same with kept places of W   dealt    rows of a matrix by their numbers
+
+`all_scores` and `all_sums` take such products over all rows of a map, `ordered_sums` adds up parts of sums in their
+order, `features_gathered` and `kept_places_gathered` are adjoints of sparse products, `scaled_rows` and `laid_out` make
+their weights, and `product` is a matrix times a thin one: on a team each.
+"""
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from ..system.team cimport Team
+from ._prefetch cimport prefetch
+
+cdef extern from "_thin_products.h" nogil:
+    void kcrf_multiply(
+        const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+    )
+    void kcrf_gather(
+        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+    )
+    void kcrf_multiply_kept(
+        const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
+        Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+    )
+    void kcrf_gather_kept(
+        const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
+        const long long* kept, const long long* ends, const double* scale, Py_ssize_t first, Py_ssize_t last,
+        double* room, double* out, bint single,
+    )
+
+cdef extern from "_dense_products.h" nogil:
+    void kcrf_dense_rows(
+        const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, void* out,
+        Py_ssize_t C, bint single,
+    )
+    void kcrf_dense_columns(
+        const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, double* sums,
+        bint single,
+    )
+
+ctypedef long long int64
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum:
+    ROWS_PER_TASK = 256   # of all rows of a map
+    MOST_PARTS = 64       # of a sum over all rows
+    LINES_PER_TASK = 64   # of a product's result
+    WEIGHT_ROWS_PER_TASK = 4096
+
+
+ALONE = Team(1)  # for who is on a thread of its own already
+
+
+cdef class Products:
+    """Products with a map at some weights."""
+
+    @property
+    def sums(self):
+        """Rows of the sums that these are added up to, 0 for none."""
+        return self.parts.M if self.parts.adjoint != NULL else 0
+
+
+def padded_columns(Py_ssize_t C, bint single):
+    """How many columns C of them are padded to."""
+    return kcrf_padded(C, single)
+
+
+def sparse(const int64[::1] indptr, const int[::1] indices, const real[::1] values, const real[:, ::1] W):
+    """Compressed rows; no values means ones."""
+    cdef Products made = Products.__new__(Products)
+    cdef Py_ssize_t C = W.shape[1]
+    made.parts.scores, made.parts.adjoint = sparse_scores, NULL
+    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
+    made.parts.indptr = <const long long*>&indptr[0]
+    made.parts.indices = &indices[0] if indices.shape[0] else NULL
+    made.parts.values = &values[0] if values.shape[0] else NULL
+    made.parts.weights = &W[0, 0] if W.shape[0] and C else NULL
+    made._held = (indptr, indices, values, W)
+    return made
+
+
+cdef void sparse_scores(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
+) noexcept nogil:
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
+    if fresh:
+        memset(out, 0, (last - first) * self.C * size)
+    if self.weights != NULL and self.indptr[first] < self.indptr[last]:
+        kcrf_multiply(
+            self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
+        )
+
+
+def kept(
+    const int64[::1] indptr,
+    const int[::1] indices,
+    const real[::1] values,
+    const int64[::1] starts,           # [D+1] where what is held of each row of W begins and ends
+    const real[::1] W,                 # [H] from `laid_out`
+    Py_ssize_t C,
+):
+    """Compressed rows, for a W of which only some places are held."""
+    cdef Products made = Products.__new__(Products)
+    made.parts.scores, made.parts.adjoint = kept_scores, NULL
+    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
+    made.parts.indptr, made.parts.starts = <const long long*>&indptr[0], <const long long*>&starts[0]
+    made.parts.indices = &indices[0] if indices.shape[0] else NULL
+    made.parts.values = &values[0] if values.shape[0] else NULL
+    made.parts.weights = &W[0] if W.shape[0] and C else NULL
+    made._held = (indptr, indices, values, starts, W)
+    return made
+
+
+cdef void kept_scores(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
+) noexcept nogil:
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
+    if fresh:
+        memset(out, 0, (last - first) * self.C * size)
+    if self.weights != NULL and self.indptr[first] < self.indptr[last]:
+        kcrf_multiply_kept(
+            self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
+        )
+
+
+def dense(const real[:, ::1] matrix, const real[:, ::1] W, Py_ssize_t C):
+    """Rows of values, for C columns of weights that are `padded`."""
+    cdef Products made = Products.__new__(Products)
+    cdef Py_ssize_t P = kcrf_padded(C, real is float)
+    if matrix.shape[1] != W.shape[0] or W.shape[1] != P:
+        raise ValueError(f"weights [{W.shape[0]}, {W.shape[1]}] do not fit {matrix.shape[1]} values and {C} columns")
+    made.parts.scores, made.parts.adjoint = dense_scores, dense_adjoint
+    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, P, matrix.shape[1], real is float
+    made.parts.matrix = &matrix[0, 0] if matrix.shape[0] and matrix.shape[1] else NULL
+    made.parts.weights = &W[0, 0] if W.shape[0] and P else NULL
+    made._held = (matrix, W)
+    return made
+
+
+def padded(values, dtype):
+    """Rows [n, C] with zeros at their ends, as `dense` products want their weights."""
+    n, C = values.shape
+    out = np.zeros((n, kcrf_padded(C, dtype == np.float32)), dtype=dtype)
+    out[:, :C] = values
+    return out
+
+
+cdef void dense_scores(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
+) noexcept nogil:
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double), count = (last - first) * self.C
+    kcrf_dense_rows(
+        <const char*>self.matrix + first * self.M * size, self.M, last - first, self.M, self.weights, self.P,
+        out if fresh else scratch, self.C, self.single,
+    )
+    if fresh:
+        return
+    if self.single:
+        add(<const float*>scratch, count, <float*>out)
+    else:
+        add(<const double*>scratch, count, <double*>out)
+
+
+cdef void add(const real* source, Py_ssize_t count, real* out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        out[i] += source[i]
+
+
+cdef void dense_adjoint(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, const void* R, double* sums
+) noexcept nogil:
+    cdef Py_ssize_t size = sizeof(float) if self.single else sizeof(double)
+    kcrf_dense_columns(
+        <const char*>self.matrix + first * self.M * size, self.M, last - first, self.M, R, self.P, sums, self.single,
+    )
+
+
+def dealt(const real[:, ::1] source, const int[::1] group):
+    """Rows of a matrix [U, C], one for each position."""
+    cdef Products made = Products.__new__(Products)
+    made.parts.scores, made.parts.adjoint = dealt_scores, NULL
+    made.parts.C, made.parts.single = source.shape[1], real is float
+    made.parts.P, made.parts.M = kcrf_padded(made.parts.C, real is float), 0
+    made.parts.matrix = &source[0, 0] if source.shape[0] and source.shape[1] else NULL
+    made.parts.indices = &group[0] if group.shape[0] else NULL
+    made._held = (source, group)
+    return made
+
+
+cdef void dealt_scores(
+    const map_products* self, Py_ssize_t first, Py_ssize_t last, void* out, bint fresh, void* scratch
+) noexcept nogil:
+    if self.single:
+        deal[float](self, first, last, <float*>out, fresh)
+    else:
+        deal[double](self, first, last, <double*>out, fresh)
+
+
+cdef void deal(const map_products* self, Py_ssize_t first, Py_ssize_t last, real* out, bint fresh) noexcept nogil:
+    cdef Py_ssize_t t, c, C = self.C
+    cdef const real* source = <const real*>self.matrix
+    cdef const real* row
+    for t in range(first, last):
+        if t + 4 < last:
+            prefetch(source + self.indices[t + 4] * C, C * sizeof(real))
+        row = source + self.indices[t] * C
+        if fresh:
+            memcpy(out + (t - first) * C, row, C * sizeof(real))
+        else:
+            for c in range(C):
+                out[(t - first) * C + c] += row[c]
+
+
+cdef inline Py_ssize_t runs(Py_ssize_t total, Py_ssize_t size) noexcept nogil:
+    """How many runs of up to `size` make the total."""
+    return (total + size - 1) // size
+
+
+# What is done for all rows of a map. The state of an operation is a struct that its tasks find everything in.
+
+cdef struct whole_map:
+    const map_products* parts
+    Py_ssize_t rows, columns, size, scratch_size, per_part
+    char* scratch           # [members, scratch_size]
+    char* out
+    const char* errors
+    double* sums
+
+
+def all_scores(Team team not None, Products own not None, Py_ssize_t rows, real[:, ::1] out, bint fresh):
+    """out [rows, C] += the scores of all rows, or is that where `fresh`."""
+    cdef whole_map state
+    cdef bint single = real is float
+    if out.shape[0] != rows or out.shape[1] != own.parts.C or own.parts.single != single:
+        raise ValueError("scores do not fit the products")
+    if rows == 0 or own.parts.C == 0:
+        return
+    prepare_whole(&state, own, rows, team.threads, fresh)
+    state.out = <char*>&out[0, 0]
+    with nogil:
+        team.share(scores_task, &state, runs(rows, ROWS_PER_TASK))
+        free(state.scratch)
+
+
+cdef int prepare_whole(
+    whole_map* state, Products own, Py_ssize_t rows, Py_ssize_t members, Py_ssize_t per_part
+) except -1:
+    state.parts, state.rows, state.columns, state.per_part = &own.parts, rows, own.parts.C, per_part
+    state.size = sizeof(float) if own.parts.single else sizeof(double)
+    state.scratch_size = ROWS_PER_TASK * own.parts.P * state.size
+    state.scratch = <char*>malloc(members * state.scratch_size)
+    if state.scratch == NULL:
+        raise MemoryError
+    return 0
+
+
+cdef void scores_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef whole_map* state = <whole_map*>given
+    cdef Py_ssize_t first = item * ROWS_PER_TASK, last = min(first + ROWS_PER_TASK, state.rows)
+    state.parts.scores(
+        state.parts, first, last, state.out + first * state.columns * state.size, state.per_part,
+        state.scratch + member * state.scratch_size,
+    )
+
+
+def rows_per_part(Py_ssize_t rows):
+    """How many rows go into each part of a sum over all of them: as many parts as that is worth, whoever adds them."""
+    return max(runs(rows, MOST_PARTS * ROWS_PER_TASK), 1) * ROWS_PER_TASK
+
+
+def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
+    """Sums [M, P] of all rows with errors R [rows, C], by parts that are added up in their order."""
+    cdef whole_map state
+    cdef Py_ssize_t rows = R.shape[0], parts
+    cdef bint single = real is float
+    if R.shape[1] != own.parts.C or own.parts.single != single or own.parts.adjoint == NULL:
+        raise ValueError("errors do not fit the products")
+    found = np.zeros((own.parts.M, own.parts.P))
+    if rows == 0 or own.parts.C == 0 or own.parts.M == 0:
+        return found
+    prepare_whole(&state, own, rows, team.threads, rows_per_part(rows))
+    parts = runs(rows, state.per_part)
+    room = np.empty((parts, own.parts.M, own.parts.P))
+    cdef double[:, :, ::1] sums = room
+    state.errors, state.sums = <const char*>&R[0, 0], &sums[0, 0, 0]
+    with nogil:
+        team.share(sums_task, &state, parts)
+        free(state.scratch)
+    ordered_sums(team, room, found)
+    return found
+
+
+def add_sums(const real[:, ::1] matrix, const real[:, ::1] R, double[:, ::1] sums):
+    """sums [M, P] += those of some rows [n, M] with errors R [n, C]."""
+    cdef Py_ssize_t first, last, n = matrix.shape[0], M = matrix.shape[1], C = R.shape[1]
+    cdef Py_ssize_t P = kcrf_padded(C, real is float)
+    cdef real* scratch
+    if R.shape[0] != n or sums.shape[0] != M or sums.shape[1] != P:
+        raise ValueError("errors or sums do not fit the rows")
+    if n == 0 or M == 0 or C == 0:
+        return
+    scratch = <real*>malloc(ROWS_PER_TASK * P * sizeof(real))
+    if scratch == NULL:
+        raise MemoryError
+    with nogil:
+        first = 0
+        while first < n:
+            last = min(first + ROWS_PER_TASK, n)
+            pad_errors(&R[first, 0], last - first, C, P, real is float, scratch)
+            kcrf_dense_columns(&matrix[first, 0], M, last - first, M, scratch, P, &sums[0, 0], real is float)
+            first = last
+        free(scratch)
+
+
+cdef void sums_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef whole_map* state = <whole_map*>given
+    cdef const map_products* parts = state.parts
+    cdef Py_ssize_t first = item * state.per_part, end = min(first + state.per_part, state.rows), last
+    cdef double* sums = state.sums + item * parts.M * parts.P
+    cdef char* scratch = state.scratch + member * state.scratch_size
+    memset(sums, 0, parts.M * parts.P * sizeof(double))
+    while first < end:
+        last = min(first + ROWS_PER_TASK, end)
+        pad_errors(state.errors + first * parts.C * state.size, last - first, parts.C, parts.P, parts.single, scratch)
+        parts.adjoint(parts, first, last, scratch, sums)
+        first = last
+
+
+cdef void pad_errors(
+    const void* source, Py_ssize_t n, Py_ssize_t C, Py_ssize_t P, bint single, void* out
+) noexcept nogil:
+    """Rows [n, C] as rows [n, P] with zeros at their ends."""
+    cdef Py_ssize_t t, size = sizeof(float) if single else sizeof(double)
+    for t in range(n):
+        memcpy(<char*>out + t * P * size, <const char*>source + t * C * size, C * size)
+        memset(<char*>out + (t * P + C) * size, 0, (P - C) * size)
+
+
+cdef struct parts_to_add:
+    const double* parts     # [count, M, P]
+    Py_ssize_t count, M, P
+    double* out             # [M, P]
+
+
+def ordered_sums(Team team not None, const double[:, :, ::1] parts, double[:, ::1] out):
+    """out [M, P] = sums over the first axis of parts [count, M, P], in its order."""
+    cdef parts_to_add state
+    state.count, state.M, state.P = parts.shape[0], parts.shape[1], parts.shape[2]
+    if out.shape[0] != state.M or out.shape[1] != state.P:
+        raise ValueError("parts do not fit their sum")
+    if state.M == 0 or state.P == 0 or state.count == 0:
+        out[:, :] = 0.0
+        return
+    state.parts, state.out = &parts[0, 0, 0], &out[0, 0]
+    with nogil:
+        team.share(add_task, &state, runs(state.M, LINES_PER_TASK))
+
+
+cdef void add_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef parts_to_add* state = <parts_to_add*>given
+    cdef Py_ssize_t first = item * LINES_PER_TASK * state.P
+    cdef Py_ssize_t i, part, count = min(LINES_PER_TASK * state.P, state.M * state.P - first)
+    cdef double* out = state.out + first
+    cdef const double* source = state.parts + first
+    memcpy(out, source, count * sizeof(double))
+    for part in range(1, state.count):
+        source += state.M * state.P
+        for i in range(count):
+            out[i] += source[i]
+
+
+cdef struct gathered_features:
+    const long long* indptr
+    const int* indices
+    const void* values
+    const double* scale
+    const void* R
+    Py_ssize_t C
+    const long long* bounds
+    const long long* kept
+    const long long* ends
+    double* rooms           # [members, C]
+    double* out
+    bint single
+
+
+def features_gathered(
+    Team team not None,
+    const int64[::1] indptr,           # [D+1]
+    const int[::1] indices,            # [nnz]
+    const real[::1] values,            # [nnz], or [0] for all ones
+    const double[::1] scale,           # [D] a factor of each row of the result, or [0] for ones
+    const real[:, ::1] R,              # [N, C]
+    const int64[:, ::1] tasks,         # [tasks, 2] features of each
+    double[:, ::1] out,                # [D, C]
+):
+    """out = compressed rows, which are those of a map's transpose, times R; in double precision."""
+    cdef gathered_features state
+    if R.shape[1] == 0 or tasks.shape[0] == 0 or out.shape[0] == 0:
+        return
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
+    state.out = &out[0, 0]
+    with nogil:
+        team.share(gather_task, &state, tasks.shape[0])
+
+
+cdef void prepare_gathered(
+    gathered_features* state, const int64[::1] indptr, const int[::1] indices, const real[::1] values,
+    const double[::1] scale, const real[:, ::1] R, const int64[:, ::1] tasks,
+) noexcept:
+    state.indptr, state.C, state.single = <const long long*>&indptr[0], R.shape[1], real is float
+    state.indices = &indices[0] if indices.shape[0] else NULL
+    state.values = &values[0] if values.shape[0] else NULL
+    state.scale = &scale[0] if scale.shape[0] else NULL
+    state.R = &R[0, 0] if R.shape[0] else NULL
+    state.bounds = <const long long*>&tasks[0, 0]
+
+
+cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef gathered_features* state = <gathered_features*>given
+    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1], f, c, C = state.C
+    if state.indptr[first] == state.indptr[last]:
+        memset(state.out + first * C, 0, (last - first) * C * sizeof(double))
+        return
+    kcrf_gather(
+        state.indptr, state.indices, state.values, state.R, C, first, last, state.out + first * C, state.single,
+    )
+    if state.scale != NULL:
+        for f in range(first, last):
+            for c in range(C):
+                state.out[f * C + c] *= state.scale[f]
+
+
+def kept_places_gathered(
+    Team team not None,
+    const int64[::1] indptr,           # [D+1]
+    const int[::1] indices,            # [nnz]
+    const real[::1] values,            # [nnz], or [0] for all ones
+    const double[::1] scale,           # [D], or [0] for ones
+    const real[:, ::1] R,              # [N, C]
+    const int64[:, ::1] tasks,         # [tasks, 2] features of each
+    const int64[::1] kept,             # [K] places in W
+    const int64[::1] ends,             # [D+1] where those of each row begin and end
+    double[::1] out,                   # [K] or more
+):
+    """The same at places of W that have parameters alone."""
+    cdef gathered_features state
+    if R.shape[1] == 0 or tasks.shape[0] == 0 or kept.shape[0] == 0:
+        return
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
+    state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
+    state.out = &out[0]
+    state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
+    if state.rooms == NULL:
+        raise MemoryError
+    with nogil:
+        team.share(gather_kept_task, &state, tasks.shape[0])
+        free(state.rooms)
+
+
+cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef gathered_features* state = <gathered_features*>given
+    cdef Py_ssize_t first = state.bounds[2 * item], last = state.bounds[2 * item + 1]
+    cdef Py_ssize_t begin = state.ends[first], end = state.ends[last]
+    if begin == end:
+        return
+    if state.indptr[first] == state.indptr[last]:
+        memset(state.out + begin, 0, (end - begin) * sizeof(double))
+        return
+    kcrf_gather_kept(
+        state.indptr, state.indices, state.values, state.R, state.C, state.kept, state.ends, state.scale, first, last,
+        state.rooms + member * state.C, state.out, state.single,
+    )
+
+
+ctypedef fused other_real:
+    float
+    double
+
+cdef struct weights_to_scale:
+    const void* W
+    bint single
+    const double* scale
+    const long long* kept
+    const long long* ends
+    const long long* starts
+    void* out
+    bint single_out
+    Py_ssize_t rows, C
+
+
+def scaled_rows(
+    Team team not None,
+    const real[:, ::1] W,              # [D, C]
+    const double[::1] scale,           # [D]
+    other_real[:, ::1] out,            # [D, C]
+):
+    """Rows of W times their factors."""
+    cdef weights_to_scale state
+    if W.shape[0] != scale.shape[0] or out.shape[0] != W.shape[0] or out.shape[1] != W.shape[1]:
+        raise ValueError("factors do not fit the weights")
+    if W.shape[0] == 0 or W.shape[1] == 0:
+        return
+    state.W, state.single, state.scale = &W[0, 0], real is float, &scale[0]
+    state.out, state.single_out, state.rows, state.C = &out[0, 0], other_real is float, W.shape[0], W.shape[1]
+    with nogil:
+        team.share(scale_task, &state, runs(state.rows, WEIGHT_ROWS_PER_TASK))
+
+
+cdef void scale_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef weights_to_scale* state = <weights_to_scale*>given
+    cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
+    if state.single and state.single_out:
+        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <float*>state.out)
+    elif state.single:
+        scale_rows(<const float*>state.W, state.scale, first, last, state.C, <double*>state.out)
+    elif state.single_out:
+        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <float*>state.out)
+    else:
+        scale_rows(<const double*>state.W, state.scale, first, last, state.C, <double*>state.out)
+
+
+cdef void scale_rows(
+    const real* W, const double* scale, Py_ssize_t first, Py_ssize_t last, Py_ssize_t C, other_real* out
+) noexcept nogil:
+    cdef Py_ssize_t f, c
+    for f in range(first, last):
+        for c in range(C):
+            out[f * C + c] = <other_real>(W[f * C + c] * scale[f])
+
+
+def laid_out(
+    Team team not None,
+    const double[::1] block,           # [K] weights at places that have parameters
+    const double[::1] scale,           # [D], or [0] for ones
+    const int64[::1] kept,             # [K] these places
+    const int64[::1] ends,             # [D+1] where those of each row begin and end
+    const int64[::1] starts,           # [D+1] the same for what is held
+    Py_ssize_t C,
+    Py_ssize_t rows,                   # that are laid out
+    real[::1] out,                     # [H]
+):
+    """Weights in the form that `kept` takes: whole rows, or each weight and its column."""
+    cdef weights_to_scale state
+    if block.shape[0] == 0 or rows == 0:
+        return
+    state.W, state.scale = &block[0], &scale[0] if scale.shape[0] else NULL
+    state.kept, state.ends, state.starts = &kept[0], &ends[0], &starts[0]
+    state.out, state.single_out, state.rows, state.C = &out[0], real is float, rows, C
+    with nogil:
+        team.share(lay_out_task, &state, runs(rows, WEIGHT_ROWS_PER_TASK))
+
+
+cdef void lay_out_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef weights_to_scale* state = <weights_to_scale*>given
+    cdef Py_ssize_t first = item * WEIGHT_ROWS_PER_TASK, last = min(first + WEIGHT_ROWS_PER_TASK, state.rows)
+    if state.single_out:
+        lay_out_rows(state, first, last, <float*>state.out)
+    else:
+        lay_out_rows(state, first, last, <double*>state.out)
+
+
+cdef void lay_out_rows(const weights_to_scale* state, Py_ssize_t first, Py_ssize_t last, real* out) noexcept nogil:
+    cdef Py_ssize_t f, C = state.C
+    cdef int64 k, place
+    cdef int column
+    cdef double factor = 1.0
+    cdef const double* block = <const double*>state.W
+    for f in range(first, last):
+        place = state.starts[f]
+        if state.scale != NULL:
+            factor = state.scale[f]
+        if state.starts[f + 1] - place == C:
+            for k in range(place, place + C):
+                out[k] = 0
+            for k in range(state.ends[f], state.ends[f + 1]):
+                out[place + state.kept[k] - f * C] = <real>(block[k] * factor)
+        else:
+            for k in range(state.ends[f], state.ends[f + 1]):
+                column = <int>(state.kept[k] - f * C)
+                out[place] = <real>(block[k] * factor)
+                memcpy(&out[place + 1], &column, sizeof(int))
+                place += 2
+
+
+cdef struct thin_product:
+    const double* matrix
+    Py_ssize_t stride       # between lines that lie closely in memory
+    bint by_rows            # those are rows of the matrix, else its columns
+    Py_ssize_t rows, columns, C, P, scratch_size
+    int filled              # LOWER or UPPER triangle, or 0
+    const double* X         # [columns, P]
+    const double* less      # [rows, C], or NULL
+    double* out             # [rows, C]
+    double* scratch         # [members, scratch_size]
+
+LOWER, UPPER = 1, 2
+
+
+def product(
+    Team team not None,
+    const double[:, :] matrix,         # [rows, columns], its rows or its columns closely in memory
+    const double[:, ::1] X,            # [columns, C]
+    double[:, ::1] out,                # [rows, C]
+    int filled=0,                      # LOWER or UPPER where the rest of a square matrix is zero
+    const double[:, ::1] less=None,    # [rows, C]
+):
+    """out = matrix X, or less - matrix X."""
+    cdef thin_product state
+    state.rows, state.columns, state.C = matrix.shape[0], matrix.shape[1], X.shape[1]
+    if X.shape[0] != state.columns or out.shape[0] != state.rows or out.shape[1] != state.C:
+        raise ValueError("shapes of a product do not fit")
+    if less is not None and (less.shape[0] != state.rows or less.shape[1] != state.C):
+        raise ValueError("shapes of a difference do not fit")
+    if state.rows == 0 or state.C == 0:
+        return
+    state.P, state.filled = kcrf_padded(state.C, False), filled
+    padded = np.zeros((state.columns, state.P))
+    padded[:, :state.C] = X
+    cdef const double[:, ::1] thin = padded
+    state.by_rows = matrix.strides[1] == sizeof(double) or state.columns <= 1
+    if not state.by_rows and matrix.strides[0] != sizeof(double) and state.rows > 1:
+        raise ValueError("neither rows nor columns of a matrix lie closely in memory")
+    state.stride = matrix.strides[0 if state.by_rows else 1] // <Py_ssize_t>sizeof(double)
+    state.matrix = &matrix[0, 0] if state.columns else NULL
+    state.X = &thin[0, 0] if state.columns else NULL
+    state.out, state.less = &out[0, 0], &less[0, 0] if less is not None else NULL
+    state.scratch_size = LINES_PER_TASK * state.P
+    state.scratch = <double*>malloc(team.threads * state.scratch_size * sizeof(double))
+    if state.scratch == NULL:
+        raise MemoryError
+    with nogil:
+        team.share(product_task, &state, runs(state.rows, LINES_PER_TASK))
+        free(state.scratch)
+
+
+cdef void product_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    cdef thin_product* state = <thin_product*>given
+    cdef Py_ssize_t first, last, r, c, begin = 0, end = state.columns, C = state.C, P = state.P
+    cdef double* found = state.scratch + member * state.scratch_size
+    # The longest lines first.
+    if state.filled == 1:
+        item = runs(state.rows, LINES_PER_TASK) - 1 - item
+    first = item * LINES_PER_TASK
+    last = min(first + LINES_PER_TASK, state.rows)
+    if state.filled == 1:
+        end = last
+    elif state.filled == 2:
+        begin = first
+    if state.by_rows:
+        P = C
+        kcrf_dense_rows(
+            state.matrix + first * state.stride + begin, state.stride, last - first, end - begin,
+            state.X + begin * state.P, state.P, found, C, False,
+        )
+    else:
+        memset(found, 0, (last - first) * P * sizeof(double))
+        kcrf_dense_columns(
+            state.matrix + begin * state.stride + first, state.stride, end - begin, last - first,
+            state.X + begin * P, P, found, False,
+        )
+    for r in range(last - first):
+        for c in range(C):
+            state.out[(first + r) * C + c] = (
+                found[r * P + c] if state.less == NULL else state.less[(first + r) * C + c] - found[r * P + c]
+            )

@@ -1,0 +1,219 @@
+"""Passes over all shards without the interpreter's lock: scores, forward-backward, and sums that the gradient is made of.
+
+For first-order chains with shared edges, all labels observed, and maps that have products in C (`maps.native`). Shards
+go in tasks, runs of them that have sums of their own, and those are added up in the order of tasks. Which shards a task
+has depends on the data alone, so sums are the same for any number of threads.
+"""
+
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from ..chains._chain cimport errors_of_doubles, errors_of_floats, room_for
+from ..maps.native cimport Products, kcrf_padded, map_products
+from ..system.team cimport Team
+
+ctypedef long long int64
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum:
+    MOST_PRODUCTS = 64
+
+MOST_MAPS = MOST_PRODUCTS  # products of maps that a pass can have
+
+cdef double HALF = 0.5 ** 0.5   # of two labels one column has the scores, see `chains.problem`
+
+cdef struct pass_state:
+    map_products maps[MOST_PRODUCTS]
+    double* sums_of[MOST_PRODUCTS]  # [tasks, M, P] of maps that have sums
+    Py_ssize_t map_count, Y, C, P, size, small_size
+    const int64* tasks          # [tasks + 1] shards
+    const int64* shards         # [shards + 1] sequences
+    const int64* offsets        # [S + 1] positions
+    const int* labels
+    const double* weights
+    const double* edges
+    const double* start
+    const double* end
+    char* errors                # [N, C]
+    double* small               # [tasks, small_size] sums of pairs [Y, Y], of first and last labels [2, Y], of logarithms
+    int64* bad                  # [tasks] the first sequence without a finite log Z, -1 for none
+    char* scratch               # [members, scratch_size]
+    Py_ssize_t scratch_size, scores_size, padded_size, sums_size  # bytes of its parts
+
+
+cdef Py_ssize_t lines(Py_ssize_t bytes) noexcept nogil:
+    """The same in whole cache lines."""
+    return (bytes + 63) // 64 * 64
+
+
+cdef class Passes:
+    """Passes over the shards of one problem."""
+
+    cdef const int64[::1] tasks, shards, offsets
+    cdef const int[::1] labels
+    cdef const double[::1] weights
+    cdef Py_ssize_t Y, most_rows, most_sequences, longest
+    cdef dict _room
+
+    def __init__(
+        self,
+        const int64[::1] tasks not None,       # [tasks + 1] shards
+        const int64[::1] shards not None,      # [shards + 1] sequences
+        const int64[::1] offsets not None,     # [S + 1]
+        const int[::1] labels not None,        # [N]
+        const double[::1] weights not None,    # [S]
+        Py_ssize_t label_count,
+    ):
+        self.tasks, self.shards, self.offsets, self.labels, self.weights = tasks, shards, offsets, labels, weights
+        self.Y, self._room = label_count, {}
+        counts, lengths = np.asarray(shards), np.asarray(offsets)
+        self.most_sequences = int(np.diff(counts).max(initial=0))
+        self.most_rows = int(np.diff(lengths[counts]).max(initial=0))
+        self.longest = int(np.diff(lengths).max(initial=0))
+
+    def _rooms(self, name, shape, dtype):
+        """An array that every pass fills again: fresh memory would be handed out page by page each time."""
+        found = self._room.pop(name, None)  # nobody else may have it meanwhile
+        return found if found is not None and found.shape == shape else np.empty(shape, dtype)
+
+    def evaluate(
+        self,
+        Team team not None,
+        list maps not None,                    # Products
+        const double[:, ::1] edges not None,   # [Y, Y]
+        const double[::1] start not None,      # [Y]
+        const double[::1] end not None,        # [Y]
+        real[:, ::1] errors,                   # [N, C] out
+    ):
+        """Errors of all positions; sums of pairs, of first and of last labels, the log-likelihood, sums of each map.
+
+        Those of maps are parts [tasks, M, P], to be added up; they are there until the next pass. The last result is
+        the number of the first sequence that has no finite log Z, -1 where all have one.
+        """
+        cdef pass_state state
+        cdef Py_ssize_t i, members = team.threads, count = self.tasks.shape[0] - 1, Y = self.Y, C = errors.shape[1]
+        cdef double[:, :, ::1] part
+        cdef bint single = real is float
+        if len(maps) > MOST_PRODUCTS or errors.shape[0] != self.labels.shape[0] or edges.shape[0] != Y:
+            raise ValueError("a pass does not fit its problem")
+        state.Y, state.C, state.P, state.size = Y, C, kcrf_padded(C, single), sizeof(real)
+        state.map_count, state.small_size = len(maps), Y * Y + 2 * Y + 1
+        sums = []
+        for i in range(state.map_count):
+            state.maps[i] = (<Products?>maps[i]).parts
+            if state.maps[i].C != C or state.maps[i].single != single:
+                raise ValueError("products do not fit the errors")
+            if state.maps[i].adjoint == NULL or state.maps[i].M == 0:
+                sums.append(None)
+                continue
+            sums.append(self._rooms(("sums", i), (count, state.maps[i].M, state.P), np.float64))
+            part = sums[i]
+            state.sums_of[i] = &part[0, 0, 0]
+        small_sums, bad_numbers = np.empty((count, state.small_size)), np.empty(count, dtype=np.int64)
+        cdef double[:, ::1] small = small_sums
+        cdef int64[::1] bad = bad_numbers
+        state.scores_size = lines(self.most_rows * Y * state.size)
+        state.padded_size = lines(self.most_rows * state.P * state.size)
+        state.sums_size = lines(state.small_size * sizeof(double))
+        state.scratch_size = (
+            2 * state.scores_size + state.padded_size + state.sums_size
+            + lines((2 * self.most_sequences + room_for(self.longest, Y)) * sizeof(double))
+        )
+        room = self._rooms("scratch", (members * state.scratch_size + 64,), np.uint8)
+        cdef unsigned char[::1] scratch = room
+        if count:
+            state.tasks, state.shards, state.offsets = &self.tasks[0], &self.shards[0], &self.offsets[0]
+            state.labels, state.weights = &self.labels[0], &self.weights[0]
+            state.edges, state.start, state.end = &edges[0, 0], &start[0], &end[0]
+            state.errors, state.small, state.bad = <char*>&errors[0, 0], &small[0, 0], &bad[0]
+            state.scratch = <char*>lines(<Py_ssize_t>&scratch[0])
+            with nogil:
+                team.share(task, &state, count)
+        self._room["scratch"] = room
+        for i in range(state.map_count):
+            if sums[i] is not None:
+                self._room["sums", i] = sums[i]
+        total = np.add.reduce(small_sums, axis=0)  # one task after another
+        found = bad_numbers[bad_numbers >= 0]
+        return (
+            total[: Y * Y].reshape(Y, Y),
+            total[Y * Y : Y * Y + Y],
+            total[Y * Y + Y : Y * Y + 2 * Y],
+            float(total[Y * Y + 2 * Y]),
+            sums,
+            int(found[0]) if len(found) else -1,
+        )
+
+
+cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
+    """The shards of a task, one after another."""
+    cdef pass_state* state = <pass_state*>given
+    cdef Py_ssize_t i, shard
+    for i in range(state.map_count):
+        if state.maps[i].adjoint != NULL and state.maps[i].M:
+            memset(
+                state.sums_of[i] + item * state.maps[i].M * state.P, 0, state.maps[i].M * state.P * sizeof(double)
+            )
+    memset(state.small + item * state.small_size, 0, state.small_size * sizeof(double))
+    state.bad[item] = -1
+    for shard in range(state.tasks[item], state.tasks[item + 1]):
+        if state.maps[0].single:
+            of_shard[float](state, item, shard, state.scratch + member * state.scratch_size, 0)
+        else:
+            of_shard[double](state, item, shard, state.scratch + member * state.scratch_size, 0)
+
+
+cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* room, real zero) noexcept nogil:
+    cdef Py_ssize_t first = state.shards[shard], S = state.shards[shard + 1] - first
+    cdef Py_ssize_t begin = state.offsets[first], n = state.offsets[first + S] - begin
+    cdef Py_ssize_t i, t, bad, Y = state.Y, C = state.C
+    cdef real* scores = <real*>room
+    cdef real* node = <real*>(room + state.scores_size)
+    cdef char* padded = room + 2 * state.scores_size
+    cdef double* own = <double*>(padded + state.padded_size)  # sums of this shard
+    cdef double* work = <double*>(padded + state.padded_size + state.sums_size)
+    cdef real* errors = <real*>state.errors + begin * C
+    cdef double* sums = state.small + item * state.small_size
+    cdef real half = <real>HALF
+    if n == 0:
+        return
+    for i in range(state.map_count):
+        state.maps[i].scores(&state.maps[i], begin, begin + n, scores, i == 0, padded)
+    if C != Y:  # one column for two labels
+        for t in range(n - 1, -1, -1):
+            scores[2 * t] = <real>(scores[t] * HALF)
+            scores[2 * t + 1] = -scores[2 * t]
+    else:
+        node = errors
+    if real is float:
+        bad = errors_of_floats(
+            scores, state.edges, state.start, state.end, state.offsets + first, S, Y, state.labels + begin,
+            state.weights + first, node, own, work,
+        )
+    else:
+        bad = errors_of_doubles(
+            scores, state.edges, state.start, state.end, state.offsets + first, S, Y, state.labels + begin,
+            state.weights + first, node, own, work,
+        )
+    if bad >= 0 and state.bad[item] < 0:
+        state.bad[item] = first + bad
+    for i in range(state.small_size):
+        sums[i] += own[i]
+    if C != Y:
+        for t in range(n):
+            errors[t] = (node[2 * t] - node[2 * t + 1]) * half
+    for i in range(state.map_count):
+        if state.maps[i].adjoint != NULL and state.maps[i].M:
+            for t in range(n):
+                memcpy(padded + t * state.P * sizeof(real), errors + t * C, C * sizeof(real))
+                memset(padded + (t * state.P + C) * sizeof(real), 0, (state.P - C) * sizeof(real))
+            break
+    for i in range(state.map_count):
+        if state.maps[i].adjoint != NULL and state.maps[i].M:
+            state.maps[i].adjoint(
+                &state.maps[i], begin, begin + n, padded, state.sums_of[i] + item * state.maps[i].M * state.P
+            )

@@ -1,0 +1,60 @@
+"""Powers of positive matrices between -1 and 0, by inverses that threads can share.
+
+For 0 < p < 1 and a positive definite matrix
+
+    A^-p = sin(pi p) / pi  integral over u of  e^((1-p) u) (A + e^u)^-1 du
+
+and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Below the smallest eigenvalue of A the
+inverse is nearly that of A itself, above the largest nearly e^-u I, and what is left of both sums are geometric series.
+So half a dozen inverses bring every eigenvalue within 4 %, which is enough for a first guess, at m^3 operations each.
+Eigenvectors take three quarters of that time, m = 1,000, but all of it on one thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import NumericError
+from ..system import Workers, linear_algebra
+
+STEP = 4.2
+MARGIN = 1.5  # in u, beyond the eigenvalues on both sides
+OPERATIONS_PER_CUBE = 7
+
+
+def inverse_power(matrix: np.ndarray, shift: float, power: float, workers: Workers) -> np.ndarray:
+    """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %."""
+    m = len(matrix)
+    if m == 0:
+        return np.zeros((0, 0))
+    largest = float(np.abs(matrix).sum(axis=1).max()) + shift  # no eigenvalue is larger
+    first = int(np.floor((np.log(shift) - MARGIN) / STEP))
+    last = int(np.ceil((np.log(largest) + MARGIN) / STEP))
+    nodes = STEP * np.arange(first, last + 1)
+    weights = np.exp((1 - power) * nodes)
+    below = np.exp((1 - power) * (nodes[0] - STEP)) / -np.expm1(-(1 - power) * STEP)
+    above = np.exp(-power * (nodes[-1] + STEP)) / -np.expm1(-power * STEP)
+    terms = [(shift, below), *((shift + np.exp(node), weight) for node, weight in zip(nodes, weights, strict=True))]
+    total = np.zeros((m, m))  # its lower triangle
+
+    def take(found: np.ndarray) -> None:
+        np.add(total, found, out=total)
+
+    workers.fold(lambda term: _scaled_inverse(matrix, *term), terms, take)
+    total[np.diag_indices(m)] += above
+    total *= STEP * np.sin(np.pi * power) / np.pi
+    return np.tril(total) + np.tril(total, -1).T
+
+
+def _scaled_inverse(matrix: np.ndarray, shift: float, factor: float) -> np.ndarray:
+    """The lower triangle of factor (matrix + shift I)^-1; what is above it has no meaning."""
+    shifted = matrix.astype(np.float64, order="C")
+    shifted[np.diag_indices(len(matrix))] += shift
+    # LAPACK takes matrices by columns: the upper triangle of the transpose is the lower one here.
+    triangle, status = linear_algebra.lapack.dpotrf(shifted.T, lower=0, overwrite_a=1)
+    if status == 0:
+        found, status = linear_algebra.lapack.dpotri(triangle, lower=0, overwrite_c=1)
+    if status:
+        raise NumericError("a Gram matrix is not positive: scale the columns, or choose a smaller sigma2")
+    found *= factor
+    return found.T

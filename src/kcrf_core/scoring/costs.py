@@ -1,0 +1,104 @@
+"""What it costs to miss a label: labels are chosen by the largest cost times probability.
+
+Where missing a label costs c(y), and all wrong labels in its place are equally wrong, the label y with the largest
+c(y) p(y | x) loses least on average. Probabilities stay as they are. For two labels this is a threshold, y where
+
+    p(y | x) >= theta,    theta = c' / (c + c'),    c the cost of y, c' that of the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import ConfigError, suggestion
+from .schemes import detect_scheme, split_label
+
+DECODINGS = ("viterbi", "posterior")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How labels are chosen by what a model says of them."""
+
+    decode: str = DECODINGS[0]
+    cost: Mapping[str, float] = field(default_factory=dict)  # of missing a label, or the labels of a type
+    threshold: Mapping[str, float] = field(default_factory=dict)  # of one of two labels
+
+    def __post_init__(self) -> None:
+        if self.decode not in DECODINGS:
+            raise ConfigError(f"'decode' is {self.decode!r}, not one of {', '.join(DECODINGS)}", settings=["decode"])
+        for name in ("cost", "threshold"):
+            if getattr(self, name) and self.decode == "viterbi":
+                raise ConfigError(
+                    f"a {name} weighs the probability of each label, where viterbi takes the most probable labelling "
+                    "as a whole: set 'decode' to posterior",
+                    settings=["decode"],
+                )
+        if self.cost and self.threshold:
+            raise ConfigError("a threshold is a cost said in another way: give one of them", settings=["threshold"])
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the most probable labelling as a whole."""
+        return self.decode == DECODINGS[0]
+
+    def costs(self, labels: Sequence[str]) -> np.ndarray | None:
+        """Of missing each label, [Y], or None where all are equal."""
+        if self.threshold:
+            return threshold_costs(labels, self.threshold)
+        return label_costs(labels, self.cost) if self.cost else None
+
+
+def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
+    """Costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of a scheme's labels.
+
+    >>> from kcrf_core.scoring import label_costs
+    >>> label_costs(["B-PER", "I-PER", "O"], {"PER": 5, "I-PER": 2})
+    array([5., 2., 1.])
+    """
+    out = np.ones(len(labels))
+    kinds = [None] * len(labels)
+    if detect_scheme(labels) is not None:
+        kinds = [split_label(label)[1] or None for label in labels]
+    alone = [name for name in cost if name in labels]
+    for name in [*(name for name in cost if name not in labels), *alone]:  # a label goes before its type
+        value = cost[name]
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+            raise ConfigError(f"the cost of '{name}' is {value!r}, not a finite number above 0", settings=["cost"])
+        meant = [label == name if name in alone else kind == name for label, kind in zip(labels, kinds, strict=True)]
+        if not any(meant):
+            raise ConfigError(_unknown("cost", name, labels, kinds), settings=["cost"])
+        out[meant] = value
+    return out
+
+
+def threshold_costs(labels: Sequence[str], threshold: Mapping[str, float]) -> np.ndarray:
+    """Costs [2] with which one of two labels is given where its probability is at least its threshold.
+
+    >>> from kcrf_core.scoring import threshold_costs
+    >>> threshold_costs(["event", "none"], {"event": 0.1})
+    array([0.9, 0.1])
+    """
+    if len(labels) != 2:
+        raise ConfigError(
+            f"a threshold is for two labels, there are {len(labels)}: give the labels costs instead",
+            settings=["threshold", "cost"],
+        )
+    if len(threshold) != 1:
+        raise ConfigError("give a threshold for one of the two labels: the other has the rest", settings=["threshold"])
+    ((name, value),) = threshold.items()
+    if name not in labels:
+        raise ConfigError(_unknown("threshold", name, labels, ()), settings=["threshold"])
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        message = f"the threshold of '{name}' is {value!r}, not a probability between 0 and 1"
+        raise ConfigError(message, settings=["threshold"])
+    return np.array([1.0 - value if label == name else value for label in labels])
+
+
+def _unknown(what: str, name: str, labels: Sequence[str], kinds: Sequence[str | None]) -> str:
+    known = [*dict.fromkeys(kind for kind in kinds if kind), *labels]
+    shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    return f"a {what} for '{name}', which is no label{suggestion(name, known)}; there are: {shown}"

@@ -1,0 +1,103 @@
+/* Products of dense rows with thin matrices, for vectors of the machine's width: of kernel values with weights, and of
+   their transpose with errors.
+
+   Thin matrices are padded to whole vectors. A block of rows, or of columns, is worked on at a time, with all its sums
+   in registers; each sum goes through its values in their order, whatever block it is in. */
+
+#ifndef KCRF_DENSE_PRODUCTS_H
+#define KCRF_DENSE_PRODUCTS_H
+
+#include <string.h>
+
+#include "_dispatch.h"
+
+#define VECTORS 4           /* of a thin matrix's columns at a time */
+#define MOST_ROWS 8         /* at a time */
+#define PANEL_BYTES 32768   /* of a thin matrix, to stay in the first cache */
+#define ROWS_PER_SUM 128    /* rows whose products are summed up in the values' own precision */
+#define PACKED_COLUMNS 40   /* of such rows, that are laid together: rows are pages apart where they come from */
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNROLL _Pragma("GCC unroll 8")
+#else
+#define UNROLL
+#endif
+
+#if defined(__aarch64__)
+#define NARROW_REGISTERS 32
+#else
+#define NARROW_REGISTERS 16
+#endif
+
+#define REAL float
+#define LANES NARROW_LANES
+#define REGISTERS NARROW_REGISTERS
+#define TARGET NARROW_TARGET
+#define NAME(x) kcrf_##x##_float_narrow
+#include "_dense_products_body.h"
+
+#define REAL double
+#define LANES NARROW_LANES
+#define REGISTERS NARROW_REGISTERS
+#define TARGET NARROW_TARGET
+#define NAME(x) kcrf_##x##_double_narrow
+#include "_dense_products_body.h"
+
+#if KCRF_WIDE
+#define REAL float
+#define LANES 4
+#define REGISTERS 16
+#define TARGET AVX2_TARGET
+#define NAME(x) kcrf_##x##_float_avx2
+#include "_dense_products_body.h"
+
+#define REAL double
+#define LANES 4
+#define REGISTERS 16
+#define TARGET AVX2_TARGET
+#define NAME(x) kcrf_##x##_double_avx2
+#include "_dense_products_body.h"
+
+#define REAL float
+#define LANES 8
+#define REGISTERS 32
+#define TARGET AVX512_TARGET
+#define NAME(x) kcrf_##x##_float_avx512
+#include "_dense_products_body.h"
+
+#define REAL double
+#define LANES 8
+#define REGISTERS 32
+#define TARGET AVX512_TARGET
+#define NAME(x) kcrf_##x##_double_avx512
+#include "_dense_products_body.h"
+#endif
+
+/* Columns that C of them are padded to. */
+static inline ptrdiff_t kcrf_padded(ptrdiff_t C, int single)
+{
+    return single ? KCRF_DISPATCH(kcrf_padded_float, C) : KCRF_DISPATCH(kcrf_padded_double, C);
+}
+
+/* out [n, C] = A [n, M] B [M, P], for rows of A that are `stride` values apart, and C columns that are padded to P. */
+static inline void kcrf_dense_rows(
+    const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, void *out, ptrdiff_t C,
+    int single)
+{
+    if (single)
+        KCRF_DISPATCH(kcrf_dense_rows_float, A, stride, n, M, B, P, out, C);
+    else
+        KCRF_DISPATCH(kcrf_dense_rows_double, A, stride, n, M, B, P, out, C);
+}
+
+/* sums [M, P] += A [n, M]^T B [n, P], in double precision. */
+static inline void kcrf_dense_columns(
+    const void *A, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t M, const void *B, ptrdiff_t P, double *sums, int single)
+{
+    if (single)
+        KCRF_DISPATCH(kcrf_dense_columns_float, A, stride, n, M, B, P, sums);
+    else
+        KCRF_DISPATCH(kcrf_dense_columns_double, A, stride, n, M, B, P, sums);
+}
+
+#endif

@@ -1,0 +1,155 @@
+"""Costs of missing labels: what is chosen by them, against enumeration, and that probabilities stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.models import SPANS, random_corpus, random_model
+from tests.oracle import labellings, path_score
+
+from kcrf_core import KernelCRF
+from kcrf_core.chains import Edges
+from kcrf_core.crossval import Division, make_plan, make_settings, run_plan, summarise
+from kcrf_core.errors import ConfigError
+from kcrf_core.model import Decoder, Wishes
+from kcrf_core.scoring import Decision, label_costs, threshold_costs
+
+
+def test_types_mean_all_letters_and_labels_go_before_them():
+    iobes = ["B-PER", "E-PER", "I-PER", "O", "S-LOC", "S-PER"]
+    assert label_costs(iobes, {"PER": 5, "S-PER": 2}).tolist() == [5, 5, 5, 1, 1, 2]
+    assert label_costs(iobes, {"S-PER": 2, "PER": 5}).tolist() == [5, 5, 5, 1, 1, 2]
+    assert label_costs(iobes, {"O": 0.5}).tolist() == [1, 1, 1, 0.5, 1, 1]
+    # What only looks like a type is none where labels make no scheme.
+    with pytest.raises(ConfigError, match="'2', which is no label"):
+        label_costs(["E-1", "S-2"], {"2": 3})
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "3", None])
+def test_costs_are_finite_numbers_above_zero(value):
+    with pytest.raises(ConfigError, match=r"the cost of 'a' is .*, not a finite number above 0"):
+        label_costs(["a", "b"], {"a": value})
+
+
+def test_an_unknown_label_is_told_with_a_guess():
+    with pytest.raises(ConfigError, match=r"a cost for 'evnt', which is no label \(did you mean 'event'\?\)"):
+        label_costs(["event", "none"], {"evnt": 3})
+    with pytest.raises(ConfigError, match="a threshold for 'x', which is no label; there are: event, none"):
+        threshold_costs(["event", "none"], {"x": 0.1})
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.5, 20, float("nan"), True])
+def test_a_threshold_is_a_probability(value):
+    with pytest.raises(ConfigError, match="not a probability between 0 and 1"):
+        threshold_costs(["event", "none"], {"event": value})
+
+
+def test_a_threshold_is_for_two_labels():
+    with pytest.raises(ConfigError, match="a threshold is for two labels, there are 3: give the labels costs"):
+        threshold_costs(["a", "b", "c"], {"a": 0.1})
+
+
+@pytest.mark.parametrize("setting", [{"cost": {"a": 2}}, {"threshold": {"a": 0.2}}])
+def test_viterbi_has_no_costs(setting):
+    with pytest.raises(ConfigError, match="viterbi takes the most probable labelling as a whole"):
+        Decision(**setting)
+    with pytest.raises(ConfigError, match="give one of them"):
+        Decision("posterior", {"a": 2}, {"a": 0.2})
+
+
+def test_the_largest_cost_times_probability_is_chosen():
+    rng = np.random.default_rng(0)
+    model, corpus = random_model(rng)
+    dataset = model.encoding.encode(corpus)
+    costs = np.array([1.0, 4.0, 0.5])
+    plain = Decoder(model, Wishes("posterior", marginals=True)).decode_part(dataset, "test")
+    found = Decoder(model, Wishes("posterior", marginals=True, costs=costs)).decode_part(dataset, "test")
+    assert np.array_equal(found.marginals, plain.marginals)
+    assert np.array_equal(found.labels, (plain.marginals * costs).argmax(axis=1))
+    assert (found.labels != plain.labels).any()
+
+
+def test_a_threshold_gives_the_label_where_it_is_that_probable():
+    rng = np.random.default_rng(1)
+    model, corpus = random_model(rng, labels=("event", "none"))
+    dataset = model.encoding.encode(corpus)
+    costs = Decision("posterior", threshold={"event": 0.2}).costs(model.labels)
+    found = Decoder(model, Wishes("posterior", marginals=True, costs=costs)).decode_part(dataset, "test")
+    assert np.array_equal(found.labels == 0, found.marginals[:, 0] >= 0.2)
+    assert 0 < (found.labels == 0).sum() != (found.marginals[:, 0] >= 0.5).sum()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_under_a_scheme_it_is_the_best_path_of_these(order):
+    rng = np.random.default_rng(order)
+    model, _ = random_model(rng, labels=SPANS, order=order)
+    corpus = random_corpus(rng, SPANS, sequences=12, longest=4)
+    dataset = model.encoding.encode(corpus)
+    costs = label_costs(SPANS, {"X": 6})
+    wishes = Wishes("posterior", scheme="iob2", marginals=True)
+    found = Decoder(model, replace(wishes, costs=costs)).decode_part(dataset, "test")
+    plain = Decoder(model, wishes).decode_part(dataset, "test")
+    assert np.array_equal(found.marginals, plain.marginals)
+    assert (found.labels != plain.labels).any()
+    follows = np.array([[b[0] != "I" or (a != "O" and a[2:] == b[2:]) for b in SPANS] for a in SPANS])
+    allowed = Edges(np.where(follows, 0, -np.inf), np.where([a[0] != "I" for a in SPANS], 0, -np.inf), np.zeros(5))
+    for first, last in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
+        values = (found.marginals * costs)[first:last]
+        paths = list(labellings(last - first, len(SPANS)))
+        sums = [path_score(values, allowed.transitions, allowed.start, allowed.end, path) for path in paths]
+        assert tuple(found.labels[first:last]) == paths[int(np.argmax(sums))]
+
+
+def tiny():
+    rng = np.random.default_rng(3)
+    y = [["event" if rng.random() < 0.2 else "none" for _ in range(12)] for _ in range(20)]
+    X = [[[float(label == "event") + rng.normal()] for label in labels] for labels in y]
+    return X, y
+
+
+def test_the_estimator_weighs_decisions_and_not_probabilities():
+    X, y = tiny()
+    plain, costly = KernelCRF(sigma2=1).fit(X, y), KernelCRF(sigma2=1, cost={"event": 10}).fit(X, y)
+    before, after = plain.predict_proba(X), costly.predict_proba(X)
+    assert all(map(np.array_equal, before, after))
+    events = [[label == "event" for label in labels] for labels in costly.predict(X)]
+    assert events == [(10 * p[:, 0] > p[:, 1]).tolist() for p in after]
+    assert sum(map(sum, events)) > sum(label == "event" for labels in plain.predict(X) for label in labels)
+    numbers = [[int(label == "event") for label in labels] for labels in y]
+    assert KernelCRF(sigma2=1, cost={1: np.float64(10)}).fit(X, numbers).predict(X) == [
+        [int(event) for event in row] for row in events
+    ]
+
+
+def test_the_estimator_explains_what_it_does_not_take():
+    X, y = tiny()
+    with pytest.raises(ConfigError, match=r"cost=.*weighs them when labels are chosen"):
+        KernelCRF(class_weight="balanced")
+    with pytest.raises(ConfigError, match=r"class_weight=None: .* cost={'event': 20}"):
+        KernelCRF().set_params(class_weight=None)
+    with pytest.raises(ConfigError, match="a cost for 'evnt'"):
+        KernelCRF(cost={"evnt": 2}).fit(X, y)
+    with pytest.raises(ConfigError, match="a dictionary from labels to numbers is needed"):
+        KernelCRF(cost=20).fit(X, y)
+
+
+def test_folds_are_decided_by_costs_and_tell_of_the_label():
+    rng = np.random.default_rng(0)
+    corpus = random_corpus(rng, ("event", "none", "other"), sequences=20)
+    settings = make_settings({}, {"sigma2": 1.0})
+
+    def results(*decision):
+        plan = make_plan(corpus, {}, "test", settings, Division(2), *decision)
+        return summarise(plan, *run_plan(plan), {"grid": {}})["settings"][0]
+
+    plain, costly = results(), results(Decision("posterior", {"event": 50}))
+    assert "labels" not in plain
+    assert plain["accuracy"] != costly["accuracy"]
+    score = costly["labels"]["event"]
+    gold = sum(label == "event" for label in corpus.columns[-1])
+    assert (score["gold"], score["recall"]) == (gold, score["correct"] / gold)
+    assert score["recall"] > 0.9
+    with pytest.raises(ConfigError, match="a cost for 'x'"):
+        results(Decision("posterior", {"x": 50}))
