@@ -64,7 +64,7 @@ def test_columns_that_are_nested_are_used_on_a_toy_engine(rng, workers, monkeypa
     """It begins on a part of the columns, and its first guess turns to their eigenvectors."""
     monkeypatch.setattr(nested, "FEWEST_COLUMNS", 1)
     monkeypatch.setattr("kcrf_core.solvers.first_guess.FEWEST_TURNED", 2)
-    monkeypatch.setattr("kcrf_core.solvers.first_guess.OPERATIONS_PER_CUBE", 1)
+    monkeypatch.setattr("kcrf_core.solvers.first_guess.TURNING_OPERATIONS", 1)
     toy, threads = both(rng, workers, widths=(10,))
     assert isinstance(FirstGuess(toy, Run(1e-3, 10)).at(toy.vectors.zeros()), Turned)
     assert nested.narrowed(toy).size < toy.size

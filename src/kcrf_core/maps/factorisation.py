@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots, gram
-from ..system import Workers, linear_algebra, ranges
+from ..system import Workers, in_place, linear_algebra, ranges
 
 ROWS_PER_TASK = 1024
 ROWS_SUBSTITUTED = 256  # at a time
@@ -228,7 +228,7 @@ def _forward_substituted(triangle: np.ndarray, right: np.ndarray, workers: Worke
         own = np.ascontiguousarray(right[:, columns])
         for part in ranges(len(own), ROWS_SUBSTITUTED):
             own[part] -= triangle[part, : part.start] @ own[: part.start]
-            own[part] = linear_algebra.solve_triangular(triangle[part, part], own[part], lower=True, check_finite=False)
+            in_place.substitute(triangle[part, part], own[part])
         right[:, columns] = own
 
     workers.run(task, ranges(right.shape[1], COLUMNS_SUBSTITUTED))
@@ -269,15 +269,12 @@ def _cholesky_diagonal(K: np.ndarray, workers: Workers) -> np.ndarray | None:
     """
     blocks = ranges(len(K), ROWS_SUBSTITUTED)
     for number, block in enumerate(blocks):
-        triangle, info = linear_algebra.lapack.dpotrf(K[block, block], lower=1)
-        if info:
+        if in_place.factorise(K[block, block]):
             return None
-        K[block, block] = triangle
         below = blocks[number + 1 :]
 
-        def solve(rows: slice, block: slice = block, triangle: np.ndarray = triangle) -> None:
-            right = K[rows, block].T
-            K[rows, block] = linear_algebra.solve_triangular(triangle, right, lower=True, check_finite=False).T
+        def solve(rows: slice, block: slice = block) -> None:
+            in_place.substitute_rows(K[block, block], K[rows, block])
 
         def update(rows: slice, block: slice = block) -> None:
             K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T

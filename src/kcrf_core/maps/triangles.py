@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import NumericError
-from ..system import Budget, Workers, linear_algebra, ranges
+from ..system import Budget, Workers, in_place, ranges
 from .native import LOWER, UPPER, product
 
 BLOCK = 512  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
@@ -65,7 +65,6 @@ def inverted(triangle: np.ndarray) -> np.ndarray:
     lower = np.zeros(triangle.shape)
     for i, row in enumerate(triangle):
         lower[i, : i + 1] = row[: i + 1]
-    found, status = linear_algebra.lapack.dtrtri(lower.T, lower=0, overwrite_c=1)  # LAPACK takes matrices by columns
-    if status:
+    if in_place.invert_triangle(lower):
         raise NumericError("the kernel matrix of the pivots is singular: choose fewer of them")
-    return found.T
+    return lower

@@ -7,7 +7,7 @@ For 0 < p < 1 and a positive definite matrix
 and the trapezoidal rule with steps of h is off by the order of e^(-2 pi^2 / h). Below the smallest eigenvalue of A the
 inverse is nearly that of A itself, above the largest nearly e^-u I, and what is left of both sums are geometric series.
 So half a dozen inverses bring every eigenvalue within 4 %, which is enough for a first guess, at m^3 operations each.
-Eigenvectors take three quarters of that time, m = 1,000, but all of it on one thread.
+Eigenvectors take three quarters of that time, but all of it on one thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import NumericError
-from ..system import Workers, linear_algebra
+from ..system import Workers, in_place
 
 STEP = 4.2
 MARGIN = 1.5  # in u, beyond the eigenvalues on both sides
@@ -50,11 +50,8 @@ def _scaled_inverse(matrix: np.ndarray, shift: float, factor: float) -> np.ndarr
     """The lower triangle of factor (matrix + shift I)^-1; what is above it has no meaning."""
     shifted = matrix.astype(np.float64, order="C")
     shifted[np.diag_indices(len(matrix))] += shift
-    # LAPACK takes matrices by columns: the upper triangle of the transpose is the lower one here.
-    triangle, status = linear_algebra.lapack.dpotrf(shifted.T, lower=0, overwrite_a=1)
-    if status == 0:
-        found, status = linear_algebra.lapack.dpotri(triangle, lower=0, overwrite_c=1)
+    status = in_place.factorise(shifted) or in_place.invert_factorised(shifted)
     if status:
         raise NumericError("a Gram matrix is not positive: scale the columns, or choose a smaller sigma2")
-    found *= factor
-    return found.T
+    shifted *= factor
+    return shifted

@@ -29,10 +29,13 @@ POWER, TURNED_POWER = 0.5, 0.65
 # Without the matrix a factor does harm: CoNLL-2000 109 passes with 1, 164 with 4.
 EDGES_BESIDE_TURNED = 2
 
-# The power for m columns, from four times as many positions, takes so many m^3 operations. Where that is no more than a
-# few passes it saves a fifth of them or more: OCR large, poly-3, gap of 1e-2, work with and without, 500 pivots 93
-# and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small and pitch accent there was nothing to gain.
+# The Gram matrix of m columns, from four times as many positions, and its power take so many m^3 operations. Where that
+# is no more than a few passes for all columns the guess saves a fifth of passes or more: OCR large, poly-3, gap of
+# 1e-2, work with and without, 500 pivots 93 and 115, 1,000 68 and 99, 2,000 70 and 86, 3,000 68 and 85. On OCR small
+# and pitch accent there was nothing to gain. So many columns are turned as take one pass: of 1,000 pivots on OCR 600
+# instead of all make 223 passes of 213, which on two cores take as long, and on sixteen cores less.
 MOST_TURNED, FEWEST_TURNED, POSITIONS_PER_COLUMN = 1000, 20, 4
+TURNING_OPERATIONS = OPERATIONS_PER_CUBE + 4 * POSITIONS_PER_COLUMN
 MOST_PASSES = 6
 
 # Real columns depend on each other more than others do, so more positions tell of them and more passes are saved. What
@@ -148,8 +151,8 @@ def _leading_grams(posterior: Posterior) -> dict[int, np.ndarray]:
     found = {}
     for j in posterior.mapped:
         term = posterior.terms[j]
-        m = min(term.rows, MOST_TURNED)
-        affordable = MOST_PASSES * 4 * N * term.product_size
-        if term.nested and m >= FEWEST_TURNED and OPERATIONS_PER_CUBE * m**3 <= affordable:
+        m, of_pass = min(term.rows, MOST_TURNED), 4 * N * term.product_size
+        if term.nested and m >= FEWEST_TURNED and TURNING_OPERATIONS * m**3 <= MOST_PASSES * of_pass:
+            m = max(min(m, int(np.cbrt(of_pass / TURNING_OPERATIONS))), FEWEST_TURNED)
             found[j] = posterior.engine.leading_gram(j, m, POSITIONS_PER_COLUMN * m)
     return found

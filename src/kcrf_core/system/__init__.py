@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazy(
             "read_container",
             "write_container",
         ],
-        "late_scipy": ["linear_algebra"],
+        "late_scipy": ["in_place", "linear_algebra"],
         "memory": ["Budget", "hand_back"],
         "products": ["Factor", "SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
