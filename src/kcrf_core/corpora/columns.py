@@ -61,7 +61,7 @@ class CodedColumn(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return map(self.values.__getitem__, self.codes.tolist())
 
-    def take(self, rows: np.ndarray) -> CodedColumn:
+    def take(self, rows: np.ndarray | slice) -> CodedColumn:
         """The values of some positions."""
         order, codes = in_order(self.codes[rows], len(self.values))
         return CodedColumn([self.values[code] for code in order.tolist()], codes)
@@ -125,6 +125,33 @@ class PackedColumn(CodedColumn):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "values"}
+
+
+class ColumnSpan(CodedColumn):
+    """Consecutive values of a column, with codes of their own once they are asked for."""
+
+    def __init__(self, column: CodedColumn, rows: slice):
+        self._column, self._rows = column, rows
+
+    @cached_property
+    def _own(self) -> CodedColumn:
+        return self._column.take(self._rows)
+
+    @property
+    def values(self) -> list[str]:
+        return self._own.values
+
+    @property
+    def codes(self) -> np.ndarray:
+        return self._own.codes
+
+    def __len__(self) -> int:
+        return len(range(*self._rows.indices(len(self._column))))
+
+    def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
+        if isinstance(self._column, TableColumn):
+            return self._column.numbers(missing)[self._rows]
+        return super().numbers(missing)
 
 
 class NumberColumn(Sequence[str]):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..system import Workers
-from .columns import Cells, CodedColumn, ColumnBuilder, NumberColumn, Table, TableBuilder, joined_codes
+from .columns import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
 from .layout import MISSING
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
@@ -75,6 +75,19 @@ class Corpus:
     def width(self) -> int:
         """Number of columns, the label's included."""
         return len(self.columns)
+
+    def span(self, first: int, last: int) -> Corpus:
+        """The sequences first:last, whose values are copied when they are asked for."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return replace(
+            self,
+            columns=tuple(_column_span(column, rows) for column in self.columns),
+            offsets=self.offsets[first : last + 1] - rows.start,
+            lines=self.lines[rows],
+            weights=None if self.weights is None else self.weights[first:last],
+            attributes=None if self.attributes is None else _attribute_span(self.attributes, rows),
+            vectors={name: array[rows] for name, array in self.vectors.items()},
+        )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Corpus:
         """The sequences numbered `which`, in that order."""
@@ -205,6 +218,12 @@ def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
     return column.take(rows) if isinstance(column, CodedColumn | NumberColumn) else [column[t] for t in rows.tolist()]
 
 
+def _column_span(column: Sequence[str], rows: slice) -> Sequence[str]:
+    if isinstance(column, CodedColumn):
+        return ColumnSpan(column, rows)
+    return NumberColumn(column.numbers[rows]) if isinstance(column, NumberColumn) else column[rows]
+
+
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     if all(isinstance(part, CodedColumn) for part in parts):
         builder = ColumnBuilder()
@@ -212,6 +231,13 @@ def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
             builder.add(part.packed())
         return builder.column(joined_codes([builder], [len(part) for part in parts], None)[0])
     return [value for part in parts for value in part]
+
+
+def _attribute_span(attributes: AttributeRows, rows: slice) -> AttributeRows:
+    indptr = attributes.indptr[rows.start : rows.stop + 1]
+    entries = slice(int(indptr[0]), int(indptr[-1]))
+    names = _column_span(attributes.names, entries)
+    return AttributeRows(indptr - entries.start, names, attributes.values[entries])
 
 
 def _attribute_subset(attributes: AttributeRows, rows: np.ndarray) -> AttributeRows:
