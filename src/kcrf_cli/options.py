@@ -20,7 +20,11 @@ from kcrf_core.system import LEAST_TOLERANCE
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # Names in the configuration of the options below; the same words, with - for _.
-ENCODING_OPTIONS = ("columns", "window", "min_count", "unobserved", "weight")
+LAYOUT_OPTIONS = ("separator", "header", "comment")
+ENCODING_OPTIONS = (
+    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator"),
+    *LAYOUT_OPTIONS,
+)
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
 TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
@@ -136,6 +140,13 @@ class Window(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from kcrf_core.config import parse_config
 
+        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) and int(value):
+            offset, away = int(value), abs(int(value))
+            self.fail(
+                f"'{value}' is no range: {-away}..{away} is all up to {away} away, {offset}..{offset} that one alone",
+                param,
+                ctx,
+            )
         try:
             return list(parse_config({"window": value}, "--window").window)
         except ConfigError as error:
@@ -338,7 +349,67 @@ format = click.option(
     "data.conllu, else conll.",
 )
 
+
+class Separator(click.ParamType):
+    """One character, or a name for it."""
+
+    name = "character"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from kcrf_core.config import parse_config
+
+        try:
+            return parse_config({"separator": value}, "--separator").separator
+        except ConfigError as error:
+            self.fail(str(error).split("'separator' ", 1)[-1], param, ctx)
+
+
+class Texts(click.ParamType):
+    """Texts, separated by commas."""
+
+    name = "texts"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, list) else [text.strip() for text in value.split(",")]
+
+
+layout = group(
+    click.option(
+        "--separator",
+        type=Separator(),
+        metavar="CHARACTER",
+        help="What separates columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. "
+        "Default: TABs if the first line has one, else spaces.",
+    ),
+    click.option(
+        "--header",
+        is_flag=True,
+        default=None,
+        help="The first line has the names of the columns. Default: it is data.",
+    ),
+    click.option(
+        "--comment",
+        type=Texts(),
+        metavar="MARKS",
+        help="Pass over lines that begin so, as '#', or '#,-DOCSTART-' for either. Default: all lines are data.",
+    ),
+)
+
 encoding = group(
+    layout,
+    click.option(
+        "--missing",
+        type=Texts(),
+        metavar="MARKS",
+        help="What stands for missing numbers, as NA,-999 or 'NA,--undefined--'; they become the training mean. "
+        "Default: NA, ?, _, nan and nothing.",
+    ),
+    click.option(
+        "--missing-indicator",
+        is_flag=True,
+        default=None,
+        help="One more column for each real one, which says where values are missing. Default: none.",
+    ),
     click.option(
         "--columns",
         type=Names(),

@@ -394,7 +394,7 @@ def test_types_are_inferred(values, real):
     assert dataset.real.shape[1] == int(real)
 
 
-@pytest.mark.parametrize("value", ["n/a", "nan", "inf", "1_000", "1e999", "", "٣", "--"])
+@pytest.mark.parametrize("value", ["n/a", "Nan", "inf", "1_000", "1e999", "-", "٣", "--"])
 def test_a_word_in_a_numeric_column(value):
     data = [[["x", str(t), "X"] for t in range(40)], [["x", value, "X"]]]
     message = error_of(DataError, fit, data)
@@ -686,6 +686,78 @@ def test_missing_measurements_become_the_mean():
     assert (dataset.real[[1, 3, 5]] == 0).all()
     assert "3 missing values" in encoding.remarks(dataset)[-1]
     assert encoding.encode(corpus_of("NA\n3\n")).real.ravel().tolist() == [0.0, 0.0]
+
+
+def test_what_stands_for_a_missing_value_can_be_said():
+    """Marks are those of the configuration, numbers among them, and the encoding keeps them."""
+    text = "1 a\n-999 a\n3 b\nundefined a\n5 a\n"
+    encoding, dataset = fit(text, missing=["-999", "undefined"])
+    assert dataset.missing == (("c0", 2),) and (dataset.real[[1, 3]] == 0).all()
+    assert "2 missing values taken for the training mean: 2 of c0" in encoding.remarks(dataset)
+    _, plain = fit("1 a\n3 b\n5 a\n")
+    np.testing.assert_allclose(dataset.real[[0, 2, 4]], plain.real, rtol=1e-12)
+    assert encoding.encode(corpus_of("undefined\n3\n")).missing == (("c0", 1),)
+    assert error_of(DataError, encoding.encode, corpus_of("NA\n3\n")).startswith("data:1: 'NA' in column 1")
+
+
+@pytest.mark.parametrize("value", ["NA", "?", "_", "nan", "NaN", "NAN", ""])
+def test_marks_of_missing_values_that_go_without_saying(value):
+    _, dataset = fit([[["1", "a"], [value, "a"], ["3", "b"]]])
+    assert dataset.real.ravel().tolist() == [-1.0, 0.0, 1.0]
+
+
+def test_missing_values_of_columns_that_are_not_scaled_are_their_mean_too():
+    _, dataset = fit("0 a\n1 a\n1 b\nNA b\n")
+    assert dataset.real.ravel().tolist() == [0, 1, 1, 2 / 3]
+    config = [{"column": "c0", "type": "real", "scale": "none"}]
+    encoding, _ = fit("4 a\n8 a\n", features=config)
+    assert encoding.encode(corpus_of("NA\n5\n")).real.ravel().tolist() == [6, 5]
+
+
+def test_an_indicator_says_where_values_are_missing():
+    features = [{"name": "x", "columns": ["c0", "c1"], "type": "real", "missing": "indicator", "window": [-1, 0]}]
+    text = "1 10 a\nNA 30 b\n\n3 NA a\n"
+    encoding, dataset = fit(text, features=features)
+    names = ["c0[-1]", "c1[-1]", "c0.missing[-1]", "c1.missing[-1]"]
+    names += [name.replace("-1", "0") for name in names]
+    found = encoding.feature_names(["x"])
+    assert [found[column] for column in range(len(found))] == names
+    plain = fit(text, features=[{**features[0], "missing": "mean"}])[1]
+    np.testing.assert_array_equal(dataset.real[:, [0, 1, 4, 5]], plain.real)
+    assert dataset.real[:, 6:].tolist() == [[0, 0], [1, 0], [0, 1]]
+    assert dataset.real[:, 2:4].tolist() == [[0, 0], [0, 0], [0, 0]]
+    _, everywhere = fit(text, missing_indicator=True, window=[-1, 0])
+    assert everywhere.real.shape == (3, 8)
+    for bad in ({"column": "c0", "type": "categorical"}, {"column": "c0", "transform": "length"}):
+        assert "takes no 'missing'" in error_of(ConfigError, fit, text, features=[{**bad, "missing": "indicator"}])
+
+
+def test_columns_are_told_apart_in_a_line():
+    encoding, dataset = fit("a 1 x X\nb 2 x Y\n")
+    assert encoding.remarks(dataset)[1] == "categorical: c0 (2 values), c2 (1 value); real: c1"
+
+
+@pytest.mark.parametrize("odd, words", [("undef", "7 of 10 values are numbers, but 'undef' in line 3 is not")])
+def test_numbers_that_become_categories_are_warned_of(odd, words):
+    text = "".join(f"{odd if t in (2, 5, 8) else t / 4} X\n" for t in range(10))
+    encoding, dataset = fit(text)
+    assert dataset.real.shape[1] == 0
+    assert any(words in remark and "'missing'" in remark for remark in encoding.remarks(dataset))
+    declared, dataset = fit(text, features=[{"column": "c0", "type": "categorical"}])
+    assert not any("numbers" in remark for remark in declared.remarks(dataset))
+
+
+def test_decimal_commas_are_warned_of():
+    encoding, dataset = fit("".join(f"{t},25 X\n" for t in range(10)))
+    assert any("'0,25' in line 1 need a point" in remark for remark in encoding.remarks(dataset))
+    words, dataset = fit("".join(f"w{t} X\n" for t in range(10)))
+    assert not any("warning" in remark for remark in words.remarks(dataset))
+
+
+def test_a_header_is_recognised_above_numbers():
+    text = "f0 label\n" + "".join(f"{t} X\n" for t in range(12))
+    message = error_of(DataError, fit, text)
+    assert message.startswith("data:1: 'f0' in column 1 (c0) is not a finite number") and "header" in message
 
 
 def test_a_column_of_gaps_alone_is_no_column_of_numbers():

@@ -429,7 +429,7 @@ def test_verbose_goes_to_stderr_where_nobody_listens():
         ([[{"a": 1.0}]], [[1.5]], "Unknown label type"),
         ([[{"a": 1.0}, {"a": 1.0}]], [["x", 1]], "one type"),
         ([[{"a": 1.0}]], [[""]], "empty label"),
-        ([np.array([[np.nan]])], [["x"]], "NaN"),
+        ([np.array([[np.nan]])], [["x"]], "no numbers, only missing ones"),
         ([np.array([[np.inf]])], [["x"]], "infinity"),
         ([np.zeros((1, 2)), np.zeros((1, 3))], [["x"], ["y"]], "X has 3 features"),
         ([[[1.0, 2.0], [1.0]]], [["x", "y"]], "different lengths"),
@@ -442,6 +442,25 @@ def test_verbose_goes_to_stderr_where_nobody_listens():
 def test_bad_data(X, y, message):
     with pytest.raises(ValueError, match=message):
         KernelCRF(c2=1).fit(X, y)
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+def test_nan_is_a_missing_value(rng, tmp_path, missing):
+    """It becomes the mean of what is there, and an indicator says where; models and clones keep that."""
+    X = [rng.normal(size=(6, 2)) for _ in range(20)]
+    y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
+    gaps = [np.where(rng.random(x.shape) < 0.2, np.nan, x) for x in X]
+    mean = np.nanmean(np.concatenate(gaps), axis=0)
+    filled = [np.where(np.isnan(x), mean, x) for x in gaps]
+    flagged = [np.hstack([x, np.isnan(gap)]) for x, gap in zip(filled, gaps, strict=True)]
+    crf = KernelCRF(sigma2=1.0, missing=missing, scale="none").fit(gaps, y)
+    same = KernelCRF(sigma2=1.0, scale="none").fit(filled if missing == "mean" else flagged, y)
+    expected = same.predict_marginals(filled if missing == "mean" else flagged)
+    for one, other in zip(crf.predict_marginals(gaps), expected, strict=True):
+        for found, wanted in zip(one, other, strict=True):
+            assert found == pytest.approx(wanted, rel=1e-2, abs=1e-3)
+    crf.save(tmp_path / "model.npz")
+    assert KernelCRF.load(tmp_path / "model.npz").predict(gaps) == crf.predict(gaps)
 
 
 @pytest.mark.parametrize("X", [5, "text", {"a": 1}, [[["a", 1.0]]], [np.array([["a", "b"]])]])

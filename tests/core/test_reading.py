@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import itertools
+import math
+import pickle
 import random
+import struct
 import sys
 import tracemalloc
 
@@ -13,10 +17,22 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.corpora import FORMATS, conll, guess_format, read_corpus, stream_corpus
+from kcrf_core.corpora import (
+    FORMATS,
+    MISSING,
+    PLAIN,
+    CodedColumn,
+    Layout,
+    conll,
+    guess_format,
+    read_corpus,
+    stream_corpus,
+)
+from kcrf_core.corpora import lines as lines_module
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import Block, append_labels, blocks, encode_lines
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.system import Workers
 
 
 class Pieces:
@@ -344,7 +360,7 @@ def test_attributes_with_escapes_and_weights():
     )
     data = "\n".join(rows).replace(" ", "\t").encode()
     corpus = whole(data, "crfsuite")
-    assert corpus.columns == (["B", "a\\:b", "0", "0", "O"],)
+    assert [list(column) for column in corpus.columns] == [["B", "a\\:b", "0", "0", "O"]]
     assert attributes(corpus) == [
         [("a", 1), ("b", 2), ("c:d", 1), ("e:f", -0.5), ("g\\", 100), ("h:i", 3), ("k\\", 1)],
         [("w\\d", 1), ("x\\:y", 1), ("x\\y\\", 1), ("a", 1), ("a", 2)],
@@ -359,7 +375,7 @@ def test_attributes_with_escapes_and_weights():
 def test_sequence_weights():
     data = b"@weight:2.5\nA\tx\nB\tx\n\nA\ty\n\n\n@weight:0\t\r\nB\tz\r\n"
     expected = whole(data, "crfsuite")
-    assert expected.columns == (["A", "B", "A", "B"],)
+    assert [list(column) for column in expected.columns] == [["A", "B", "A", "B"]]
     assert expected.weights.tolist() == [2.5, 1, 0]
     assert expected.lines.tolist() == [2, 3, 5, 9]
     for cut in range(1, len(data)):
@@ -368,7 +384,8 @@ def test_sequence_weights():
 
 
 def test_a_label_may_look_like_a_declaration_of_another_name():
-    assert whole(b"@weights\tx\n@x:2\ty\n", "crfsuite").columns == (["@weights", "@x:2"],)
+    corpus = whole(b"@weights\tx\n@x:2\ty\n", "crfsuite")
+    assert [list(column) for column in corpus.columns] == [["@weights", "@x:2"]]
 
 
 @pytest.mark.parametrize("weight", [b"", b"x", b"nan", b"inf", b"1e999", b"1_0", b" 1", "\u0663".encode(), b"1e"])
@@ -465,3 +482,159 @@ def test_weights_that_cannot_be_meant(tmp_path, text, line, words):
     with pytest.raises(DataError, match=words) as error:
         weighed(text, tmp_path)
     assert error.value.line == line
+
+
+# ----------------------------------------------------------------------------- numbers, layouts, parts
+
+
+def random_numbers(rng):
+    """Texts of numbers: short and long ones, those that lie between two doubles, and those at the ends of the range."""
+    for _ in range(4000):
+        kind = rng.randrange(5)
+        if kind == 0:
+            text = repr(struct.unpack("d", struct.pack("Q", rng.getrandbits(64)))[0])
+        elif kind == 1:
+            text = f"{rng.gauss(0, 1):.{rng.randrange(20)}f}"
+        elif kind == 2:
+            text = f"{rng.getrandbits(rng.randrange(1, 70))}e{rng.randrange(-345, 312)}"
+        elif kind == 3:  # half way between two doubles
+            text = str(2**53 + 1 + 2 * rng.getrandbits(40)) + rng.choice(["", ".0", "e0", "000"])
+        else:
+            text = repr(rng.gauss(0, 1))
+        if "n" not in text:
+            yield text
+
+
+def number_of(text):
+    """The number that a column of one value has, or None."""
+    numbers = CodedColumn.of([text]).numbers(())
+    return None if numbers is None else float(numbers[0])
+
+
+def test_numbers_are_those_of_python():
+    for text in [*random_numbers(random.Random(0)), "-0", "1.", "+.5", "1E5", "1e-400", "0e999", "4.9e-324", "0" * 400]:
+        found, expected = number_of(text), float(text)
+        if math.isinf(expected):
+            assert found is None, text
+        else:
+            assert found is not None and struct.pack("d", found) == struct.pack("d", expected), text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", ".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", " 1", "nan", "inf", "٣", "1e999"]
+)
+def test_what_is_no_number(text):
+    assert number_of(text) is None
+
+
+def read_in_parts(tmp_path, monkeypatch, data, sizes, layout=PLAIN, suffix="conll"):
+    path = tmp_path / f"data.{suffix}"
+    path.write_bytes(data)
+    for size in sizes:
+        monkeypatch.setattr(lines_module, "READ_SIZE", size)
+        for threads in (1, 3):
+            with Workers(threads) as workers:
+                yield read_corpus(path, layout=layout, workers=workers)
+
+
+def test_columns_do_not_depend_on_where_blocks_end_or_on_threads(tmp_path, monkeypatch):
+    """A column that is numbers in some blocks and words in others is the same in all ways to read it."""
+    rng = random.Random(1)
+    rows = [
+        f"{rng.choice(['a', 'bb', 'ccc'])}\t{rng.gauss(0, 1):.3f}\t{t if t < 150 else 'x'}\t"
+        f"{rng.choice(['NA', '1.5'])}\t{t % 2}\n" + "\n" * (t % 5 == 4)
+        for t in range(200)
+    ]
+    data = "".join(rows).encode()
+    expected = whole(data)
+    for corpus in read_in_parts(tmp_path, monkeypatch, data, (60, 300, 1 << 20)):
+        assert_same(corpus, expected)
+        for column in range(5):
+            assert corpus.columns[column].values == expected.columns[column].values
+            np.testing.assert_array_equal(corpus.columns[column].codes, expected.columns[column].codes)
+            numbers, same = (one.columns[column].numbers(MISSING) for one in (corpus, expected))
+            assert (numbers is None) == (same is None) == (column in (0, 2))
+            if numbers is not None:
+                np.testing.assert_array_equal(numbers, same)
+        assert corpus.columns[3].numbers(()) is None  # with other marks than those that it was read with
+        assert_same(pickle.loads(pickle.dumps(corpus)), expected)
+
+
+def test_attributes_do_not_depend_on_where_blocks_end(tmp_path, monkeypatch):
+    data = "".join(f"L{t % 3}\tw={t % 7}\tx\\:{t}:{t / 8}\ty\n" + "\n" * (t % 4 == 3) for t in range(100)).encode()
+    expected = whole(data, "crfsuite")
+    for corpus in read_in_parts(tmp_path, monkeypatch, data, (50, 400, 1 << 20), suffix="crfsuite"):
+        assert_same(corpus, expected)
+        assert corpus.attributes.names.values == list(dict.fromkeys(expected.attributes.names))
+
+
+def test_a_line_of_very_many_columns(tmp_path):
+    row = " ".join(str(number % 1000) for number in range(300_000))
+    (tmp_path / "wide.conll").write_text(f"{row} A\n{row} B\n")
+    corpus = read_corpus(tmp_path / "wide.conll")
+    assert corpus.width == 300_001 and list(corpus.columns[-1]) == ["A", "B"]
+    assert corpus.columns[1234].numbers(MISSING).tolist() == [234, 234]
+
+
+CSV = (
+    'word,note,f0,label\r\n"a, b",,1.5,X\r\nplain,"say ""hi""",2,Y\r\n\r\n"two\n\nlines",x"y,NA,"X"\r\n'
+    'ab"c"d,"q"tail, 3,Y\r\n"",",",4,X'
+)
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+def test_csv_is_read_as_python_reads_it(tmp_path, monkeypatch, newline):
+    text = CSV.replace("\r\n", newline)
+    names, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    layout = Layout(separator=",", header=True)
+    for corpus in read_in_parts(tmp_path, monkeypatch, text.encode(), (7, 40, 1 << 20), layout):
+        assert list(corpus.header) == names
+        assert [list(row) for row in zip(*corpus.columns, strict=True)] == rows
+        assert corpus.offsets.tolist() == [0, 2, 5] and corpus.lines.tolist() == [2, 3, 5, 8, 9]
+
+
+def test_quotes_are_words_where_tabs_separate():
+    assert sequences(whole(b'"\tB\n"a\tI\n')) == [[['"', "B"], ['"a', "I"]]]
+
+
+@pytest.mark.parametrize(
+    "data, layout, message",
+    [
+        (b'a,X\n"b,Y\nc,X\n', Layout(","), "file:2: a quote that is not closed"),
+        (b'a,X\n\n"' + b"b" * 140_000 + b"\n", Layout(","), "file:3: a quote"),
+        (b"a,b,X\nc,d\n", Layout(","), "file:2: 2 columns, expected 3 (comma-separated; is a value missing?)"),
+        (b"a,,X\n", Layout(",", header=True), "file:1: an empty name in the header line"),
+        (b"a,a,X\n", Layout(",", header=True), "file:1: the header line has 'a' twice"),
+        (b"a b,1 X\nc,2 Y\n", PLAIN, "file:2: 2 columns, expected 3 (is ',' the separator, as in CSV?)"),
+        (b"a b X\n# some words in a line\n", PLAIN, "file:2: 6 columns, expected 3 (the line begins with '#': is it a"),
+        (b"-DOCSTART- O\n\na b X\n", PLAIN, "file:3: 3 columns, expected 2 (the first line begins with '-DOCSTART-'"),
+    ],
+)
+def test_errors_of_layouts_name_what_is_the_matter(data, layout, message):
+    with pytest.raises(DataError) as caught:
+        list(FORMATS["conll"].parse(blocks(Pieces([data]), "file", layout=layout), "file", layout=layout))
+    assert str(caught.value).startswith(message)
+
+
+def test_settings_of_errors_are_those_that_help():
+    with pytest.raises(DataError) as caught:
+        parse(b"a b X\n# some words in a line\n")
+    assert caught.value.settings == ("comment",)
+    with pytest.raises(ConfigError, match="'header' is for files of columns") as refused:
+        list(FORMATS["conllu"].parse([], "file", layout=Layout(header=True)))
+    assert refused.value.settings == ("header",)
+
+
+def test_comments_are_passed_over_and_end_nothing(tmp_path, monkeypatch):
+    data = b"# one\na X\n# two\nb Y\n-DOCSTART- -X-\n\n# three\n\n# weight=2\n# four\nc X\n"
+    for corpus in read_in_parts(tmp_path, monkeypatch, data, (9, 1 << 20), Layout(comment=("#", "-DOCSTART-"))):
+        assert sequences(corpus) == [[["a", "X"], ["b", "Y"]], [["c", "X"]]]
+        assert corpus.lines.tolist() == [2, 4, 11] and corpus.weights.tolist() == [1, 2]
+
+
+def test_progress_counts_the_bytes_of_a_file(tmp_path, monkeypatch):
+    path, seen = tmp_path / "data.conll", []
+    path.write_bytes(b"a X\n\n" * 100)
+    monkeypatch.setattr(lines_module, "READ_SIZE", 70)
+    read_corpus(path, progress=seen.append)
+    assert sum(seen) == 500 and len(seen) > 3

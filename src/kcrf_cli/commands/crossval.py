@@ -191,7 +191,7 @@ def crossval(
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_data(data, format_, configs[0].columns, vectors)
+    corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)

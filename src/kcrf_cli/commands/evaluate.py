@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -106,6 +107,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 )
 @options.vectors
 @options.format
+@options.layout
 @options.threads
 @options.json
 @click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
@@ -131,6 +133,9 @@ def evaluate(
     worst: int,
     vectors: tuple[tuple[str, str], ...],
     format_: str | None,
+    separator: str | None,
+    header: bool | None,
+    comment: list[str] | None,
     threads: int | None,
     as_json: bool,
     as_tsv: bool,
@@ -151,10 +156,11 @@ def evaluate(
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
+    from kcrf_core.corpora import Layout
     from kcrf_core.scoring import JudgementOptions, judge
     from kcrf_core.system import counted
 
-    from ..running.files import check_writable, output_stream, say, show, write_out
+    from ..running.files import check_writable, output_stream, read_data, say, show, write_out
     from ..text import evaluation as evaluation_text
     from ..text import figures as render
 
@@ -168,6 +174,8 @@ def evaluate(
         raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
     if label is not None and gold is None:
         raise click.UsageError("--label says what to compare with --gold: give that, too")
+    if model is not None and (separator, header, comment) != (None, None, None):
+        raise click.UsageError("-m knows how its data is laid out: leave out --separator, --header and --comment")
     if model is None and (decode is not None or cost or threshold is not None):
         raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
     decision = options.decision_of(decode, cost, threshold)
@@ -176,12 +184,20 @@ def evaluate(
     if html is not None:
         check_writable(html, data, model, gold, compare, *(path for _, path in vectors))
 
+    read = partial(
+        read_data, layout=Layout(separator, bool(header), tuple(comment or ())), threads=threads, quiet=quiet
+    )
     if gold is not None:
-        first, second = _against(gold, data, compare, format_, label)
+        first, second = _against(gold, data, compare, format_, label, read)
     else:
-        first, second = _labellings(data, model, compare, format_, threads, vectors, decision)
+        first, second = _labellings(data, model, compare, format_, threads, vectors, decision, read)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
+    if first.missing and not quiet:
+        from kcrf_core.encoding import missing_remarks
+
+        for remark in missing_remarks(first.missing):
+            say(remark)
     found = judge(
         first,
         second,
@@ -211,10 +227,15 @@ def evaluate(
 
 
 def _against(
-    gold: str, data: str, compare: str | None, format_: str | None, label: str | None
+    gold: str,
+    data: str,
+    compare: str | None,
+    format_: str | None,
+    label: str | None,
+    read: Callable[..., Corpus],
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two files say beside the gold labels of another one."""
-    from kcrf_core.corpora import FORMATS, guess_format, read_corpus
+    from kcrf_core.corpora import FORMATS, guess_format
     from kcrf_core.scoring import from_two_files
 
     format_ = format_ or guess_format(data if gold == "-" else gold)
@@ -222,9 +243,9 @@ def _against(
     if label is not None and label not in kind.label_columns:
         raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
     columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
-    right = read_corpus(gold, format_, columns)
-    first = from_two_files(right, read_corpus(data, format_, columns))
-    return first, None if compare is None else from_two_files(right, read_corpus(compare, format_, columns))
+    right, *others = [read(path, format_, columns) for path in (gold, data, compare) if path is not None]
+    first, second = [*(from_two_files(right, other) for other in others), None][:2]
+    return first, second
 
 
 def _labellings(
@@ -235,14 +256,18 @@ def _labellings(
     threads: int | None,
     vectors: Sequence[tuple[str, str]],
     decision: Decision,
+    read: Callable[..., Corpus],
 ) -> tuple[Labelling, Labelling | None]:
     """What one or two systems make of the data, which is read once."""
-    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format, read_corpus
+    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
     from kcrf_core.model import Model
     from kcrf_core.scoring import from_tagged
 
     from ..running.files import is_archive
+
+    def tagged(path: str, kind: str) -> Labelling:
+        return from_tagged(read(path, kind))
 
     if model is None:
         if compare is not None and is_archive(compare):
@@ -253,14 +278,14 @@ def _labellings(
         if not kind.takes_columns:
             raise click.UsageError(f"{kind.title} has one column for gold and predicted labels: give --gold or -m")
         try:
-            first = from_tagged(read_corpus(data, format_ or COLUMN_FORMAT))
+            first = tagged(data, format_ or COLUMN_FORMAT)
         except DataError:
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
+        return first, None if compare is None else tagged(compare, COLUMN_FORMAT)
 
-    corpora: dict[tuple[str, tuple[str, ...]], Corpus] = {}
+    corpora: dict[tuple, Corpus] = {}
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
     models = [(model, Model.load(model)), *([] if other is None else [(compare, other)])]
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
@@ -268,10 +293,10 @@ def _labellings(
     found = []
     for name, each in models:
         own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
-        found.append(_with_model(data, name, each, own, format_, threads, decision, corpora))
+        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora))
     if compare is None:
         return found[0], None
-    return found[0], found[1] if other is not None else from_tagged(read_corpus(compare, COLUMN_FORMAT))
+    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT)
 
 
 def _with_model(
@@ -282,10 +307,11 @@ def _with_model(
     format_: str | None,
     threads: int | None,
     decision: Decision,
-    corpora: dict[tuple[str, tuple[str, ...]], Corpus],
+    read: Callable[..., Corpus],
+    corpora: dict[tuple, Corpus],
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
-    from kcrf_core.corpora import FORMATS, display_name, open_vectors, read_corpus, with_vectors
+    from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
     from kcrf_core.errors import FileFormatError
     from kcrf_core.model import from_model, from_model_and_dataset, load_dataset
     from kcrf_core.system import Workers
@@ -302,7 +328,7 @@ def _with_model(
         opened = open_vectors(vectors)
         model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
         format_, columns = format_ or model.encoding.format, model.encoding.columns
-        key = (format_, columns if FORMATS[format_].columns else ())
+        key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
         if key not in corpora:
-            corpora[key] = read_corpus(data, format_, columns, workers)
+            corpora[key] = read(data, format_, columns, layout=model.encoding.layout)
         return from_model(model, with_vectors(corpora[key], opened), workers, decision)

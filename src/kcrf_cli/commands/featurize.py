@@ -41,6 +41,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @options.encoding
 @options.weight
 @options.unobserved
+@options.threads
 @options.vectors
 @options.json
 @options.quiet
@@ -52,6 +53,7 @@ def featurize(
     export_: str | None,
     show: int | None,
     format_: str | None,
+    threads: int | None,
     vectors: tuple[tuple[str, str], ...],
     as_json: bool,
     quiet: bool,
@@ -97,11 +99,11 @@ def featurize(
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_data(data, format_, encoding.columns, vectors)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     else:
         settings = parse_config(with_options(load_config(config), chosen), config or "options")
-        corpus = read_data(data, format_, settings.columns, vectors)
+        corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet, vectors)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

@@ -75,7 +75,7 @@ def select_basis(
     if plot is not None:
         check_writable(plot, data, config, output, *(path for _, path in vectors))
     chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
-    prepared = prepare(data, format_, config, chosen, vectors=vectors)
+    prepared = prepare(data, format_, config, chosen, None, threads, quiet, vectors)
     if dry_run:
         show_footprint(prepared, memory, threads, as_json)
         return

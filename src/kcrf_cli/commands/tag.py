@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -176,10 +177,11 @@ def tag(
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..running.files import check_writable, output_stream
+    from ..running.files import check_writable, output_stream, say
 
     _check(values | {"vectors": vectors})
     if output not in (None, "-"):
@@ -196,22 +198,27 @@ def tag(
             _tag_with_lag(fitted, data, format_, values, quiet, stream)
         return
     own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
+    missing: Counter[str] = Counter()
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
         with output_stream(output) as stream:
-            parsers = stream_parsers(data, format_, fitted.encoding.columns)
+            parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
             if opened:
                 parsers = _with_vectors(parsers, opened, display_name(data), workers)
-            for written in _tagged(parsers, tagger, own_form, workers):
+            for written in _tagged(parsers, tagger, own_form, workers, missing):
                 if written is PAUSE:
                     stream.flush()
                 else:
                     stream.write(written)
+    if not quiet:
+        for remark in missing_remarks(list(missing.items())):
+            say(remark)
 
 
 def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: BinaryIO) -> None:
     """Write each line with its label as soon as that is due."""
     from kcrf_core.corpora import FORMATS, arriving_lines
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import LagDecoder, given_labels
     from kcrf_core.system import counted
 
@@ -226,9 +233,9 @@ def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any],
             f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
             f"of a sequence, and --lag {decoder.ahead} lets them see all"
         )
-    writer = LagWriter(model.labels, values["marginals"])
+    writer = LagWriter(model.labels, values["marginals"], values["novelty"])
     lines = FORMATS[format_]
-    for arrival in arriving_lines(data, format_, model.encoding.columns):
+    for arrival in arriving_lines(data, format_, model.encoding.columns, model.encoding.layout):
         if arrival.ends_before and decoder.waiting:
             stream.write(writer.labelled(decoder.end()))
         writer.add(lines.with_columns(arrival.parsed))
@@ -240,6 +247,9 @@ def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any],
     if decoder.waiting:
         stream.write(writer.labelled(decoder.end()))
     stream.write(writer.free())
+    if not quiet:
+        for remark in missing_remarks(list(decoder.missing.items())):
+            say(remark)
 
 
 def _free_mark(model: Model, values: dict[str, Any]) -> str | None:
@@ -298,11 +308,15 @@ def _same(parsed: ParsedBlock) -> ParsedBlock:
 
 
 def _tagged(
-    parsers: Iterator[Callable[[], ParsedBlock]], tagger: Tagger, own_form: bool, workers: Workers
+    parsers: Iterator[Callable[[], ParsedBlock]],
+    tagger: Tagger,
+    own_form: bool,
+    workers: Workers,
+    missing: Counter[str],
 ) -> Iterator[bytes]:
     """What to write, in the order of the input, and a PAUSE where all that is there has been written.
 
-    Threads encode blocks and label parts of blocks that are encoded; this one reads, and puts together what to write.
+    Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
     """
     from kcrf_core.system import PAUSE
 
@@ -324,24 +338,30 @@ def _tagged(
     def labelled(part: _Part) -> tuple[_Part, Any]:
         return part, None if part.dataset is None else tagger.labelled(part.parsed, part.dataset.span(*part.sequences))
 
+    def written(items: Iterator[tuple[_Part, Any]]) -> Iterator[Callable[[], bytes]]:
+        write = None
+        for item in items:
+            if item is PAUSE:
+                yield PAUSE
+                continue
+            part, found = item
+            if part.dataset is None:
+                if not own_form:
+                    header = part.parsed.header_end is not None
+                    yield tagger.writer(part.parsed).rest if header else partial(bytes, part.parsed.block.data)
+                continue
+            if write is None:
+                write = tagger.writer(part.parsed)
+            yield partial(bytes, write.sequences(found))
+            if part.last:
+                missing.update(dict(part.dataset.missing))
+                yield write.rest
+                write = None
+
     # Of encoded blocks there are fewer ahead than of parts: they take memory, and less time than labelling.
     encoded = workers.stream(prepared, parsers, 1 + workers.threads // 2)
-    write = None
-    for item in workers.stream(labelled, parts(encoded)):
-        if item is PAUSE:
-            yield PAUSE
-            continue
-        part, found = item
-        if part.dataset is None:
-            if not own_form:
-                yield part.parsed.block.data
-            continue
-        if write is None:
-            write = tagger.writer(part.parsed)
-        yield write.sequences(found)
-        if part.last:
-            yield write.rest()
-            write = None
+    labels = workers.stream(labelled, parts(encoded))
+    yield from workers.stream(lambda make: make(), written(labels))
 
 
 @dataclass(frozen=True)

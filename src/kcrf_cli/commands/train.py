@@ -138,6 +138,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
@@ -181,19 +182,21 @@ def train(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis, vectors), memory, threads, as_json)
+        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet, vectors), memory, threads, as_json)
         return
     if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis, vectors).config)
+        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis, vectors)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors)
         start = None
         if earlier is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
             start.check_columns(prepared.encoding)
-        dev_set = None if dev is None else load_dev(dev, format_, prepared.encoding, data, dev_vectors)
+        dev_set = None
+        if dev is not None:
+            dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
             Workers(threads, memory) as workers,
@@ -268,6 +271,7 @@ def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | N
 
 def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     """What to say before work begins."""
+    from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 
     out = prepared.encoding.remarks(prepared.dataset)
@@ -277,4 +281,5 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
         if unknown:
             strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")
             out[-1] += f"; {strange} as wrong"
+        out += [f"dev: {remark}" for remark in missing_remarks(dev.missing)]
     return out

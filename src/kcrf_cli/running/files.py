@@ -20,7 +20,7 @@ from ..text.visible import shown, shown_lines
 
 if TYPE_CHECKING:
     from kcrf_core.config import Config
-    from kcrf_core.corpora import Corpus
+    from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.model import StoredBasis
     from kcrf_core.system import Budget, Workers
@@ -62,12 +62,58 @@ def load_config(path: str | None) -> dict[str, Any]:
     return load_template(text, path) if looks_like_template(text) else load_yaml(text, path)
 
 
+def read_data(
+    path: str,
+    format_: str | None,
+    columns: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+    vectors: VectorPaths = (),
+) -> Corpus:
+    """The sequences of a text file with the vectors beside it, whose files are opened before any reading.
+
+    All threads read; there is a bar for long files where someone can watch it.
+    """
+    from kcrf_core.corpora import open_vectors, with_vectors
+
+    opened = open_vectors(vectors)
+    corpus = _read(path, format_, columns, layout, threads, quiet)
+    return with_vectors(corpus, opened) if opened else corpus
+
+
+def _read(
+    path: str,
+    format_: str | None,
+    columns: Sequence[str] | None,
+    layout: Layout | None,
+    threads: int | None,
+    quiet: bool,
+) -> Corpus:
+    from kcrf_core.corpora import PLAIN, read_corpus
+    from kcrf_core.system import Workers, compression_of
+
+    layout = layout or PLAIN
+    with Workers(threads) as workers:
+        if quiet or sys.stderr is None or not sys.stderr.isatty():
+            return read_corpus(path, format_, columns, workers, layout)
+        from tqdm import tqdm
+
+        plain = path != "-" and os.path.isfile(path) and compression_of(path) is None
+        size = os.path.getsize(path) if plain else None
+        name = f"reading {shown(os.path.basename(path))}" if path != "-" else "reading"
+        with tqdm(total=size, desc=name, unit="B", unit_scale=True, delay=1, leave=False, file=sys.stderr) as bar:
+            return read_corpus(path, format_, columns, workers, layout, progress=bar.update)
+
+
 def prepare(
     data: str,
     format_: str | None,
     config_path: str | None,
     options: dict[str, Any],
     basis_path: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
     vectors: VectorPaths = (),
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
@@ -82,7 +128,8 @@ def prepare(
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
-        encoding, dataset = fit_encoding(config, read_data(data, format_, config.columns, vectors))
+        corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
+        encoding, dataset = fit_encoding(config, corpus)
         return Prepared(encoding, dataset, config)
 
     basis = load_basis(basis_path) if basis_path is not None else None
@@ -99,7 +146,8 @@ def prepare(
                 f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
                 "training must not see: featurize the data, and give the result to select-basis and train"
             )
-        dataset = encoding.encode(read_data(data, format_, encoding.columns, vectors), weighed=True)
+        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
+        dataset = encoding.encode(corpus, weighed=True)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -113,28 +161,21 @@ def prepare(
     return Prepared(encoding, dataset, config, basis)
 
 
-def read_data(
-    path: str,
-    format_: str | None,
-    columns: Sequence[str] | None,
-    vectors: VectorPaths,
-    workers: Workers | None = None,
-) -> Corpus:
-    """The corpus of a text file with the vectors beside it; mistakes in their files come before any reading."""
-    from kcrf_core.corpora import open_vectors, read_corpus, with_vectors
-
-    opened = open_vectors(vectors)
-    corpus = read_corpus(path, format_, columns, workers)
-    return with_vectors(corpus, opened) if opened else corpus
-
-
 def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:
     """A usage error where vectors are given beside data that is encoded already."""
     if vectors:
         raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out {option}")
 
 
-def load_dev(path: str, format_: str | None, encoding: Encoding, data: str, vectors: VectorPaths = ()) -> Dataset:
+def load_dev(
+    path: str,
+    format_: str | None,
+    encoding: Encoding,
+    data: str,
+    threads: int | None = None,
+    quiet: bool = False,
+    vectors: VectorPaths = (),
+) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
     from kcrf_core.encoding import UNOBSERVED
     from kcrf_core.model import load_dataset
@@ -147,7 +188,8 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str, vect
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = stored.dataset
     else:
-        corpus = read_data(path, format_ or encoding.format, encoding.columns, vectors)
+        format_ = format_ or encoding.format
+        corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         missing = [name for name in encoding.vectors if name not in corpus.vectors]
         if missing:
             raise click.UsageError(f"{path} needs vectors '{missing[0]}', too: give --dev-vectors {missing[0]}=FILE")
@@ -157,7 +199,10 @@ def load_dev(path: str, format_: str | None, encoding: Encoding, data: str, vect
     return dataset
 
 
-ENCODING_PARTS = ("columns", "window", "min_count", "unobserved", "weight", "features")
+ENCODING_PARTS = (
+    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("separator", "header", "comment", "missing"),
+)
 
 
 def _merge(

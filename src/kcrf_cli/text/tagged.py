@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kcrf_core.corpora import BYTE_ORDER_MARK
+from kcrf_core.corpora import BYTE_ORDER_MARK, PREDICTED
 
 from .visible import shown
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Format, ParsedBlock
     from kcrf_core.model import Decoded, Explanation
 
+NO_LABELS = np.zeros(0, dtype=np.int32)
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
 
 
@@ -41,13 +42,19 @@ class ColumnWriter:
     """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = self._copied = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
-        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
+        header = self._parsed.header_end
+        if header is not None and self._copied == 0:
+            novelty, probability = decoded.novelty is not None, decoded.log_probabilities is not None
+            names = _column_names(self._parsed, self._labels, self._marginals, novelty, probability)
+            out += [self._data[:header], names]
+            self._copied = header
         for t, label in enumerate(decoded.labels.tolist()):
             end = int(self._ends[self._position])
             out += [self._data[self._copied : end], columns.at(t, label).encode()]
@@ -59,6 +66,9 @@ class ColumnWriter:
         return b"".join(out)
 
     def rest(self) -> bytes:
+        header = self._parsed.header_end
+        if header is not None and self._copied == 0:  # and nothing below it yet: only the label has a name for sure
+            return self._data[:header] + f"{self._parsed.separator}{PREDICTED}".encode() + self._data[header:]
         return self._data[self._copied :]
 
 
@@ -66,12 +76,12 @@ class NBestWriter:
     """The lines of each sequence once for each labelling, under a line with its rank and probability."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._separator = parsed.block.data, parsed.ends, parsed.separator
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
-        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
         for s, best in enumerate(decoded.nbest):
             first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
@@ -105,28 +115,31 @@ class LabelWriter:
         return b""
 
     def rest(self) -> bytes:
-        return self._format.labelled(self._parsed, self._labels, np.concatenate(self._found))
+        return self._format.labelled(self._parsed, self._labels, np.concatenate([NO_LABELS, *self._found]))
 
 
 class LagWriter:
     """Repeats lines with more columns, each when its label is due; only lines that wait for theirs are kept."""
 
-    def __init__(self, labels: Sequence[str], marginals: str | None):
-        self._labels, self._marginals = labels, marginals
+    def __init__(self, labels: Sequence[str], marginals: str | None, novelty: bool):
+        self._labels, self._marginals, self._novelty = labels, marginals, novelty
         self._waiting: deque[tuple[bytes, bytes]] = deque()  # a line to where columns are added, and what follows it
         self._free = b""  # what waits for no label
-        self._separator = ""
+        self._parsed: ParsedBlock | None = None  # the last one, whose separator and layout are those of all
 
     def add(self, parsed: ParsedBlock) -> None:
         """Take more lines."""
         data, ends = parsed.block.data, parsed.ends.tolist()
-        self._separator = parsed.separator
+        self._parsed = parsed
         # Lines that are no positions stand behind the one before them.
         bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
         first = bounds[0]
         if self._waiting:
             line, rest = self._waiting.pop()
             self._waiting.append((line, rest + data[:first]))
+        elif parsed.header_end is not None:
+            names = _column_names(parsed, self._labels, self._marginals, self._novelty)
+            self._free += data[: parsed.header_end] + names + data[parsed.header_end : first]
         else:
             self._free += data[:first]
         for (start, after), end in zip(pairwise(bounds), ends, strict=True):
@@ -134,7 +147,7 @@ class LagWriter:
 
     def labelled(self, decoded: Decoded) -> bytes:
         """The lines whose labels are there now."""
-        columns = _Columns(decoded, self._labels, self._marginals, self._separator)
+        columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out = [self.free()]
         for t, label in enumerate(decoded.labels.tolist()):
             line, rest = self._waiting.popleft()
@@ -213,15 +226,27 @@ class JsonWriter:
         return out
 
 
+def _column_names(
+    parsed: ParsedBlock, labels: Sequence[str], marginals: str | None, novelty: bool, probability: bool = False
+) -> bytes:
+    """What the columns are called that stand behind those of the input, where columns have names."""
+    names = ["novelty"] if novelty else []
+    names += ["probability"] if probability else []
+    if marginals is not None:
+        names += ["marginal"] if marginals == "best" else [f"p({label})" for label in labels]
+    return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
+
+
 class _Columns:
     """The columns that stand behind those of the input."""
 
-    def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, separator: str):
-        self._labels, self._marginals, self._separator = labels, marginals, separator
-        self._decoded = decoded
+    def __init__(self, decoded: Decoded, labels: Sequence[str], marginals: str | None, parsed: ParsedBlock):
+        self._labels, self._marginals, self._separator = labels, marginals, parsed.separator
+        self._decoded, self._layout = decoded, parsed.layout
+        self._written = [self._layout.written(label) for label in labels]
         self._probabilities: list[str] | None = None
         if decoded.log_probabilities is not None:
-            written = [f"{separator}probability={_probability(value)}" for value in decoded.log_probabilities]
+            written = [f"{self._separator}probability={_probability(value)}" for value in decoded.log_probabilities]
             lengths = np.diff(decoded.offsets).tolist()
             self._probabilities = [one for one, length in zip(written, lengths, strict=True) for _ in range(length)]
 
@@ -233,11 +258,11 @@ class _Columns:
             out += self._probabilities[t]
         if decoded.marginals is not None:
             if self._marginals == "best":
-                out += f"{separator}{self._labels[label]}:{decoded.marginals[t, label]:.6f}"
+                values = [(self._labels[label], float(decoded.marginals[t, label]))]
             else:
-                values = decoded.marginals[t].tolist()
-                out += "".join(f"{separator}{name}:{p:.6f}" for name, p in zip(self._labels, values, strict=True))
-        return f"{out}{separator}{self._labels[label]}"
+                values = zip(self._labels, decoded.marginals[t].tolist(), strict=True)
+            out += "".join(f"{separator}{self._layout.written(f'{name}:{p:.6f}')}" for name, p in values)
+        return f"{out}{separator}{self._written[label]}"
 
 
 def _line_ending(data: bytes, end: int) -> bytes:

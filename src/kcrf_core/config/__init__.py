@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy(
             "TermConfig",
             "TrainingConfig",
             "feature_dict",
+            "layout_dict",
             "selections",
         ],
         "options": ["option_paths", "with_options"],

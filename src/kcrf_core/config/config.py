@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..chains import CLIQUES
+from ..corpora import MISSING, Layout
 from ..kernels import KernelConfig
 from ..maps import METHODS
 from ..system import AUTO
@@ -24,6 +25,7 @@ GRADIENT = "gradient"  # pivots that are chosen while training goes on
 PRECISIONS = ("single", "double")
 SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data that breaks its label scheme
 SCALES = (AUTO, "standard", "unit", "none")
+MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
 WIDEST_WINDOW = 100
 
@@ -47,6 +49,7 @@ class FeatureConfig:
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
+    missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
     vectors: str | None = None  # the name of vectors that stand beside the text
 
 
@@ -112,6 +115,16 @@ class Config:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     unobserved: str | None = None  # what stands in the place of labels that are not observed
     weight: str | None = None  # the column that says what sequences weigh
+    separator: str | None = None  # between values of a file of columns; None: TABs or spaces, as the file has them
+    header: bool = False  # the first line has the names of columns
+    comment: tuple[str, ...] = ()  # lines that begin so are passed over
+    missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
+    missing_indicator: bool = False  # columns that say where, for all real features
+
+    @property
+    def layout(self) -> Layout:
+        """How files of columns are read."""
+        return Layout(self.separator, self.header, self.comment, self.missing)
 
     @property
     def mapped_terms(self) -> tuple[TermConfig, ...]:
@@ -142,12 +155,23 @@ class Config:
             out["unobserved"] = self.unobserved
         if self.weight is not None:
             out["weight"] = self.weight
+        out |= layout_dict(self.layout)
+        if self.missing_indicator:
+            out["missing_indicator"] = True
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
         training = {**asdict(self.training), "sigma2": self.training.sigma2 or AUTO}
         out["training"] = {key: value for key, value in training.items() if value is not None}
         return out
+
+
+def layout_dict(layout: Layout) -> dict[str, Any]:
+    """What is said of files of columns, as far as it is not what goes without saying."""
+    said = {
+        item.name: getattr(layout, item.name) for item in fields(Layout) if getattr(layout, item.name) != item.default
+    }
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
 
 def feature_dict(feature: FeatureConfig) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..chains import CLIQUES
+from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
 from ..scoring import SCHEMES
@@ -23,6 +24,7 @@ from .config import (
     FEATURES,
     GRADIENT,
     MAPS,
+    MISSING_VALUES,
     NUMBER_TRANSFORMS,
     PRECISIONS,
     SCALES,
@@ -112,6 +114,11 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     min_count = section.get("min_count", Whole(1), 1)
     unobserved = section.get("unobserved", values.text)
     weight = section.get("weight", values.text)
+    separator = section.get("separator", values.separator)
+    header = section.get("header", values.boolean, False)
+    comment = section.get("comment", values.names, ())
+    missing = section.get("missing", values.marks, MISSING)
+    missing_indicator = section.get("missing_indicator", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -137,7 +144,21 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(columns, window, min_count, features, terms, training, unobserved, weight)
+    return Config(
+        columns=columns,
+        window=window,
+        min_count=min_count,
+        features=features,
+        terms=terms,
+        training=training,
+        unobserved=unobserved,
+        weight=weight,
+        separator=separator,
+        header=header,
+        comment=comment,
+        missing=missing,
+        missing_indicator=missing_indicator,
+    )
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:
@@ -151,6 +172,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     length = section.get("length", Whole(1))
     window = section.get("window", values.window)
     scale = section.get("scale", values.choice(SCALES), AUTO)
+    missing = section.get("missing", values.choice(MISSING_VALUES), "mean")
     min_count = section.get("min_count", Whole(1))
     name = section.get("name", values.text)
     section.finish()
@@ -162,21 +184,21 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error(given[0], f"attributes have no '{given[0]}': they stand in the data by name")
         if window not in (None, (0,)):
             raise section.error("window", "attributes have no 'window': they stand at their positions")
-        _refuse_keys(section, "attributes", "transform", "length", "scale")
+        _refuse_keys(section, "attributes", "transform", "length", "scale", "missing")
         return FeatureConfig(name or "attributes", (), kind, min_count=min_count, window=(0,))
     if len(given) != 1:
         raise section.error("name", "give one of 'column', 'columns', 'conjunction', 'templates' and 'vectors'")
     if vectors is not None:
         if kind not in (AUTO, "real"):
             raise section.error("type", "vectors are numbers, so their type is real")
-        _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count")
+        _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
         return FeatureConfig(name or vectors, (), "real", window=window, scale=scale, vectors=vectors)
     if templates is not None:
         if kind not in (AUTO, "templates"):
             raise section.error("templates", "'templates' goes with the type templates")
         if window not in (None, (0,)):
             raise section.error("window", "templates have no 'window': their macros say where they look")
-        _refuse_keys(section, "templates", "transform", "length", "scale")
+        _refuse_keys(section, "templates", "transform", "length", "scale", "missing")
         for line in templates:
             try:
                 pieces(line)
@@ -190,7 +212,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if conjunction is not None:
         if kind not in (AUTO, "conjunction") or transform != "identity":
             raise section.error("conjunction", "a conjunction takes no 'type' and no 'transform'")
-        _refuse_keys(section, "a conjunction", "length", "scale")
+        _refuse_keys(section, "a conjunction", "length", "scale", "missing")
         parts = tuple(_conjunction_part(section, part) for part in conjunction)
         return FeatureConfig(
             name or "/".join(conjunction), (), "conjunction", window=window, min_count=min_count, parts=parts
@@ -214,12 +236,14 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     if len(sources) > 1 and (kind != "real" or transform != "identity"):
         raise section.error("columns", "several columns make one feature only with 'type: real' and no transform")
     if kind == "categorical":
-        _refuse_keys(section, "a categorical feature", "scale")
+        _refuse_keys(section, "a categorical feature", "scale", "missing")
+    if transform != "identity":
+        _refuse_keys(section, f"the transform '{transform}'", "missing")
     if scale == "unit" and transform != "identity":
         raise section.error("scale", f"'scale: unit' is for vectors and columns of numbers, not for '{transform}'")
     written = sources if column is not None else values.names(section.raw["columns"])  # v1..v300 is a good name
     default = "+".join(written) + ("" if transform == "identity" else f".{transform}{length or ''}")
-    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count)
+    return FeatureConfig(name or default, sources, kind, transform, length, window, scale, min_count, missing=missing)
 
 
 def _refuse_keys(section: _Section, what: str, *keys: str) -> None:

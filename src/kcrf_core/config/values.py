@@ -38,6 +38,28 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(text(item) for item in value)
 
 
+SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+def separator(value: Any) -> str | None:
+    """One character, or a name for it; None leaves it to the file."""
+    if value is None or value == AUTO:
+        return None
+    found = SEPARATORS.get(value, value) if isinstance(value, str) else value
+    if not isinstance(found, str) or len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n\0':
+        raise ConfigError(f"must be one character such as , or ; (or tab, space), not {described(value)}")
+    return found
+
+
+def marks(value: Any) -> tuple[str, ...]:
+    """Texts that may be empty: a list of them, or one text with commas between them."""
+    if isinstance(value, str):
+        value = [item.strip(" ") for item in value.split(",")]
+    if not isinstance(value, (list, tuple)):
+        raise ConfigError(f"must be a list of texts such as [NA, -999], not {described(value)}")
+    return tuple(dict.fromkeys("" if item in ("", None) else text(item) for item in value))
+
+
 def column_names(value: Any) -> tuple[str, ...]:
     """Names of columns, in which `v1..v300` stands for v1, v2 and so on up to v300."""
     return tuple(name for written in names(value) for name in _range(written))

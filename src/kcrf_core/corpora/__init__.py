@@ -1,4 +1,4 @@
-"""Files and objects become a `Corpus`: sequences of positions with columns, attributes and labels, still as text.
+"""Files and objects become a `Corpus`: sequences of positions with columns, attributes and labels, numbered as read.
 
 Each file format is one `Format` object in `FORMATS`.
 """
@@ -16,20 +16,28 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "arriving": ["Arrival", "arriving_lines"],
+        "columns": [
+            "LACKING",
+            "NUMBER",
+            "WORD",
+            "CodedColumn",
+            "NumberColumn",
+            "in_order",
+        ],
         "corpus": [
             "AttributeRows",
             "COLUMN_FORMAT",
-            "CodedColumn",
             "Corpus",
             "MOST_LABELS",
-            "NumberColumn",
             "complete_sequences",
+            "ones",
             "concatenate",
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],
         "formats": ["Format", "guess_format", "read_corpus", "stream_corpus", "stream_parsers"],
-        "lines": ["BYTE_ORDER_MARK", "Block", "ParsedBlock", "display_name", "encode_lines"],
+        "layout": ["Layout", "MISSING", "PLAIN"],
+        "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines"],
         "sequences": [
             "BREAKS",
             "COLUMNS",

@@ -1,25 +1,111 @@
 import numpy as np
 
-def first_row(data: bytes, begin: int) -> tuple[int, int]: ...
-def columns_of(data: bytes, first: int, last: int, tabs: bool) -> int: ...
+def count_lines(data: bytes) -> int: ...
+def has_weights(data: bytes) -> bool: ...
+def not_text(data: bytes) -> tuple[int, int, int]: ...
+def first_row(data: bytes, begin: int, marks: np.ndarray, sizes: np.ndarray) -> tuple[int, int, int]: ...
+def columns_of(data: bytes, first: int, last: int, separator: int) -> int: ...
+def last_sequence_end(
+    data: bytes | bytearray, begin: int, separator: int, marks: np.ndarray, sizes: np.ndarray
+) -> tuple[int, int, bool]: ...
 def split_rows(
     data: bytes,
     begin: int,
-    tabs: bool,
+    line: int,
+    separator: int,
+    marks: np.ndarray,
+    sizes: np.ndarray,
+    out: np.ndarray,
     starts: np.ndarray,
     lengths: np.ndarray,
     ends: np.ndarray,
     numbers: np.ndarray,
-) -> tuple[int, int, int]: ...
-def number_values(
+    offsets: np.ndarray,
+) -> tuple[int, int, int, int, int, int]: ...
+def keep_words(
     data: bytes,
     starts: np.ndarray,
     lengths: np.ndarray,
+    offsets: np.ndarray,
+    kept: np.ndarray,
+    begins: np.ndarray,
+) -> tuple[int, int, int, int]: ...
+def code_columns(
+    data: bytes,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    which: np.ndarray,
     slots: np.ndarray,
+    hashes: np.ndarray,
     first: np.ndarray,
     codes: np.ndarray,
+    counts: np.ndarray,
 ) -> int: ...
-def join_values(data: bytes, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None: ...
-def append_values(
-    data: bytes, ends: np.ndarray, numbers: np.ndarray, texts: np.ndarray, text_ends: np.ndarray, out: np.ndarray
+def copy_values(
+    data: bytes,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    which: np.ndarray,
+    first: np.ndarray,
+    counts: np.ndarray,
+    blob: np.ndarray,
+    ends: np.ndarray,
+    hashes: np.ndarray,
+) -> None: ...
+def copy_texts(data: bytes, starts: np.ndarray, lengths: np.ndarray, which: np.ndarray, blob: np.ndarray) -> None: ...
+def merge_values(
+    part: np.ndarray,
+    begin: int,
+    part_ends: np.ndarray,
+    part_hashes: np.ndarray,
+    slots: np.ndarray,
+    blob: np.ndarray,
+    ends: np.ndarray,
+    hashes: np.ndarray,
+    count: int,
+    numbers: np.ndarray,
+) -> int: ...
+def place_values(hashes: np.ndarray, count: int, slots: np.ndarray) -> None: ...
+def translate(codes: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None: ...
+def by_first_appearance(codes: np.ndarray, numbers: np.ndarray, order: np.ndarray, out: np.ndarray) -> int: ...
+def number_columns(
+    data: bytes,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    which: np.ndarray,
+    marks: np.ndarray,
+    sizes: np.ndarray,
+    numbers: np.ndarray,
+    numeric: np.ndarray,
+    all_of_them: bool,
+    kinds: np.ndarray,
+) -> None: ...
+def gather_rows(columns: np.ndarray, which: np.ndarray, out: np.ndarray) -> None: ...
+def split_labels(
+    data: bytes,
+    begin: int,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    ends: np.ndarray,
+    numbers: np.ndarray,
+    offsets: np.ndarray,
+) -> tuple[int, int, int, int, int]: ...
+def split_attributes(
+    data: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    escapes: bool,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    values: np.ndarray,
+    indptr: np.ndarray,
+) -> tuple[bool, int, int, int, bool]: ...
+def put_values(
+    data: bytes,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    numbers: np.ndarray,
+    texts: np.ndarray,
+    text_ends: np.ndarray,
+    out: np.ndarray,
 ) -> None: ...

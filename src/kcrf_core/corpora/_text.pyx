@@ -1,11 +1,14 @@
-"""CoNLL lines as bytes: where the values of each row stand, distinct values numbered, columns appended.
+"""Lines as bytes: where the values of each row stand, distinct values numbered, numbers parsed, columns appended.
 
 No string is made here: a value is a place and a length in the bytes that were read. Distinct values are numbered in
-the order of their first appearance, by an open-addressing hash table: `slots` [power of two] hold numbers or -1, and
-a number stands for the value at its first row. Functions allocate nothing.
+the order of their first appearance, by an open-addressing hash table: `slots` hold numbers or -1. Functions allocate
+nothing and release the interpreter's lock.
 """
 
+from libc.math cimport NAN
 from libc.string cimport memchr, memcmp, memcpy
+
+from ._numbers cimport parse_number
 
 ctypedef long long int64
 ctypedef unsigned long long uint64
@@ -15,6 +18,18 @@ cdef enum:
     TAB = 9
     LINE_FEED = 10
     CARRIAGE_RETURN = 13
+    QUOTE = 34
+    COLON = 58
+    BACKSLASH = 92
+    FIRST_MASK = 255                   # one less than the slots that a table begins with
+
+# What a row may turn out to be.
+cdef enum:
+    UNCLOSED = -1
+    TOO_LONG = -2
+
+cdef enum:
+    LONGEST_QUOTED = 131072            # bytes of a value, as Python's csv has it: else one stray quote takes in a file
 
 
 cdef inline bint blank(const unsigned char* data, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
@@ -29,14 +44,34 @@ cdef inline Py_ssize_t line_end(const unsigned char* data, Py_ssize_t first, Py_
     return size if found is NULL else <const unsigned char*>found - data
 
 
-cdef Py_ssize_t split_row(
-    const unsigned char* data, Py_ssize_t first, Py_ssize_t last, bint tabs, Py_ssize_t width,
-    int64* starts, int64* lengths, Py_ssize_t stride,
+cdef inline Py_ssize_t before_return(const unsigned char* data, Py_ssize_t first, Py_ssize_t stop) noexcept nogil:
+    """The end of a line that stops at `stop`, without a carriage return."""
+    return stop - 1 if stop > first and data[stop - 1] == CARRIAGE_RETURN else stop
+
+
+cdef inline bint is_comment(
+    const unsigned char* data, Py_ssize_t first, Py_ssize_t last, const unsigned char[::1] marks, const int[::1] sizes
 ) noexcept nogil:
-    """Places and lengths of the values of a row, `stride` apart, the first `width` of them; how many there are."""
+    """Whether a line begins with one of the marks, which stand end to end."""
+    cdef Py_ssize_t i, at = 0
+    for i in range(sizes.shape[0]):
+        if last - first >= sizes[i] and memcmp(data + first, &marks[at], sizes[i]) == 0:
+            return True
+        at += sizes[i]
+    return False
+
+
+cdef Py_ssize_t split_row(
+    const unsigned char* data, Py_ssize_t first, Py_ssize_t last, unsigned char separator, Py_ssize_t width,
+    int64* starts, int* lengths, Py_ssize_t stride,
+) noexcept nogil:
+    """Places and lengths of the values of a row, `stride` apart, the first `width` of them; how many there are.
+
+    Spaces separate in runs, and those around a row do not count.
+    """
     cdef Py_ssize_t at = first, begin, columns = 0
-    cdef unsigned char separator = TAB if tabs else SPACE
-    if not tabs:
+    cdef bint runs = separator == SPACE
+    if runs:
         while last > first and data[last - 1] == SPACE:
             last -= 1
         while at < last and data[at] == SPACE:
@@ -47,145 +82,719 @@ cdef Py_ssize_t split_row(
             at += 1
         if columns < width:
             starts[columns * stride] = begin
-            lengths[columns * stride] = at - begin
+            lengths[columns * stride] = <int>(at - begin)
         columns += 1
         if at == last:
             return columns
         at += 1
-        if not tabs:
+        if runs:
             while data[at] == SPACE:  # the row does not end in one
                 at += 1
 
 
-def first_row(const unsigned char[::1] data, Py_ssize_t begin):
-    """First and last byte of the first line from `begin` on that is not blank, without its end; (-1, -1) if none is."""
-    cdef Py_ssize_t first = begin, last, stop, size = data.shape[0]
+cdef Py_ssize_t split_quoted(
+    const unsigned char* data, Py_ssize_t first, Py_ssize_t size, unsigned char separator, Py_ssize_t width,
+    unsigned char* out, int64* starts, int* lengths, Py_ssize_t stride, Py_ssize_t* columns,
+) noexcept nogil:
+    """Where a row of values that may be quoted stops, at its line feed or the end of the data; else UNCLOSED, TOO_LONG.
+
+    Values without their quotes are written to the same places of `out` or before them, unless `width` is 0.
+    """
+    cdef Py_ssize_t at = first, begin = first, end = first, count = 0
+    cdef bint inside
+    while True:
+        begin = end = at
+        inside = at < size and data[at] == QUOTE
+        at += inside
+        while at < size:
+            if inside:
+                if data[at] == QUOTE:
+                    if at + 1 < size and data[at + 1] == QUOTE:
+                        at += 1
+                    else:
+                        inside = False
+                        at += 1
+                        continue
+            elif data[at] == separator or data[at] == LINE_FEED:
+                break
+            if width:
+                out[end] = data[at]
+            end += 1
+            at += 1
+            if inside and at - begin > LONGEST_QUOTED:
+                return TOO_LONG
+        if inside:
+            return UNCLOSED
+        # A carriage return is that of the line end.
+        if (at == size or data[at] == LINE_FEED) and at > first and data[at - 1] == CARRIAGE_RETURN and end > begin:
+            end -= 1
+        if count < width:
+            starts[count * stride] = begin
+            lengths[count * stride] = <int>(end - begin)
+        count += 1
+        if at == size or data[at] == LINE_FEED:
+            columns[0] = count
+            return at
+        at += 1
+
+
+def count_lines(const unsigned char[::1] data):
+    """How many line feeds there are."""
+    cdef Py_ssize_t i, first = 0, last, size = data.shape[0], total = 0
+    cdef unsigned char found
+    cdef const unsigned char* at
+    if size == 0:
+        return 0
+    with nogil:
+        while first < size:  # in parts that a byte can count
+            last = min(first + 255, size)
+            found, at = 0, &data[first]
+            for i in range(last - first):
+                found += at[i] == LINE_FEED
+            total += found
+            first = last
+    return total
+
+
+def has_weights(const unsigned char[::1] data):
+    """Whether a line begins with `# weight=`, with or without the space, or may do so behind a byte order mark."""
+    cdef Py_ssize_t at = 0, size = data.shape[0]
+    cdef const void* found
+    with nogil:
+        while at < size:
+            found = memchr(&data[at], c"#", size - at)
+            if found is NULL:
+                break
+            at = <const unsigned char*>found - &data[0]
+            if at == 0 or at == 3 or data[at - 1] == LINE_FEED:
+                at += 1
+                at += at < size and data[at] == SPACE
+                if size - at >= 7 and memcmp(&data[at], "weight=", 7) == 0:
+                    with gil:
+                        return True
+            else:
+                at += 1
+    return False
+
+
+def not_text(const unsigned char[::1] data):
+    """The first byte that is not UTF-8, the first NUL, the first carriage return inside a line; -1 where none is."""
+    cdef Py_ssize_t at = 0, size = data.shape[0], follow, i, bad = -1, zero = -1, lone = -1
+    cdef unsigned char byte, least, most
+    cdef uint64 word
+    cdef const unsigned char* text = &data[0] if size else NULL
+    with nogil:
+        while at < size:
+            if at + 8 <= size:
+                memcpy(&word, text + at, 8)
+                # No high bit, and no byte below 14 but for TAB and line feed, or else one by one.
+                if not word & 0x8080808080808080ULL:
+                    if not (((word ^ 0x0D0D0D0D0D0D0D0DULL) - 0x0101010101010101ULL)
+                            & ~(word ^ 0x0D0D0D0D0D0D0D0DULL) & 0x8080808080808080ULL) \
+                            and not ((word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL):
+                        at += 8
+                        continue
+            byte = text[at]
+            if byte < 0x80:
+                if byte == 0 and zero < 0:
+                    zero = at
+                if byte == CARRIAGE_RETURN and lone < 0 and at + 1 < size and text[at + 1] != LINE_FEED:
+                    lone = at
+                at += 1
+                continue
+            # What the second byte may be keeps out long forms, surrogates and numbers that are too large.
+            least, most = 0x80, 0xBF
+            if 0xC2 <= byte <= 0xDF:
+                follow = 1
+            elif 0xE0 <= byte <= 0xEF:
+                follow = 2
+                if byte == 0xE0:
+                    least = 0xA0
+                elif byte == 0xED:
+                    most = 0x9F
+            elif 0xF0 <= byte <= 0xF4:
+                follow = 3
+                if byte == 0xF0:
+                    least = 0x90
+                elif byte == 0xF4:
+                    most = 0x8F
+            else:
+                bad = at
+                break
+            if at + follow >= size or not least <= text[at + 1] <= most:
+                bad = at
+                break
+            for i in range(2, follow + 1):
+                if text[at + i] & 0xC0 != 0x80:
+                    bad = at
+            if bad >= 0:
+                break
+            at += follow + 1
+    return bad, zero, lone
+
+
+def first_row(const unsigned char[::1] data, Py_ssize_t begin, const unsigned char[::1] marks, const int[::1] sizes):
+    """First and last byte, without its end, and number from 0 of the first line from `begin` on that is a row.
+
+    All are -1 if none is.
+    """
+    cdef Py_ssize_t first = begin, last, stop, size = data.shape[0], line = 0
     while first < size:
-        stop = last = line_end(&data[0], first, size)
-        if last > first and data[last - 1] == CARRIAGE_RETURN:
-            last -= 1
-        if not blank(&data[0], first, last):
-            return first, last
+        stop = line_end(&data[0], first, size)
+        last = before_return(&data[0], first, stop)
+        if not blank(&data[0], first, last) and not is_comment(&data[0], first, last, marks, sizes):
+            return first, last, line
         first = stop + 1
-    return -1, -1
+        line += 1
+    return -1, -1, -1
 
 
-def columns_of(const unsigned char[::1] data, Py_ssize_t first, Py_ssize_t last, bint tabs):
-    """How many values a row has."""
-    return split_row(&data[0], first, last, tabs, 0, NULL, NULL, 0)
+def columns_of(const unsigned char[::1] data, Py_ssize_t first, Py_ssize_t last, unsigned char separator):
+    """How many values a row without quotes has."""
+    return split_row(&data[0], first, last, separator, 0, NULL, NULL, 0)
+
+
+def last_sequence_end(
+    const unsigned char[::1] data,
+    Py_ssize_t begin,                  # where a row begins
+    unsigned char separator,
+    const unsigned char[::1] marks,    # of comments
+    const int[::1] sizes,
+):
+    """Just after the last blank line of rows with quotes, or 0, where the first row begins that is not whole, and
+    whether its quote is never closed.
+    """
+    cdef Py_ssize_t first = begin, stop = 0, columns, end = 0, size = data.shape[0]
+    with nogil:
+        while first < size:
+            stop = line_end(&data[0], first, size)
+            if stop == size:
+                break
+            if blank(&data[0], first, before_return(&data[0], first, stop)):
+                end = stop + 1
+            elif not is_comment(&data[0], first, stop, marks, sizes):
+                stop = split_quoted(&data[0], first, size, separator, 0, NULL, NULL, NULL, 0, &columns)
+                if stop < 0 or stop == size:
+                    break
+            first = stop + 1
+    return end, first, stop == TOO_LONG
 
 
 def split_rows(
     const unsigned char[::1] data,
     Py_ssize_t begin,                  # where the first line begins
-    bint tabs,                         # TABs separate values, else runs of spaces
+    Py_ssize_t line,                   # its number
+    unsigned char separator,
+    const unsigned char[::1] marks,    # what lines that are passed over begin with, end to end
+    const int[::1] sizes,
+    unsigned char[::1] out,            # [bytes of data] out: values without their quotes; empty where none are read
     int64[:, ::1] starts,              # [width, rows] out: where values begin
-    int64[:, ::1] lengths,             # [width, rows] out
+    int[:, ::1] lengths,               # [width, rows] out
     int64[::1] ends,                   # [rows] out: where the row ends, before its line end
-    int64[::1] numbers,                # [rows] out: its line, from 0
+    int64[::1] numbers,                # [rows] out: its line
+    int64[::1] offsets,                # [rows + 1] out: the rows that sequences begin with, then the number of rows
 ):
-    """Split all lines that are not blank; rows found, then the first of uneven width and the first with a stray TAB.
+    """Split all lines that are rows. Rows and sequences found, then the first row of another width and how many values
+    it has, the first with a stray TAB, and the line of the first whose quote is not closed.
 
-    It stops at the first row of uneven width. Each of the last two is -1 where there is none.
+    It stops at the first row that cannot be split. Of the last four each is -1 where there is none.
     """
-    cdef Py_ssize_t first = begin, last, stop, columns, size = data.shape[0]
-    cdef Py_ssize_t width = starts.shape[0], capacity = starts.shape[1], row = 0, line = 0, stray = -1
+    cdef Py_ssize_t first = begin, last, stop, columns = 0, size = data.shape[0], at, row = 0, sequences = 0
+    cdef Py_ssize_t width = starts.shape[0], capacity = starts.shape[1], stray = -1, uneven = -1, unclosed = -1
+    cdef bint quoted = out.shape[0] > 0, between = True
     with nogil:
         while first < size and row < capacity:
-            stop = last = line_end(&data[0], first, size)
-            if last > first and data[last - 1] == CARRIAGE_RETURN:
-                last -= 1
-            if not blank(&data[0], first, last):
-                columns = split_row(&data[0], first, last, tabs, width, &starts[0, row], &lengths[0, row], capacity)
-                ends[row] = last
+            stop = line_end(&data[0], first, size)
+            last = before_return(&data[0], first, stop)
+            if blank(&data[0], first, last):
+                between = True
+            elif not is_comment(&data[0], first, last, marks, sizes):
                 numbers[row] = line
-                if not tabs and stray < 0 and memchr(&data[first], TAB, last - first) is not NULL:
-                    stray = row
+                if quoted:
+                    stop = split_quoted(&data[0], first, size, separator, width, &out[0], &starts[0, row],
+                                        &lengths[0, row], capacity, &columns)
+                    if stop < 0:
+                        unclosed = line
+                        break
+                    last = before_return(&data[0], first, stop)
+                    at = line_end(&data[0], first, size)
+                    while at < stop:
+                        line += 1
+                        at = line_end(&data[0], at + 1, size)
+                else:
+                    columns = split_row(&data[0], first, last, separator, width, &starts[0, row], &lengths[0, row],
+                                        capacity)
+                    if separator == SPACE and stray < 0 and memchr(&data[first], TAB, last - first) is not NULL:
+                        stray = row
+                ends[row] = last
                 if columns != width:
-                    with gil:
-                        return row, row, stray
+                    uneven = row
+                    break
+                if between:
+                    offsets[sequences] = row
+                    sequences += 1
+                    between = False
                 row += 1
             first = stop + 1
             line += 1
-    return row, -1, stray
+        offsets[sequences] = row
+    return row, sequences, uneven, columns, stray, unclosed
+
+
+def keep_words(
+    const unsigned char[::1] data,
+    const int64[::1] starts,           # [rows] where IDs stand
+    const int[::1] lengths,            # [rows]
+    const int64[::1] offsets,          # [sequences + 1]
+    int64[::1] kept,                   # [rows] out: rows that are words
+    int64[::1] begins,                 # [sequences + 1] out: the words that sentences begin with, then their number
+):
+    """Find the words of CoNLL-U: rows whose IDs count from 1; words and sentences, then the first row with another ID
+    and what it should be, or -1.
+
+    IDs such as 1-2 and 1.1 are those of multiword tokens and empty nodes, which are left out.
+    """
+    cdef Py_ssize_t s, t, i, count = 0, sentences = 0, words, bad = -1
+    cdef int64 number, second
+    cdef const unsigned char* text
+    with nogil:
+        for s in range(offsets.shape[0] - 1):
+            words = 0
+            for t in range(offsets[s], offsets[s + 1]):
+                text = &data[0] + starts[t]
+                number, i = 0, 0
+                while i < lengths[t] and c"0" <= text[i] <= c"9" and i < 18:
+                    number = 10 * number + text[i] - c"0"
+                    i += 1
+                if i > 0 and i == lengths[t] and number == words + 1 and text[0] != c"0":
+                    if words == 0:
+                        begins[sentences] = count
+                        sentences += 1
+                    words += 1
+                    kept[count] = t
+                    count += 1
+                    continue
+                while i < lengths[t] and c"0" <= text[i] <= c"9":
+                    i += 1
+                second = i + 1
+                if 0 < i < lengths[t] - 1 and (text[i] == c"-" or text[i] == c"."):
+                    i += 1
+                    while i < lengths[t] and c"0" <= text[i] <= c"9":
+                        i += 1
+                    if i == lengths[t] and i >= second:
+                        continue
+                bad = t
+                break
+            if bad >= 0:
+                break
+        begins[sentences] = count
+    return count, sentences, bad, words + 1
 
 
 cdef inline uint64 hashed(const unsigned char* value, Py_ssize_t length) noexcept nogil:
-    """FNV-1a, then mixed so that the low bits depend on all of it."""
-    cdef uint64 h = 0xcbf29ce484222325ULL
+    """Eight bytes at a time, mixed so that the low bits depend on all of them."""
+    cdef uint64 h = 0x9E3779B97F4A7C15ULL ^ <uint64>length, word
+    while length >= 8:
+        memcpy(&word, value, 8)
+        h = (h ^ word) * 0xFF51AFD7ED558CCDULL
+        h ^= h >> 32
+        value += 8
+        length -= 8
+    if length:
+        word = 0
+        memcpy(&word, value, length)
+        h = (h ^ word) * 0xFF51AFD7ED558CCDULL
+        h ^= h >> 32
+    h *= 0xC4CEB9FE1A85EC53ULL
+    return h ^ (h >> 29)
+
+
+cdef void fill_slots(int* slots, uint64 mask, const uint64* hashes, Py_ssize_t count) noexcept nogil:
+    """Put the numbers of values that are known to be distinct where their hashes say."""
     cdef Py_ssize_t i
-    for i in range(length):
-        h = (h ^ value[i]) * 0x100000001b3ULL
-    return h ^ (h >> 32)
+    cdef uint64 place
+    for place in range(mask + 1):
+        slots[place] = -1
+    for i in range(count):
+        place = hashes[i] & mask
+        while slots[place] >= 0:
+            place = (place + 1) & mask
+        slots[place] = <int>i
 
 
-def number_values(
-    const unsigned char[::1] data,
-    const int64[::1] starts,           # [n]
-    const int64[::1] lengths,          # [n]
-    int[::1] slots,                    # [power of two above n] of -1
-    int64[::1] first,                  # [n] out: the first row of each distinct value
-    int[::1] codes,                    # [n] out: the number of each row's value
-):
+cdef Py_ssize_t number_values(
+    const unsigned char* data, const int64* starts, const int* lengths, Py_ssize_t n,
+    int* slots, uint64* hashes, int* first, int* codes,
+) noexcept nogil:
     """Number the distinct values of a column; how many there are."""
-    cdef Py_ssize_t t, known, n = starts.shape[0], count = 0
-    cdef uint64 place, mask = slots.shape[0] - 1
+    cdef Py_ssize_t t, known, count = 0
+    cdef uint64 place, h, mask = FIRST_MASK
     cdef const unsigned char* value
-    with nogil:
-        for t in range(n):
-            value = &data[0] + starts[t]
-            place = hashed(value, lengths[t]) & mask
-            while slots[place] >= 0:
+    fill_slots(slots, mask, hashes, 0)
+    for t in range(n):
+        value = data + starts[t]
+        h = hashed(value, lengths[t])
+        place = h & mask
+        while slots[place] >= 0:
+            if hashes[slots[place]] == h:
                 known = first[slots[place]]
-                if lengths[known] == lengths[t] and memcmp(&data[0] + starts[known], value, lengths[t]) == 0:
+                if lengths[known] == lengths[t] and memcmp(data + starts[known], value, lengths[t]) == 0:
                     break
-                place = (place + 1) & mask
-            if slots[place] < 0:
-                slots[place] = <int>count
-                first[count] = t
-                count += 1
+            place = (place + 1) & mask
+        if slots[place] < 0:
+            slots[place] = <int>count
+            hashes[count] = h
+            first[count] = <int>t
+            codes[t] = <int>count
+            count += 1
+            if 2 * <uint64>count > mask:
+                mask = 2 * mask + 1
+                fill_slots(slots, mask, hashes, count)
+        else:
             codes[t] = slots[place]
     return count
 
 
-def join_values(
+def code_columns(
     const unsigned char[::1] data,
-    const int64[::1] starts,           # [n]
-    const int64[::1] lengths,          # [n]
-    unsigned char[::1] out,            # [sum of lengths + n] out
+    const int64[:, ::1] starts,        # [width, n]
+    const int[:, ::1] lengths,         # [width, n]
+    const int64[::1] which,            # [m] columns
+    int[::1] slots,                    # [power of two, at least 4 n and 512] scratch
+    uint64[::1] hashes,                # [n] scratch
+    int[:, ::1] first,                 # [m, n] out: the first row of each distinct value
+    int[:, ::1] codes,                 # [m, n] out: the number of each row's value
+    int64[::1] counts,                 # [m] out: distinct values
 ):
-    """Copy values with a line feed behind each; none has one inside."""
-    cdef Py_ssize_t t, at = 0
+    """Number the distinct values of some columns; how many bytes they have in all."""
+    cdef Py_ssize_t m, i, total = 0
     with nogil:
-        for t in range(starts.shape[0]):
-            if lengths[t]:
-                memcpy(&out[at], &data[starts[t]], lengths[t])
-            at += lengths[t]
-            out[at] = LINE_FEED
-            at += 1
+        for m in range(which.shape[0]):
+            counts[m] = number_values(
+                &data[0], &starts[which[m], 0], &lengths[which[m], 0], starts.shape[1],
+                &slots[0], &hashes[0], &first[m, 0], &codes[m, 0],
+            )
+            for i in range(counts[m]):
+                total += lengths[which[m], first[m, i]]
+    return total
 
 
-def append_values(
+def copy_values(
     const unsigned char[::1] data,
-    const int64[::1] ends,             # [n] where something is put in, ascending
+    const int64[:, ::1] starts,        # [width, n]
+    const int[:, ::1] lengths,         # [width, n]
+    const int64[::1] which,            # [m]
+    const int[:, ::1] first,           # [m, n]
+    const int64[::1] counts,           # [m]
+    unsigned char[::1] blob,           # [bytes] out
+    int64[::1] ends,                   # [values] out: where each ends in the blob
+    uint64[::1] hashes,                # [values] out
+):
+    """Copy the distinct values of columns end to end."""
+    cdef Py_ssize_t m, i, at = 0, length, value = 0
+    cdef int64 start
+    with nogil:
+        for m in range(which.shape[0]):
+            for i in range(counts[m]):
+                start, length = starts[which[m], first[m, i]], lengths[which[m], first[m, i]]
+                if length:
+                    memcpy(&blob[at], &data[0] + start, length)
+                hashes[value] = hashed(&data[0] + start, length)
+                at += length
+                ends[value] = at
+                value += 1
+
+
+def copy_texts(
+    const unsigned char[::1] data,
+    const int64[:, ::1] starts,        # [width, n]
+    const int[:, ::1] lengths,         # [width, n]
+    const int64[::1] which,            # [m]
+    unsigned char[::1] blob,           # [bytes] out
+):
+    """Copy all values of some columns end to end, column by column."""
+    cdef Py_ssize_t m, t, at = 0, length
+    with nogil:
+        for m in range(which.shape[0]):
+            for t in range(starts.shape[1]):
+                length = lengths[which[m], t]
+                if length:
+                    memcpy(&blob[at], &data[0] + starts[which[m], t], length)
+                at += length
+
+
+def merge_values(
+    const unsigned char[::1] part,     # values of a part, end to end
+    Py_ssize_t begin,                  # where the first of them begins
+    const int64[::1] part_ends,        # [n] where each ends
+    const uint64[::1] part_hashes,     # [n]
+    int[::1] slots,                    # [power of two, more than twice the values with those of the part] in and out
+    unsigned char[::1] blob,           # in and out: values so far, with room for those of the part
+    int64[::1] ends,                   # in and out, likewise
+    uint64[::1] hashes,                # in and out, likewise
+    Py_ssize_t count,                  # values so far
+    int[::1] numbers,                  # [n] out: the number of each value of the part
+):
+    """Number the distinct values of a part after those that came before it; how many there are then."""
+    cdef Py_ssize_t i, known, length, size, start
+    cdef uint64 place, h, mask = slots.shape[0] - 1
+    cdef const unsigned char* value
+    with nogil:
+        for i in range(part_ends.shape[0]):
+            start = part_ends[i - 1] if i else begin
+            length, value, h = part_ends[i] - start, &part[0] + start, part_hashes[i]
+            place = h & mask
+            while slots[place] >= 0:
+                known = slots[place]
+                if hashes[known] == h:
+                    start = ends[known - 1] if known else 0
+                    if ends[known] - start == length and memcmp(&blob[0] + start, value, length) == 0:
+                        break
+                place = (place + 1) & mask
+            if slots[place] < 0:
+                slots[place] = <int>count
+                hashes[count] = h
+                size = ends[count - 1] if count else 0
+                if length:
+                    memcpy(&blob[0] + size, value, length)
+                ends[count] = size + length
+                count += 1
+            numbers[i] = slots[place]
+    return count
+
+
+def place_values(const uint64[::1] hashes, Py_ssize_t count, int[::1] slots):
+    """Put the numbers of the first `count` distinct values into slots, [power of two, more than twice as many]."""
+    with nogil:
+        fill_slots(&slots[0], slots.shape[0] - 1, &hashes[0], count)
+
+
+def translate(const int[::1] codes, const int[::1] numbers, int[::1] out):
+    """numbers[codes], into `out`."""
+    cdef Py_ssize_t t
+    with nogil:
+        for t in range(codes.shape[0]):
+            out[t] = numbers[codes[t]]
+
+
+def by_first_appearance(const int[::1] codes, int[::1] numbers, int[::1] order, int[::1] out):
+    """Number codes again in the order in which they appear; how many different ones there are.
+
+    `numbers` [largest code + 1] are -1 and become the new ones, `order` the codes that those had, `out` the new codes.
+    """
+    cdef Py_ssize_t t
+    cdef int count = 0
+    with nogil:
+        for t in range(codes.shape[0]):
+            if numbers[codes[t]] < 0:
+                numbers[codes[t]] = count
+                order[count] = codes[t]
+                count += 1
+            out[t] = numbers[codes[t]]
+    return count
+
+
+def number_columns(
+    const unsigned char[::1] data,
+    const int64[:, ::1] starts,        # [width, n]
+    const int[:, ::1] lengths,         # [width, n]
+    const int64[::1] which,            # [m] columns
+    const unsigned char[::1] marks,    # texts that stand for missing values, end to end
+    const int[::1] sizes,              # [marks] their lengths
+    double[:, ::1] numbers,            # [m, n] out: NaN where a value is missing
+    unsigned char[::1] numeric,        # [m] out: whether all values are numbers or missing
+    bint all_of_them,                  # else a column ends where one is neither; NaN and -1 otherwise
+    signed char[:, ::1] kinds,         # [m, n] out, or [0, 0]: 1 a number, 0 missing, -1 neither
+):
+    """Parse columns of numbers."""
+    cdef Py_ssize_t m, t, n = starts.shape[1], i, at
+    cdef int length, kind
+    cdef bint mark, keep = kinds.shape[0] > 0
+    cdef bint begins[256]
+    cdef const unsigned char* value
+    with nogil:
+        for i in range(256):
+            begins[i] = False
+        at, mark = 0, False
+        for i in range(sizes.shape[0]):
+            if sizes[i]:
+                begins[marks[at]] = True
+            else:
+                mark = True  # nothing at all
+            at += sizes[i]
+        for m in range(which.shape[0]):
+            numeric[m] = True
+            for t in range(n):
+                value, length = &data[0] + starts[which[m], t], lengths[which[m], t]
+                kind = -1
+                if length == 0:
+                    kind = 0 if mark else -1
+                elif begins[value[0]]:
+                    at = 0
+                    for i in range(sizes.shape[0]):
+                        if sizes[i] == length and memcmp(&marks[at], value, length) == 0:
+                            kind = 0
+                            break
+                        at += sizes[i]
+                if kind < 0:
+                    kind = 1 if parse_number(value, length, &numbers[m, t]) else -1
+                if kind <= 0:
+                    numbers[m, t] = NAN
+                if keep:
+                    kinds[m, t] = kind
+                if kind < 0:
+                    numeric[m] = False
+                    if not all_of_them:
+                        break
+
+
+def gather_rows(const double[:, ::1] columns, const int64[::1] which, double[:, ::1] out):
+    """Columns [m, n] as rows: out[t, r] = columns[which[r], t], in squares that stay in the cache."""
+    cdef Py_ssize_t r, t, first, begin, n = columns.shape[1], width = which.shape[0]
+    with nogil:
+        for first in range(0, n, 64):
+            for begin in range(0, width, 64):
+                for r in range(begin, min(begin + 64, width)):
+                    for t in range(first, min(first + 64, n)):
+                        out[t, r] = columns[which[r], t]
+
+
+def split_labels(
+    const unsigned char[::1] data,
+    Py_ssize_t begin,                  # where the first line begins
+    int64[::1] starts,                 # [rows] out: where the row and its label begin
+    int[::1] lengths,                  # [rows] out: bytes of the label
+    int64[::1] ends,                   # [rows] out: where the row ends, before its line end
+    int64[::1] numbers,                # [rows] out: its line, from 0
+    int64[::1] offsets,                # [rows + 1] out: the rows that sequences begin with, then the number of rows
+):
+    """Find the labels of attribute files. Rows and sequences; the first line without a label and the first with spaces
+    but no TAB, or -1; how many TABs there are.
+    """
+    cdef Py_ssize_t first = begin, last, stop, at, size = data.shape[0], row = 0, line = 0, sequences = 0
+    cdef Py_ssize_t empty = -1, spaces = -1, tabs = 0
+    cdef bint between = True
+    with nogil:
+        while first < size:
+            stop = line_end(&data[0], first, size)
+            last = before_return(&data[0], first, stop)
+            if blank(&data[0], first, last):
+                between = True
+            else:
+                at = first
+                while at < last and data[at] != TAB:
+                    at += 1
+                if at == first and empty < 0:
+                    empty = line
+                if at == last and spaces < 0 and memchr(&data[first], SPACE, last - first) is not NULL:
+                    spaces = line
+                starts[row], lengths[row], ends[row], numbers[row] = first, <int>(at - first), last, line
+                while at < last:
+                    tabs += data[at] == TAB
+                    at += 1
+                if between:
+                    offsets[sequences] = row
+                    sequences += 1
+                    between = False
+                row += 1
+            first = stop + 1
+            line += 1
+        offsets[sequences] = row
+    return row, sequences, empty, spaces, tabs
+
+
+def split_attributes(
+    const unsigned char[::1] data,     # changed where there are backslashes: names without them take their places
+    const int64[::1] first,            # [rows] where the fields of rows begin, behind the label
+    const int64[::1] last,             # [rows] where rows end
+    bint escapes,                      # whether there are backslashes: else `data` is left as it is
+    int64[::1] starts,                 # [fields] out: where names begin
+    int[::1] lengths,                  # [fields] out
+    double[::1] values,                # [fields] out
+    int64[::1] indptr,                 # [rows + 1] out
+):
+    """Take the fields of attribute files apart. Whether all values are 1; the row of the first bad field or -1, where
+    it begins and ends, and whether its name is missing, else its weight is not a number.
+    """
+    cdef Py_ssize_t row, at, begin, end, colon, out, count = 0
+    cdef bint ones = True, escaped
+    cdef unsigned char* text = <unsigned char*>&data[0] if data.shape[0] else NULL
+    with nogil:
+        indptr[0] = 0
+        for row in range(first.shape[0]):
+            at = first[row]
+            while at < last[row]:
+                begin, colon, escaped = at, -1, False
+                if escapes:
+                    while at < last[row] and text[at] != TAB:
+                        if text[at] == COLON:
+                            colon = at
+                        elif (text[at] == BACKSLASH and at + 1 < last[row]
+                              and (text[at + 1] == BACKSLASH or text[at + 1] == COLON)):
+                            escaped = True
+                            at += 1
+                        at += 1
+                else:
+                    while at < last[row] and text[at] != TAB:
+                        if text[at] == COLON:
+                            colon = at
+                        at += 1
+                end = at
+                at += 1
+                if begin == end:
+                    continue
+                values[count] = 1.0
+                if colon >= 0:
+                    if not parse_number(text + colon + 1, end - colon - 1, &values[count]):
+                        with gil:
+                            return ones, row, begin, end, colon == begin
+                    ones &= values[count] == 1.0
+                if colon == begin:
+                    with gil:
+                        return ones, row, begin, end, True
+                if colon >= 0:
+                    end = colon
+                if escaped:
+                    out = begin
+                    colon = begin
+                    while colon < end:
+                        if (text[colon] == BACKSLASH and colon + 1 < end
+                                and (text[colon + 1] == BACKSLASH or text[colon + 1] == COLON)):
+                            colon += 1
+                        text[out] = text[colon]
+                        out += 1
+                        colon += 1
+                    end = out
+                starts[count] = begin
+                lengths[count] = <int>(end - begin)
+                count += 1
+            indptr[row + 1] = count
+    return ones, -1, -1, -1, False
+
+
+def put_values(
+    const unsigned char[::1] data,
+    const int64[::1] begins,           # [n] where something is put in, ascending
+    const int64[::1] ends,             # [n] in place of what stands up to here
     const int[::1] numbers,            # [n] which text
     const unsigned char[::1] texts,    # all texts end to end
     const int64[::1] text_ends,        # [texts]
-    unsigned char[::1] out,            # [bytes of data and of what is put in] out
+    unsigned char[::1] out,            # [bytes of data and of what is put in, less what it replaces] out
 ):
     """Copy the data with a text put in at each place."""
     cdef Py_ssize_t t, at = 0, copied = 0, length, begin
     cdef int number
     with nogil:
         for t in range(ends.shape[0]):
-            length = ends[t] - copied
+            length = begins[t] - copied
             memcpy(&out[at], &data[copied], length)
             at += length
             copied = ends[t]
             number = numbers[t]
             begin = 0 if number == 0 else text_ends[number - 1]
             length = text_ends[number] - begin
-            memcpy(&out[at], &texts[begin], length)
+            if length:
+                memcpy(&out[at], &texts[begin], length)
             at += length
         length = data.shape[0] - copied
         if length:

@@ -9,8 +9,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from ..errors import ConfigError
-from . import FORMATS
-from .lines import Block, ParsedBlock, blocks, display_name, open_input
+from . import FORMATS, _text
+from .columns import packed_marks
+from .layout import PLAIN, Layout
+from .lines import Block, ParsedBlock, blocks, display_name, open_input, unclosed_quote
 
 # A weight says something about the line below it, and is refused where there is none.
 _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
@@ -26,7 +28,7 @@ class Arrival:
 
 
 def arriving_lines(
-    path: str | os.PathLike[str], format: str, columns: Sequence[str] | None = None
+    path: str | os.PathLike[str], format: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
 ) -> Iterator[Arrival]:
     """The lines of a file, as many at a time as there are; a sequence may go on in what comes next."""
     chosen = FORMATS[format]
@@ -35,8 +37,33 @@ def arriving_lines(
     stream = open_input(path)
     name = display_name(path)
     with nullcontext() if os.fspath(path) == "-" else stream:
-        for parsed in chosen.parse(_whole_lines(blocks(stream, name, sequence_per_line=True)), name, columns):
+        parts = blocks(stream, name, sequence_per_line=True)
+        if layout.quoted:
+            parts = _whole_rows(parts, name, layout)
+        for parsed in chosen.parse(_whole_lines(parts), name, columns, layout):
             yield _arrival(parsed)
+
+
+def _whole_rows(parts: Iterator[Block], name: str, layout: Layout) -> Iterator[Block]:
+    """The blocks, a row whose quotes are open at the end of one moved to the next."""
+    held = None
+    for block in parts:
+        if held is not None:
+            block = Block(held.first_line, held.data + block.data)
+            held = None
+        if b'"' in block.data and block.ends_with_newline:
+            _, at, unclosed = _text.last_sequence_end(
+                block.data, 0, ord(layout.separator), *packed_marks(layout.comment)
+            )
+            if unclosed:
+                raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
+            if at < len(block.data):
+                held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
+                block = Block(block.first_line, block.data[:at])
+        if block.data:
+            yield block
+    if held is not None:
+        yield held
 
 
 def _whole_lines(parts: Iterator[Block]) -> Iterator[Block]:
@@ -58,11 +85,14 @@ def _whole_lines(parts: Iterator[Block]) -> Iterator[Block]:
 
 def _arrival(parsed: ParsedBlock) -> Arrival:
     block, lines = parsed.block, parsed.corpus.lines
-    last = block.first_line + block.line_count - 1
     if not len(lines):
         return Arrival(parsed, _has_blank(block, 0, block.line_count), False)
     before = _has_blank(block, 0, int(lines[0]) - block.first_line)
-    return Arrival(parsed, before, _has_blank(block, int(lines[-1]) + 1 - block.first_line, last + 1))
+    if parsed.layout.quoted:
+        # Lines inside of the last row, which may be blank, end nothing.
+        last_row = block.data[: int(parsed.ends[-1])]
+        return Arrival(parsed, before, _has_blank(block, last_row.count(b"\n") + 1, block.line_count))
+    return Arrival(parsed, before, _has_blank(block, int(lines[-1]) + 1 - block.first_line, block.line_count))
 
 
 def _has_blank(block: Block, first: int, last: int) -> bool:

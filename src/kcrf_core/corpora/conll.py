@@ -1,117 +1,196 @@
 """CoNLL files: one position per line, its values in columns, a blank line after each sequence.
 
 The first data line decides for the whole file: columns are separated by TABs if it has one, else by runs
-of ASCII spaces; and every row has as many columns as it has. No other white space separates anything.
+of ASCII spaces; and every row has as many columns as it has. No other white space separates anything. A `Layout` may
+name another separator, such as the comma of CSV, whose values may stand in quotes; lines that are comments; and a first
+line with the names of columns.
 A line `# weight=2.5` at the head of a sequence is no position: it says what the sequence weighs in training.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import DataError
 from ..system import counted
 from . import _text
-from .corpus import CodedColumn, Corpus
+from .columns import Cells, packed_marks
+from .corpus import Corpus
 from .formats import Format
+from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock
 from .weight_lines import sequence_weights, take_comments
 
-SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated"}
+SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
+
+# What lines begin with that other programs pass over.
+COMMENT_MARKS = ("#", "%", "//", "-DOCSTART-")
 
 SPACES = re.compile(" +")
 
 BYTE_ORDER_MARK = "\ufeff".encode()
 
 
-def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a block: where their values stand, and which of them are sequences."""
+
+    cells: Cells
+    ends: np.ndarray  # [N] where each row ends, before its line end
+    lines: np.ndarray  # [N] its line in the file, from 1
+    offsets: np.ndarray  # [S+1]
+
+
+def split(
+    block: Block,
+    data: bytes,
+    name: str,
+    separator: str,
+    width: int,
+    layout: Layout,
+    begin: int = 0,
+    line: int = 0,
+    what: str = "",
+    known: ParsedBlock | None = None,
+) -> Rows:
+    """The rows of a block, of which `data` are the bytes from `begin` on, line by line from `line`, counted from 0.
+
+    `what` is the name of the format, to say in errors, and `known` a block that came before.
+    """
+    lines = block.line_count
+    quoted = layout.quoted and b'"' in data
+    out = np.empty(len(data) if quoted else 0, np.uint8)
+    starts, lengths = np.empty((width, lines), np.int64), np.empty((width, lines), np.int32)
+    ends, numbers, offsets = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty(lines + 1, np.int64)
+    rows, sequences, uneven, columns, stray, unclosed = _text.split_rows(
+        data, begin, line, ord(separator), *packed_marks(layout.comment), out, starts, lengths, ends, numbers, offsets
+    )
+    if unclosed >= 0:
+        message = "a quote that is not closed (a quote inside a quoted value is written twice)"
+        raise DataError(message, name, block.first_line + unclosed)
+    if uneven >= 0 or stray >= 0:
+        line = int(numbers[stray if uneven < 0 else uneven])
+        content = block.content()
+        first = content[int(numbers[0])]
+        if known is not None and known.corpus.positions:
+            first = known.block.content()[int(known.corpus.lines[0]) - known.block.first_line]
+        hint, settings = _hint(content[line], first, separator, layout, what)
+        message = "a TAB inside a value" if uneven < 0 else f"{counted(columns, 'column')}, expected {width}"
+        raise DataError(f"{message} ({hint})", name, block.first_line + line, settings=settings)
+    cells = Cells(
+        out if quoted else data,
+        starts if rows == lines else np.ascontiguousarray(starts[:, :rows]),
+        lengths if rows == lines else np.ascontiguousarray(lengths[:, :rows]),
+    )
+    return Rows(cells, ends[:rows], numbers[:rows] + np.int64(block.first_line), offsets[: sequences + 1].copy())
+
+
+def parse_blocks(blocks: Iterable[Block], name: str, layout: Layout = PLAIN) -> Iterator[ParsedBlock]:
     """Parse the consecutive blocks of one file, each as it comes."""
-    separator = width = None
+    known = None
     for block in blocks:
-        parsed = parse_block(block, name, separator, width)
-        separator, width = parsed.separator, parsed.corpus.width or None
+        parsed = parse_block(block, name, known, layout)
+        known = parsed if parsed.corpus.width else known
         yield parsed
 
 
-def parse_block(block: Block, name: str, separator: str | None = None, width: int | None = None) -> ParsedBlock:
-    """Parse one block; `separator` and `width` are what earlier blocks had, None if they had no data."""
+def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layout: Layout = PLAIN) -> ParsedBlock:
+    """Parse one block; `known` is one that came before it, None if they had no data."""
     data, weights = block.data, {}
-    if b"weight=" in data:
-        data, weights = take_comments(data, name, block.first_line)
+    if _text.has_weights(data):
+        data, weights = take_comments(data, name, block.first_line, layout.comment)
     begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
-    if separator is None or width is None:
-        first, last = _text.first_row(data, begin)
+    line, header, header_end = 0, None, None
+    if known is not None:
+        separator, width, header = known.separator, known.corpus.width, known.corpus.header
+    else:
+        separator = width = None
+        first, last, number = _text.first_row(data, begin, *packed_marks(layout.comment))
         if first >= 0:
-            separator = "\t" if data.find(b"\t", first, last) >= 0 else " "
-            width = _text.columns_of(data, first, last, separator == "\t")
-    if width is None:
-        nothing = np.zeros(0, np.int64)
+            separator = layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
+            if layout.header:
+                header, header_end, begin, line = _header(
+                    data, first, separator, layout, name, block.first_line + number
+                )
+                line += number
+                width = len(header)
+            elif layout.quoted:
+                width = len(_quoted_row(data, first, separator)[0])
+            else:
+                width = _text.columns_of(data, first, last, ord(separator))
+    nothing = np.zeros(0, np.int64)
+    rows = None
+    if width is not None:
+        rows = split(block, data, name, separator, width, layout, begin, line, known=known)
+    if rows is None or not len(rows.lines):
         sequence_weights(weights, nothing, np.zeros(1, np.int64), "# weight=", name)  # there is nothing below them
-        return ParsedBlock(block, Corpus(name, (), np.zeros(1, np.int64), nothing), separator, nothing)
-
-    lines = block.line_count
-    starts, lengths = np.empty((2, width, lines), np.int64)
-    ends, numbers = np.empty((2, lines), np.int64)
-    count, uneven, stray = _text.split_rows(data, begin, separator == "\t", starts, lengths, ends, numbers)
-    if uneven >= 0 or stray >= 0:
-        bad = stray if uneven < 0 else uneven
-        line = int(numbers[bad])
-        row = block.content()[line]
-        if uneven >= 0:
-            columns = len(row.split("\t") if separator == "\t" else SPACES.split(row.strip(" ")))
-            message = f"{_columns(columns)}, expected {width} ({_hint(row, separator)})"
-        else:
-            message = f"a TAB inside a value ({_hint(row, separator)})"
-        raise DataError(message, name, block.first_line + line)
-    columns = tuple(_coded(data, starts[c, :count], lengths[c, :count]) for c in range(width))
-    numbers = numbers[:count] + np.int64(block.first_line)
-    offsets = _offsets(numbers)
-    weighed = sequence_weights(weights, numbers, offsets, "# weight=", name)
-    return ParsedBlock(block, Corpus(name, columns, offsets, numbers, weighed), separator, ends[:count])
+        columns = () if header is None else Cells(b"", np.zeros((width, 0), np.int64), np.zeros((width, 0), np.int32))
+        corpus = Corpus(name, columns, np.zeros(1, np.int64), nothing, header=header)
+        return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
+    weighed = sequence_weights(weights, rows.lines, rows.offsets, "# weight=", name)
+    corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
+    return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end)
 
 
-def _coded(data: bytes, starts: np.ndarray, lengths: np.ndarray) -> CodedColumn:
-    """A column whose values stand at the given places."""
-    N = len(starts)
-    slots = np.full(1 << (2 * N).bit_length(), -1, dtype=np.int32)
-    first, codes = np.empty(N, np.int64), np.empty(N, np.int32)
-    count = _text.number_values(data, starts, lengths, slots, first, codes)
-    begins, sizes = starts[first[:count]], lengths[first[:count]]
-    joined = np.empty(int(sizes.sum()) + count, np.uint8)
-    _text.join_values(data, begins, sizes, joined)
-    # All at once: a Python loop over distinct values would hold up other threads that parse.
-    return CodedColumn(joined.tobytes().decode("utf-8").split("\n")[:-1], codes)
+def _quoted_row(data: bytes, first: int, separator: str) -> tuple[list[str], int]:
+    """The row with values in quotes that begins at a place, and how many lines it takes."""
+    reader = csv.reader(io.StringIO(data[first:].decode("utf-8"), newline=""), delimiter=separator)
+    try:
+        return next(reader), reader.line_num
+    except csv.Error:
+        return [""], 1  # a quote that is not closed: splitting says so, with the line
 
 
-def number_positions(lines: list[str], first_line: int) -> tuple[np.ndarray, np.ndarray]:
-    """Line numbers [N] of the lines that are not empty, offsets [S+1] of the runs they form."""
-    lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines))
-    numbers = np.flatnonzero(lengths) + np.int64(first_line)
-    return numbers, _offsets(numbers)
+def _header(
+    data: bytes, first: int, separator: str, layout: Layout, name: str, line: int
+) -> tuple[tuple[str, ...], int, int, int]:
+    """The names in a row that begins at a place, where it ends, where the next one begins and how many lines on."""
+    taken = 1
+    if layout.quoted:
+        names, taken = _quoted_row(data, first, separator)
+    stop = first - 1
+    for _ in range(taken):
+        found = data.find(b"\n", stop + 1)
+        stop = len(data) if found < 0 else found
+    end = stop - (data[stop - 1 : stop] == b"\r")
+    if not layout.quoted:
+        text = data[first:end].decode("utf-8")
+        names = text.split("\t") if separator == "\t" else SPACES.split(text.strip(" "))
+    if "" in names:
+        raise DataError("an empty name in the header line", name, line)
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(one for one in names if one in seen or seen.add(one))
+        raise DataError(f"the header line has '{twice}' twice: rename one of them", name, line)
+    return tuple(names), end, min(stop + 1, len(data)), taken
 
 
-def _offsets(numbers: np.ndarray) -> np.ndarray:
-    """Offsets [S+1] of the runs that line numbers [N] form."""
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1) > 1)
-    return np.append(starts, len(numbers))
-
-
-def _columns(count: int) -> str:
-    return counted(count, "column")
-
-
-def _hint(row: str, separator: str) -> str:
+def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tuple[str, list[str]]:
+    """What may be the matter with a row, beside the first of the file, and the settings that it is about."""
     if separator == " " and "\t" in row:
-        return "space-separated, as the first data line has no TAB; use one separator in the whole file"
-    return f"{SEPARATOR_NAMES[separator]}; is a value missing?"
+        return "space-separated, as the first data line has no TAB; use one separator in the whole file", []
+    if not what:
+        for line, which in ((row, "the line"), (first, "the first line")):
+            mark = next((mark for mark in COMMENT_MARKS if line.startswith(mark)), None)
+            if mark is not None and mark not in layout.comment:
+                return f"{which} begins with '{mark}': is it a comment, to be passed over?", ["comment"]
+        if layout.separator is None:
+            for mark in ",;|":
+                if 0 < first.count(mark) == row.count(mark):
+                    return f"is '{mark}' the separator, as in CSV?", ["separator"]
+    named = SEPARATOR_NAMES.get(separator, f"separated by '{separator}'")
+    return f"{what}{named}; is a value missing?", []
 
 
 def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
     """Parse one block with separator and width of another one that has data."""
-    return parse_block(block, name, known.separator, known.corpus.width)
+    return parse_block(block, name, known, known.layout)
 
 
-CONLL = Format("conll", "CoNLL", parse_blocks, parse_after=parse_after)
+CONLL = Format("conll", "CoNLL", parse_blocks, has_layouts=True, parse_after=parse_after)

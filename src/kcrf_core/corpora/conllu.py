@@ -9,21 +9,23 @@ of what stands in its column.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from ..errors import DataError
-from ..system import counted
+from . import _text
+from .columns import Cells
+from .conll import BYTE_ORDER_MARK, split
 from .corpus import Corpus
 from .formats import Format
-from .lines import Block, ParsedBlock, encode_lines
+from .layout import Layout
+from .lines import Block, ParsedBlock, put_texts
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DEFAULT = ("form", "upos")  # what else there is, people or programs have added knowing the label
 
-_NOT_A_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+_LAYOUT = Layout(separator="\t", comment=("#",))
 
 
 def parse_blocks(blocks: Iterable[Block], name: str, columns: Sequence[str] = DEFAULT) -> Iterator[ParsedBlock]:
@@ -33,37 +35,29 @@ def parse_blocks(blocks: Iterable[Block], name: str, columns: Sequence[str] = DE
         yield _parse_block(block, name, tuple(columns), places)
 
 
+def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
+    """Parse one block with the columns of another one."""
+    names = known.corpus.names
+    return _parse_block(block, name, names, CONLLU.column_places(names))
+
+
 def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[int]) -> ParsedBlock:
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    starts: list[int] = []
-    words = 0  # of the sentence so far
-    for number, line in enumerate(block.content(), start=block.first_line):
-        if line.startswith("#"):
-            continue
-        if not line.strip(" "):
-            words = 0
-            continue
-        row = line.split("\t")
-        if len(row) != len(COLUMNS):
-            count = counted(len(row), "column")
-            raise DataError(f"{count}, expected 10 (CoNLL-U, tab-separated; is a value missing?)", name, number)
-        if row[0] != str(words + 1):
-            if _NOT_A_WORD.fullmatch(row[0]):
-                continue
-            message = f"'{row[0]}' where the ID of word {words + 1} was expected"
-            hint = " (is a blank line between two sentences missing?)" if row[0] == "1" else ""
-            raise DataError(message + hint, name, number)
-        if words == 0:
-            starts.append(len(rows))
-        words += 1
-        rows.append(row)
-        numbers.append(number)
+    data = block.data
+    begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+    rows = split(block, data, name, "\t", len(COLUMNS), _LAYOUT, begin, what="CoNLL-U, ")
+    starts, lengths = rows.cells.starts, rows.cells.lengths
+    kept, begins = np.empty(len(rows.lines), np.int64), np.empty(len(rows.offsets), np.int64)
+    words, sentences, bad, expected = _text.keep_words(data, starts[0], lengths[0], rows.offsets, kept, begins)
+    if bad >= 0:
+        found = data[starts[0, bad] : starts[0, bad] + lengths[0, bad]].decode("utf-8")
+        hint = " (is a blank line between two sentences missing?)" if found == "1" else ""
+        raise DataError(f"'{found}' where the ID of word {expected} was expected{hint}", name, int(rows.lines[bad]))
+    kept = kept[:words]
     corpus = Corpus(
         source=name,
-        columns=tuple([row[place] for row in rows] for place in places),
-        offsets=np.array([*starts, len(rows)], dtype=np.int64),
-        lines=np.array(numbers, dtype=np.int64),
+        columns=Cells(data, *(np.stack([table[place][kept] for place in places]) for table in (starts, lengths))),
+        offsets=begins[: sentences + 1].copy(),
+        lines=rows.lines[kept],
         names=names,
         file_format=CONLLU.name,
     )
@@ -72,15 +66,9 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """The bytes of a block with labels in their column: `numbers` [N] say which of the labels."""
-    place = CONLLU.column_places(parsed.corpus.names)[-1]
-    lines = list(parsed.block.lines)
-    at = (parsed.corpus.lines - parsed.block.first_line).tolist()
-    for line, number in zip(at, numbers.tolist(), strict=True):
-        row = lines[line].split("\t")
-        ending = "\r" if place == len(row) - 1 and row[place].endswith("\r") else ""
-        row[place] = labels[number] + ending
-        lines[line] = "\t".join(row)
-    return encode_lines(lines, parsed.block.ends_with_newline)
+    cells = parsed.corpus.columns
+    begins = cells.starts[-1]
+    return put_texts(parsed, labels, numbers.astype(np.int32, copy=False), begins, begins + cells.lengths[-1])
 
 
 CONLLU = Format(
@@ -92,5 +80,6 @@ CONLLU = Format(
     default_columns=DEFAULT,
     plain_columns=("id", "form"),
     no_value="_",
+    parse_after=parse_after,
     put_labels=put_labels,
 )

@@ -6,11 +6,14 @@ everything downstream works on whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+
+from ..system import Workers
+from .columns import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
+from .layout import MISSING
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -21,81 +24,12 @@ ATTRIBUTE_FORMAT = "crfsuite"
 MOST_LABELS = 5_000
 
 
-class CodedColumn(Sequence[str]):
-    """A column as its distinct values and, for each position, the number of its value."""
-
-    def __init__(self, values: list[str], codes: np.ndarray):
-        self.values = values  # [V] in order of first appearance, or labels of a model, which it may not all have
-        self.codes = codes  # [N] int32
-
-    @classmethod
-    def of(cls, values: Sequence[str]) -> CodedColumn:
-        """A column of any values."""
-        if isinstance(values, cls):
-            return values
-        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-        return cls(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int32, len(values)))
-
-    def present(self) -> set[str]:
-        """The values that some position has."""
-        counts = np.bincount(self.codes, minlength=len(self.values))
-        return {value for value, count in zip(self.values, counts.tolist(), strict=True) if count}
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self.values[code] for code in self.codes[place].tolist()]
-        return self.values[self.codes[place]]
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self.values.__getitem__, self.codes.tolist())
-
-    def take(self, rows: np.ndarray) -> CodedColumn:
-        """The values of some positions."""
-        present, first, codes = np.unique(self.codes[rows], return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return CodedColumn([self.values[code] for code in present[order].tolist()], rank[codes.ravel()])
-
-    @classmethod
-    def joined(cls, parts: Sequence[CodedColumn]) -> CodedColumn:
-        """One column out of consecutive parts."""
-        numbers: dict[str, int] = {}
-        codes = []
-        for part in parts:
-            known = [numbers.setdefault(value, len(numbers)) for value in part.values]
-            codes.append(np.array(known, dtype=np.int32)[part.codes])
-        return cls(list(numbers), np.concatenate(codes))
-
-
-class NumberColumn(Sequence[str]):
-    """A column of numbers that never were text; as text they are written so that they can be read back exactly."""
-
-    def __init__(self, numbers: np.ndarray):
-        self.numbers = numbers  # [N] float64, finite
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return list(map(repr, self.numbers[place].tolist()))
-        return repr(float(self.numbers[place]))
-
-    def take(self, rows: np.ndarray) -> NumberColumn:
-        """The values of some positions."""
-        return NumberColumn(self.numbers[rows])
-
-
 @dataclass(frozen=True)
 class AttributeRows:
     """Attributes of N positions, in compressed rows: those of position t are `names[indptr[t]:indptr[t+1]]`."""
 
     indptr: np.ndarray  # [N+1] int64
-    names: list[str]  # [nnz]
+    names: Sequence[str]  # [nnz]
     values: np.ndarray  # [nnz] float64
 
 
@@ -113,13 +47,14 @@ class Corpus:
     """
 
     source: str  # the name to show in messages
-    columns: tuple[Sequence[str], ...]  # each of N values
+    columns: Sequence[Sequence[str]]  # each of N values; a tuple, or what they become where they were read from a file
     offsets: np.ndarray  # [S+1] int64, sequence s is positions offsets[s]:offsets[s+1]
     lines: np.ndarray  # [N] int64, line number of each position in the source, from 1
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
+    header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -140,6 +75,19 @@ class Corpus:
     def width(self) -> int:
         """Number of columns, the label's included."""
         return len(self.columns)
+
+    def span(self, first: int, last: int) -> Corpus:
+        """The sequences first:last, whose values are copied when they are asked for."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return replace(
+            self,
+            columns=tuple(_column_span(column, rows) for column in self.columns),
+            offsets=self.offsets[first : last + 1] - rows.start,
+            lines=self.lines[rows],
+            weights=None if self.weights is None else self.weights[first:last],
+            attributes=None if self.attributes is None else _attribute_span(self.attributes, rows),
+            vectors={name: array[rows] for name, array in self.vectors.items()},
+        )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Corpus:
         """The sequences numbered `which`, in that order."""
@@ -171,50 +119,133 @@ def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
 
 
+class CorpusBuilder:
+    """One corpus out of consecutive parts of the same file: what must be done in order is done as they come."""
+
+    def __init__(self) -> None:
+        self._parts: list[Corpus] = []
+        self._table: TableBuilder | None = None
+        self._names: ColumnBuilder | None = None
+
+    def add(self, part: Corpus) -> None:
+        """Take one more part; one of blank lines alone has no columns yet, and is left out if others have."""
+        if not part.positions:
+            self._parts = self._parts or [part]
+            return
+        if self._parts and not self._parts[0].positions:
+            self._parts = []
+        columns, attributes = part.columns, part.attributes
+        if isinstance(columns, Cells):
+            columns = packed(part).columns
+        if isinstance(columns, Table):
+            self._table = self._table or TableBuilder()
+            self._table.add(columns)
+            columns = ()
+        if attributes is not None:
+            self._names = self._names or ColumnBuilder()
+            self._names.add(CodedColumn.of(attributes.names).packed())
+            attributes = replace(attributes, names=())
+        self._parts.append(replace(part, columns=columns, attributes=attributes))
+
+    def corpus(self, workers: Workers | None = None) -> Corpus:
+        parts = self._parts
+        if not parts[0].positions:
+            return parts[0]
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        weights = None
+        if any(part.weights is not None for part in parts):
+            ones = [np.ones(part.sequences) if part.weights is None else part.weights for part in parts]
+            weights = np.concatenate(ones)
+        if self._table is not None:
+            columns: Sequence[Sequence[str]] = self._table.table(workers)
+        else:
+            columns = tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width))
+        return replace(
+            parts[0],
+            columns=columns,
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            lines=np.concatenate([part.lines for part in parts]),
+            weights=weights,
+            attributes=self._attributes(workers),
+            vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in parts[0].vectors},
+        )
+
+    def _attributes(self, workers: Workers | None) -> AttributeRows | None:
+        if self._names is None:
+            return None
+        rows = [part.attributes for part in self._parts]
+        sizes = [int(part.indptr[-1]) for part in rows]
+        counts = np.concatenate([np.diff(part.indptr) for part in rows])
+        return AttributeRows(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            names=self._names.column(joined_codes([self._names], sizes, workers)[0]),
+            values=joined_values([part.values for part in rows]),
+        )
+
+
+def packed(part: Corpus, missing: tuple[str, ...] = MISSING) -> Corpus:
+    """The same corpus without the bytes that its values stand in."""
+    if not isinstance(part.columns, Cells) or not part.positions:
+        return part
+    return replace(part, columns=part.columns.packed(missing, part.names is None and part.attributes is None))
+
+
 def concatenate(parts: Iterable[Corpus]) -> Corpus:
     """One corpus out of consecutive parts of the same file."""
     parts = list(parts)
-    parts = [part for part in parts if part.positions] or parts[:1]  # blank lines alone have no columns yet
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    weights = None
-    if any(part.weights is not None for part in parts):
-        weights = np.concatenate([np.ones(part.sequences) if part.weights is None else part.weights for part in parts])
-    attributes = None
-    if parts[0].attributes is not None:
-        counts = np.concatenate([np.diff(part.attributes.indptr) for part in parts])
-        attributes = AttributeRows(
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            names=[name for part in parts for name in part.attributes.names],
-            values=np.concatenate([part.attributes.values for part in parts]),
-        )
-    return replace(
-        parts[0],
-        columns=tuple(_joined([part.columns[c] for part in parts]) for c in range(parts[0].width)),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        lines=np.concatenate([part.lines for part in parts]),
-        weights=weights,
-        attributes=attributes,
-        vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in parts[0].vectors},
-    )
+    filled = [part for part in parts if part.positions]
+    if len({isinstance(part.columns, Cells | Table) for part in filled}) > 1:
+        parts = [replace(part, columns=tuple(part.columns)) for part in filled]
+    builder = CorpusBuilder()
+    for part in parts:
+        builder.add(part)
+    return builder.corpus()
+
+
+def ones(count: int) -> np.ndarray:
+    """So many ones that take no memory."""
+    return np.broadcast_to(np.float64(1.0), count)
+
+
+def joined_values(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Values of attributes, end to end; most are ones, which take no memory."""
+    if all(part.strides == (0,) for part in parts):
+        return ones(sum(map(len, parts)))
+    return np.concatenate(parts)
 
 
 def _column_subset(column: Sequence[str], rows: np.ndarray) -> Sequence[str]:
     return column.take(rows) if isinstance(column, CodedColumn | NumberColumn) else [column[t] for t in rows.tolist()]
 
 
+def _column_span(column: Sequence[str], rows: slice) -> Sequence[str]:
+    if isinstance(column, CodedColumn):
+        return ColumnSpan(column, rows)
+    return NumberColumn(column.numbers[rows]) if isinstance(column, NumberColumn) else column[rows]
+
+
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
     if all(isinstance(part, CodedColumn) for part in parts):
-        return CodedColumn.joined(parts)
+        builder = ColumnBuilder()
+        for part in parts:
+            builder.add(part.packed())
+        return builder.column(joined_codes([builder], [len(part) for part in parts], None)[0])
     return [value for part in parts for value in part]
+
+
+def _attribute_span(attributes: AttributeRows, rows: slice) -> AttributeRows:
+    indptr = attributes.indptr[rows.start : rows.stop + 1]
+    entries = slice(int(indptr[0]), int(indptr[-1]))
+    names = _column_span(attributes.names, entries)
+    return AttributeRows(indptr - entries.start, names, attributes.values[entries])
 
 
 def _attribute_subset(attributes: AttributeRows, rows: np.ndarray) -> AttributeRows:
     counts = np.diff(attributes.indptr)[rows]
     entries = sequence_rows(attributes.indptr, rows)
+    values = attributes.values
     return AttributeRows(
         indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        names=[attributes.names[i] for i in entries.tolist()],
-        values=attributes.values[entries],
+        names=CodedColumn.of(attributes.names).take(entries),
+        values=ones(len(entries)) if values.strides == (0,) else values[entries],
     )

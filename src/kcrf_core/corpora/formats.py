@@ -14,8 +14,9 @@ import numpy as np
 from ..errors import ConfigError, DataError, suggestion
 from ..system import PAUSE, Workers, listed, without_suffix
 from . import FORMATS
-from .corpus import COLUMN_FORMAT, Corpus, concatenate
-from .lines import Block, ParsedBlock, append_labels, blocks, display_name, may_wait, open_input
+from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
+from .layout import PLAIN, Layout
+from .lines import Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, open_input
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Format:
     """A text format: how blocks of its files are parsed, and how labels are written into them.
 
     `parse_blocks(blocks, name)` parses the consecutive blocks of one file, each as it comes; where the format has names
-    for its columns, its third argument says which of them to take.
+    for its columns, its third argument says which of them to take, and where it `has_layouts`, which it has.
     """
 
     name: str  # in the registry, in options and in headers of models
@@ -36,6 +37,7 @@ class Format:
     plain_columns: tuple[str, ...] = ()  # those that any text has before it is annotated
     no_value: str | None = None  # what stands in a column that is empty
     sequence_per_line: bool = False  # else a blank line ends a sequence
+    has_layouts: bool = False  # what separates values, comments and the like can be said
     # Parses a block of the file of a given name, with one parsed before it that has positions: so blocks need not wait
     # for each other. Without it they are parsed one after the other.
     parse_after: Callable[[Block, str, ParsedBlock], ParsedBlock] | None = None
@@ -55,36 +57,48 @@ class Format:
         """Named columns that can be a label."""
         return tuple(name for name in self.columns if name not in self.plain_columns)
 
-    def parse(self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None) -> Iterator[ParsedBlock]:
+    def parse(
+        self, parts: Iterable[Block], name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
+    ) -> Iterator[ParsedBlock]:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
-        chosen = (tuple(columns or self.default_columns),) if self.columns else ()
-        return map(self._own, self.parse_blocks(parts, name, *chosen))
+        self.check_layout(layout)
+        chosen: tuple = (tuple(columns or self.default_columns),) if self.columns else ()
+        chosen += (layout,) if self.has_layouts else ()
+        return map(self._own, self.parse_blocks((checked(block, name) for block in parts), name, *chosen))
+
+    def check_layout(self, layout: Layout) -> None:
+        """Refuse what is said of the lines of a format in which there is nothing to say."""
+        if not self.has_layouts and layout.of_its_own:
+            given = {"separator": layout.separator is not None, "header": layout.header, "comment": layout.comment}
+            settings = [key for key, value in given.items() if value]
+            message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
+            raise ConfigError(message, settings=settings)
 
     def parsers(
-        self, stream: BinaryIO, name: str, columns: Sequence[str] | None = None
+        self, stream: BinaryIO, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
     ) -> Iterator[Callable[[], ParsedBlock]]:
         """As `parse`, as functions that may parse at the same time, with a `PAUSE` where more has to be waited for."""
         if self.parse_after is None:
             waits = may_wait(stream)
-            for parsed in self.parse(blocks(stream, name, self.sequence_per_line), name, columns):
+            for parsed in self.parse(blocks(stream, name, self.sequence_per_line), name, columns, layout):
                 yield partial(_same, parsed)
                 if waits:
                     yield PAUSE
             return
         known = None
-        parts = blocks(stream, name, self.sequence_per_line, pauses=True)
+        parts = blocks(stream, name, self.sequence_per_line, pauses=True, layout=layout)
         for block in parts:
             if block is PAUSE:
                 yield PAUSE
             elif known is None:
-                (parsed,) = self.parse([block], name, columns)
-                known = parsed if parsed.corpus.positions else None
+                (parsed,) = self.parse([block], name, columns, layout)
+                known = parsed if parsed.corpus.positions or parsed.corpus.header is not None else None
                 yield partial(_same, parsed)
             else:
                 yield partial(self._parse_after, block, name, known)
 
     def _parse_after(self, block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
-        return self._own(self.parse_after(block, name, known))
+        return self._own(self.parse_after(checked(block, name), name, known))
 
     def _own(self, parsed: ParsedBlock) -> ParsedBlock:
         """The same, with this format as that of its corpus."""
@@ -113,10 +127,6 @@ class Format:
         return places
 
 
-def _called(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
-    return parse()
-
-
 def _same(parsed: ParsedBlock) -> ParsedBlock:
     return parsed
 
@@ -129,7 +139,10 @@ def guess_format(path: str | os.PathLike[str]) -> str:
 
 
 def stream_corpus(
-    path: str | os.PathLike[str], format: str | None = None, columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    layout: Layout = PLAIN,
 ) -> Iterator[ParsedBlock]:
     """The blocks of a file, each as soon as it is there; together they hold all of its lines.
 
@@ -140,11 +153,15 @@ def stream_corpus(
     name = display_name(path)
     stream = open_input(path)
     with nullcontext() if os.fspath(path) == "-" else stream:
-        yield from chosen.parse(blocks(stream, name, chosen.sequence_per_line), name, columns)
+        parts = blocks(stream, name, chosen.sequence_per_line, layout=layout)
+        yield from chosen.parse(parts, name, columns, layout)
 
 
 def stream_parsers(
-    path: str | os.PathLike[str], format: str | None = None, columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    layout: Layout = PLAIN,
 ) -> Iterator[Callable[[], ParsedBlock]]:
     """As `stream_corpus`, but functions that parse the blocks, for any thread to call.
 
@@ -153,7 +170,7 @@ def stream_parsers(
     chosen = FORMATS[guess_format(path) if format is None else format]
     stream = open_input(path)
     with nullcontext() if os.fspath(path) == "-" else stream:
-        yield from chosen.parsers(stream, display_name(path), columns)
+        yield from chosen.parsers(stream, display_name(path), columns, layout)
 
 
 def read_corpus(
@@ -161,29 +178,37 @@ def read_corpus(
     format: str | None = None,
     columns: Sequence[str] | None = None,
     workers: Workers | None = None,
+    layout: Layout = PLAIN,
+    progress: Callable[[int], object] | None = None,
 ) -> Corpus:
     """The sequences of a whole file; there is at least one. Its name says which format it has, unless it is given.
 
-    With `workers` their threads parse, if the format lets them.
+    With `workers` their threads parse, if the format lets them. `progress` is called with bytes that have been read.
 
     >>> from kcrf_core import read_corpus
     >>> corpus = read_corpus("sample_data/pitch_accent.conll")
     >>> corpus.sequences, corpus.positions, corpus.width
     (500, 5652, 6)
     """
-    parts = []
-    lines = said = 0
-    if workers is None:
-        parts_of_file = stream_corpus(path, format, columns)
-    else:
-        parsers = stream_parsers(path, format, columns)
-        parts_of_file = workers.map(_called, (parse for parse in parsers if parse is not PAUSE))
-    for parsed in parts_of_file:
-        lines += parsed.block.line_count
-        said += bool(parsed.block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
-        if parsed.corpus.positions:
-            parts.append(parsed.corpus)
-    if not parts:
+
+    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int, bool]:
+        parsed = parse()
+        block, corpus = parsed.block, packed(parsed.corpus, layout.missing)
+        said = corpus.positions > 0 or bool(block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
+        return corpus, len(block.data), block.line_count, said
+
+    parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
+    # More ahead than there are threads would only take memory.
+    parts = map(parsed_part, parsers) if workers is None else workers.stream(parsed_part, parsers, workers.threads)
+    builder = CorpusBuilder()
+    lines = positions = 0
+    said = False
+    for corpus, size, own_lines, own_said in parts:
+        lines, positions, said = lines + own_lines, positions + corpus.positions, said or own_said
+        builder.add(corpus)
+        if progress is not None:
+            progress(size)
+    if not positions:
         reason = "only comments" if said else "only blank lines" if lines else "the file is empty"
         raise DataError(f"no data: {reason}", display_name(path))
-    return concatenate(parts)
+    return builder.corpus(workers)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import select
 import stat
 import sys
@@ -23,13 +22,15 @@ import numpy as np
 from ..errors import DataError
 from ..system import PAUSE, compression_of, unpacked
 from . import _text
+from .columns import packed_marks
 from .corpus import Corpus
+from .layout import PLAIN, Layout
 
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
 
-BYTE_ORDER_MARK = "\ufeff"
+PREDICTED = "predicted"  # the name of the column of labels, where columns have names
 
-LONE_CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
+BYTE_ORDER_MARK = "\ufeff"
 
 ARCHIVES = (
     (
@@ -57,7 +58,7 @@ class Block:
     """Consecutive lines of a file that hold whole sequences; only the last one of a file may lack its line feed."""
 
     first_line: int  # number of the first one in the file, from 1
-    data: bytes  # as it was read: UTF-8 without NULs and without carriage returns inside lines
+    data: bytes  # as it was read; once `checked`, UTF-8 without NULs and without carriage returns inside lines
 
     @property
     def ends_with_newline(self) -> bool:
@@ -65,7 +66,7 @@ class Block:
 
     @cached_property
     def line_count(self) -> int:
-        return self.data.count(b"\n") + (not self.ends_with_newline)
+        return _text.count_lines(self.data) + (not self.ends_with_newline)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -89,6 +90,8 @@ class ParsedBlock:
     corpus: Corpus
     separator: str | None  # between columns; None as long as there was no data
     ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; None: no more columns
+    layout: Layout = PLAIN
+    header_end: int | None = None  # where the line with the names of columns ends in block.data, if that is in it
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
@@ -125,7 +128,9 @@ def _has_more(stream: BinaryIO) -> bool:
         return False
 
 
-def blocks(stream: BinaryIO, name: str, sequence_per_line: bool = False, pauses: bool = False) -> Iterator[Block]:
+def blocks(
+    stream: BinaryIO, name: str, sequence_per_line: bool = False, pauses: bool = False, layout: Layout = PLAIN
+) -> Iterator[Block]:
     """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
@@ -147,16 +152,32 @@ def blocks(stream: BinaryIO, name: str, sequence_per_line: bool = False, pauses:
             _refuse_archives(pending, name)
         end = 0
         if b"\n" in chunk:
-            end = pending.rfind(b"\n") + 1 if sequence_per_line else _end_of_last_blank_line(pending, searched)
+            if sequence_per_line:
+                end = searched = pending.rfind(b"\n") + 1
+            elif layout.quoted and b'"' in pending:
+                # A blank line inside of quotes ends nothing.
+                end, searched, unclosed = _text.last_sequence_end(
+                    pending, searched, ord(layout.separator), *packed_marks(layout.comment)
+                )
+                if unclosed:
+                    raise unclosed_quote(name, first_line + pending.count(b"\n", 0, searched))
+            else:
+                end = _end_of_last_blank_line(pending, searched)
+                searched = pending.rfind(b"\n") + 1
         if end:
-            block = _checked(bytes(pending[:end]), name, first_line)
+            with memoryview(pending) as view:
+                block = Block(first_line, bytes(view[:end]))
             del pending[:end]
+            searched -= end
             first_line += block.line_count
             yield block
-        if b"\n" in chunk:
-            searched = pending.rfind(b"\n") + 1
     if pending:
-        yield _checked(bytes(pending), name, first_line)
+        yield Block(first_line, bytes(pending))
+
+
+def unclosed_quote(name: str, line: int) -> DataError:
+    """An error for a quoted value that does not end."""
+    return DataError("a quoted value of more than 131,072 bytes: is a quote not closed?", name, line)
 
 
 def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
@@ -166,11 +187,24 @@ def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
 
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
-    texts = [f"{parsed.separator}{label}".encode() for label in labels]
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    out = np.empty(len(parsed.block.data) + int(lengths[numbers].sum()), dtype=np.uint8)
-    joined = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    _text.append_values(parsed.block.data, parsed.ends, numbers, joined, np.cumsum(lengths), out)
+    texts = [f"{parsed.separator}{parsed.layout.written(label)}" for label in labels]
+    ends = parsed.ends
+    if parsed.header_end is not None:
+        texts, ends = [*texts, f"{parsed.separator}{PREDICTED}"], np.concatenate([[parsed.header_end], ends])
+        numbers = np.concatenate([[len(labels)], numbers]).astype(np.int32)
+    return put_texts(parsed, texts, numbers, ends, ends)
+
+
+def put_texts(
+    parsed: ParsedBlock, texts: Sequence[str], numbers: np.ndarray, begins: np.ndarray, ends: np.ndarray
+) -> bytes:
+    """The bytes of a block with texts in place of what stands from `begins` [N] to `ends` [N]."""
+    encoded = [text.encode() for text in texts]
+    lengths = np.array([len(text) for text in encoded], dtype=np.int64)
+    size = len(parsed.block.data) + int(lengths[numbers].sum()) - int((ends - begins).sum())
+    out = np.empty(size, dtype=np.uint8)
+    joined = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    _text.put_values(parsed.block.data, begins, ends, numbers, joined, np.cumsum(lengths), out)
     return out.tobytes()
 
 
@@ -191,17 +225,17 @@ def _end_of_last_blank_line(data: bytearray, start: int) -> int:
     return 0
 
 
-def _checked(data: bytes, name: str, first_line: int) -> Block:
-    """A block of these bytes, once they are known to be text."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8 (convert the file, for example with iconv)"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, error.start)) from None
-    if b"\0" in data:
+def checked(block: Block, name: str) -> Block:
+    """The block, once its bytes are known to be text."""
+    data, first_line = block.data, block.first_line
+    bad, zero, lone = _text.not_text(data)
+    if bad >= 0:
+        message = f"byte 0x{data[bad]:02x} is not UTF-8 (convert the file, for example with iconv)"
+        raise DataError(message, name, first_line + data.count(b"\n", 0, bad))
+    if zero >= 0:
         message = "a NUL character (if the file is UTF-16, convert it, for example with iconv)"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, data.index(b"\0")))
-    if b"\r" in data and (lone := LONE_CARRIAGE_RETURN.search(data)):
+        raise DataError(message, name, first_line + data.count(b"\n", 0, zero))
+    if lone >= 0:
         message = r"a carriage return inside a line (if they end the lines, convert with tr '\r' '\n')"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, lone.start()))
-    return Block(first_line, data)
+        raise DataError(message, name, first_line + data.count(b"\n", 0, lone))
+    return block

@@ -102,7 +102,7 @@ def _expand(
         elif isinstance(value, NUMBERS):
             number = float(value)
             if not math.isfinite(number):
-                raise ValueError(f"the value of attribute {name!r} is not finite (nan or infinity)")
+                raise ValueError(f"the value of attribute {name!r} is not finite (leave out what is missing)")
             if not name:
                 raise ValueError("an attribute without a name")
             if number:
@@ -322,7 +322,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
 
 
 def _table(sequence: Sequence[Any], number: int) -> np.ndarray:
-    """One sequence as an array [T, D] of finite numbers, or of objects where some are none."""
+    """One sequence as an array [T, D] of numbers, NaN where one is missing, or of objects where some are none."""
     try:
         block = np.asarray(sequence)
         if block.dtype.kind in "OUS":
@@ -343,6 +343,6 @@ def _table(sequence: Sequence[Any], number: int) -> np.ndarray:
             block = block.astype(np.float64)
     if block.dtype.kind != "O":
         block = block.astype(np.float64)
-        if not np.isfinite(block).all():
-            raise ValueError(f"X[{number}] contains NaN or infinity")
+        if np.isinf(block).any():
+            raise ValueError(f"X[{number}] contains infinity; NaN stands for values that are missing")
     return block

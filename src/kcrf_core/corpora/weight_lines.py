@@ -27,31 +27,50 @@ def parse_weight(text: str, mark: str, example: str, name: str, line: int) -> fl
 
 
 def sequence_weights(
-    weights: dict[int, float], numbers: np.ndarray, offsets: np.ndarray, mark: str, name: str
+    weights: dict[int, tuple[int, float]], numbers: np.ndarray, offsets: np.ndarray, mark: str, name: str
 ) -> np.ndarray | None:
-    """Weights [S] of sequences, from those that stand in the line above their first; None where there are none."""
+    """Weights [S] of sequences, from those that stand above their first lines; None where there are none.
+
+    `weights` are, by the line of each, the line that its sequence should begin with and what it weighs.
+    """
     if not weights:
         return None
     out = np.ones(len(offsets) - 1)
     sequence_at = {line: s for s, line in enumerate(numbers[offsets[:-1]].tolist())}
-    for line, weight in weights.items():
-        if line + 1 not in sequence_at:
+    for line, (below, weight) in weights.items():
+        if below not in sequence_at:
             raise DataError(f"{mark} with no sequence below it (remove the line)", name, line)
-        out[sequence_at[line + 1]] = weight
+        out[sequence_at[below]] = weight
     return out
 
 
-def take_comments(data: bytes, name: str, first_line: int) -> tuple[bytes, dict[int, float]]:
-    """Text with `# weight=` lines made blank, byte for byte as long as before, and their values by line number."""
-    weights: dict[int, float] = {}
+def take_comments(
+    data: bytes, name: str, first_line: int, comments: tuple[str, ...] = ()
+) -> tuple[bytes, dict[int, tuple[int, float]]]:
+    """Text with `# weight=` lines made blank, byte for byte as long as before.
+
+    Their values, by line number, come with the line that a sequence should begin with: the next that is no comment.
+    """
+    marks = tuple(comment.encode() for comment in comments)
+    weights: dict[int, tuple[int, float]] = {}
     out, counted, line = bytearray(data), 0, first_line
     for found in _COMMENT.finditer(data):
         line += data.count(b"\n", counted, found.start())
         counted = found.start()
-        above = data[data.rfind(b"\n", 0, max(found.start() - 1, 0)) + 1 : found.start()]
-        if above.strip(b" \r\n\xef\xbb\xbf"):
-            raise DataError("# weight= stands only at the head of a sequence, and once", name, line)
+        above, below, end = line, line + 1, found.start()
+        while end > 0:
+            before = data[data.rfind(b"\n", 0, end - 1) + 1 : end]
+            above -= 1
+            if above in weights or not (marks and before.startswith(marks)):
+                if before.strip(b" \r\n\xef\xbb\xbf") or above in weights:
+                    raise DataError("# weight= stands only at the head of a sequence, and once", name, line)
+                break
+            end -= len(before)
         text = found.group(2).decode("utf-8").strip(" ")
-        weights[line] = parse_weight(text, "# weight=", "# weight=2.5", name, line)
+        weight = parse_weight(text, "# weight=", "# weight=2.5", name, line)
         out[found.start(1) : found.end()] = b" " * (found.end() - found.start(1))
+        start = data.find(b"\n", found.end()) + 1
+        while marks and 0 < start < len(data) and data.startswith(marks, start) and not _COMMENT.match(data, start):
+            start, below = data.find(b"\n", start) + 1, below + 1
+        weights[line] = below, weight
     return bytes(out), weights

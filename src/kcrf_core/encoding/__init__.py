@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "counts": ["term_counts"],
         "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
-        "encoding": ["Encoding", "column_names", "fit_encoding"],
+        "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export"],
         "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],
         "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],

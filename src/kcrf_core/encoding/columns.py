@@ -2,57 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from ..corpora import CodedColumn, Corpus, NumberColumn, parse_weight
+from ..corpora import MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
 from ..errors import DataError
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
 
-# What people write where a measurement is missing. It becomes the column's mean, and training says how many there are.
-MISSING = frozenset({"NA", "?", "_"})
+# Fewer rows than this can begin with a word and go on with numbers by chance.
+ROWS_BELOW_A_HEADER = 10
 
-_NUMBER_CHARACTERS = frozenset("0123456789+-.eE")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
 class Columns:
     """Columns of a corpus by their distinct values, each worked out once."""
 
-    def __init__(self, corpus: Corpus):
-        self.corpus = corpus
-        self._distinct: dict[int, tuple[list[str], np.ndarray]] = {}
-        self._numbers: dict[int, np.ndarray | None] = {}
+    def __init__(self, corpus: Corpus, missing: tuple[str, ...] = MISSING, fitting: bool = False):
+        self.corpus, self.missing = corpus, missing
+        self._fitting = fitting  # else what the columns mean has been settled
+        self._coded: dict[int, CodedColumn] = {}
+        self._kinds: dict[int, np.ndarray] = {}
+        self.warnings: list[str] = []  # what looks like a slip
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, np.ndarray]] = {}
 
+    def coded(self, column: int) -> CodedColumn:
+        if column not in self._coded:
+            self._coded[column] = CodedColumn.of(self.corpus.columns[column])
+        return self._coded[column]
+
     def distinct(self, column: int) -> tuple[list[str], np.ndarray]:
         """Distinct values in order of appearance, and for each position the number of its value [N]."""
-        if column not in self._distinct:
-            values = self.corpus.columns[column]
-            coded = CodedColumn.of(values)
-            self._distinct[column] = (coded.values, coded.codes)
-        return self._distinct[column]
+        coded = self.coded(column)
+        return coded.values, coded.codes
 
     def numbers(self, column: int) -> np.ndarray | None:
         """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
         values = self.corpus.columns[column]
-        if isinstance(values, NumberColumn):
-            return values.numbers
-        if column not in self._numbers:
-            distinct, inverse = self.distinct(column)
-            missing = np.array([value in MISSING for value in distinct], dtype=bool)
-            known = _finite_numbers([value for value in distinct if value not in MISSING])
-            numbers = None
-            if known is not None:
-                spread = np.full(len(distinct), np.nan)
-                spread[~missing] = known
-                numbers = spread[inverse]
-            self._numbers[column] = numbers
-        return self._numbers[column]
+        return values.numbers if isinstance(values, NumberColumn) else self.coded(column).numbers(self.missing)
 
     def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], np.ndarray]) -> np.ndarray:
         """What `work` gives, the same array for every call with the same key and owner."""
@@ -61,17 +54,37 @@ class Columns:
             known = self._derived[(*key, id(owner))] = (owner, work())  # kept alive: its id stays its own
         return known[1]
 
+    def real_rows(self, columns: Sequence[int], names: Sequence[str]) -> np.ndarray:
+        """Columns as numbers, [N, len(columns)]; an error names the first line that has none."""
+        at_once = getattr(self.corpus.columns, "number_rows", None)
+        if at_once is not None and (found := at_once(columns, self.missing)) is not None:
+            return found
+        out = np.empty((self.corpus.positions, len(columns)))
+        for r, (column, name) in enumerate(zip(columns, names, strict=True)):
+            out[:, r] = self.real(column, name)
+        return out
+
     def real(self, column: int, name: str) -> np.ndarray:
-        """The column as numbers; an error names the first line that is none."""
+        """The column as numbers; an error names the first line that has none."""
         numbers = self.numbers(column)
         if numbers is None:
-            words, inverse = self._is_word(column), self.distinct(column)[1]
-            t = int(words[inverse].argmax())
+            words = self._words(column)
+            t = int(words.argmax())
+            settings: list[str] = []
+            if not self._fitting:
+                known = ", ".join(mark for mark in self.missing if mark) or "no text"
+                remedy = f"correct it ({known} would stand for a missing value)"
+            elif self._headed(words):
+                remedy, settings = "say so if the line is a header with names", ["header"]
+            else:
+                remedy, settings = "correct it, name it as 'missing' if it stands for a missing value", ["missing"]
+            if self._fitting:
+                remedy += ", or declare the column with 'type: categorical'"
             raise DataError(
-                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; "
-                "correct it, or declare the column with 'type: categorical'",
+                f"'{self.corpus.columns[column][t]}' in column {column + 1} ({name}) is not a finite number; {remedy}",
                 self.corpus.source,
                 int(self.corpus.lines[t]),
+                settings=settings,
             )
         return numbers
 
@@ -80,30 +93,45 @@ class Columns:
         numbers = self.numbers(column)
         if numbers is not None:
             return not np.isnan(numbers).all()
-        words = self._is_word(column)[self.distinct(column)[1]].sum()
-        if words <= (1 - MOSTLY_NUMBERS) * self.corpus.positions:
+        words = self._words(column)
+        if words.sum() <= (1 - MOSTLY_NUMBERS) * self.corpus.positions or self._headed(words):
             self.real(column, name)  # raises, with the line
+        self._warn_of_numbers(column, name, words)
         return False
 
-    def _is_word(self, column: int) -> np.ndarray:
-        """Which of the distinct values are neither numbers nor missing, [V]."""
-        values = self.distinct(column)[0]
-        return np.array([value not in MISSING and not _is_finite_number(value) for value in values], dtype=bool)
+    def _words(self, column: int) -> np.ndarray:
+        """Where a column has what is neither a number nor missing, [N]."""
+        return (self._kinds_of(column) == WORD)[self.coded(column).codes]
 
+    def _headed(self, words: np.ndarray) -> bool:
+        """Whether a column looks like one of numbers with its name above them."""
+        first_line = self.corpus.header is None and len(words) > 0 and bool(words[0])
+        return first_line and len(words) > ROWS_BELOW_A_HEADER and not words[1:].any()
 
-def _is_finite_number(value: str) -> bool:
-    return _NUMBER_CHARACTERS.issuperset(value) and _finite_numbers([value]) is not None
+    def _warn_of_numbers(self, column: int, name: str, words: np.ndarray) -> None:
+        """Take note of a column that is taken for categories although most of it are numbers."""
+        coded, kinds = self.coded(column), self._kinds_of(column)
+        counts = np.bincount(coded.codes, minlength=len(kinds))
+        there = int(counts[kinds != 0].sum())
+        numbers, values = int(counts[kinds == NUMBER].sum()), len(kinds)
+        t = int(words.argmax())
+        odd = f"'{coded[t]}' in line {self.corpus.lines[t]}"
+        taken = f"warning: column {name} is taken for {values:,} categories"
+        if 2 * numbers > there:
+            self.warnings.append(
+                f"{taken}: {numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
+                "stands for a missing value, or declare 'type: categorical'"
+            )
+            return
+        commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in coded.values], dtype=bool)
+        if 2 * (numbers + int(counts[commas].sum())) > there:
+            self.warnings.append(f"{taken}: numbers such as {odd} need a point in the place of the comma")
 
-
-def _finite_numbers(values: Sequence[str]) -> np.ndarray | None:
-    # The set of characters keeps out what float() would take: nan, inf, 1_000, digits of other scripts.
-    if not _NUMBER_CHARACTERS.issuperset("".join(values)):
-        return None
-    try:
-        numbers = np.fromiter(map(float, values), np.float64, len(values))
-    except ValueError:
-        return None
-    return numbers if np.isfinite(numbers).all() else None
+    def _kinds_of(self, column: int) -> np.ndarray:
+        """Whether each of the distinct values is a number, missing or a word, [V]."""
+        if column not in self._kinds:
+            self._kinds[column] = self.coded(column).distinct_numbers(self.missing)[1]
+        return self._kinds[column]
 
 
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:

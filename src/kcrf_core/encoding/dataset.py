@@ -33,6 +33,7 @@ class Dataset:
     bag: scipy.sparse.csr_array | None  # [N, A] float64
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
     source: str | None = None  # the name of what it was read from, to show in messages
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
 
     @property
     def positions(self) -> int:

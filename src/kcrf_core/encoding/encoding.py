@@ -16,8 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..config import BAGS, Config, FeatureConfig, TermConfig
-from ..corpora import BREAKS, FORMATS, MOST_LABELS, AttributeRows, Corpus, complete_sequences
+from ..config import BAGS, Config, FeatureConfig, TermConfig, layout_dict, parse_config
+from ..corpora import (
+    BREAKS,
+    FORMATS,
+    MOST_LABELS,
+    PLAIN,
+    AttributeRows,
+    CodedColumn,
+    Corpus,
+    Layout,
+    complete_sequences,
+)
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
@@ -34,11 +44,13 @@ from .features import (
     fit_categorical,
     fit_conjunction,
     fit_real,
+    real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
 from .template_feature import TemplateFeature, expanded, template_width
 
 MANY_LABELS = 200
+DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,8 @@ class Encoding:
     features: tuple[Feature, ...]
     unobserved: str | None = None  # what stands for labels that are not observed
     weight: str | None = None  # the column that says what sequences weigh
+    layout: Layout = PLAIN  # of files of columns
+    warnings: tuple[str, ...] = ()  # what looked like a slip in the training data; not stored
 
     @property
     def width(self) -> int:
@@ -117,6 +131,10 @@ class Encoding:
         """Whether the corpus carries gold labels; an error where its columns do not fit."""
         if (corpus.attributes is not None) != self.attributes:
             raise DataError(f"not in the format of the training data, {self.format}", corpus.source)
+        if corpus.header is not None and corpus.header not in (self.columns, self.columns[:-1]):
+            own, there = _few(self.columns), _few(corpus.header)
+            message = f"the first line should be the header of the training data ({own}), with or without the label"
+            raise DataError(f"{message}, not {there}", corpus.source)
         if corpus.width == self.width:
             return True
         if corpus.width == self.width - 1:
@@ -130,7 +148,7 @@ class Encoding:
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        columns = columns or Columns(corpus)
+        columns = columns or Columns(corpus, self.layout.missing)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
             if weighed and self.weight is not None:
@@ -142,25 +160,24 @@ class Encoding:
             labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
         N = corpus.positions
         codes: list[np.ndarray] = []
-        real: list[np.ndarray] = []
         bag, bag_unseen = None, np.zeros(N)
         for feature in self.features:
-            if isinstance(feature, RealFeature):
-                real.append(feature.block(columns))
-            elif isinstance(feature, AttributeFeature):
+            if isinstance(feature, AttributeFeature):
                 bag, bag_unseen = feature.block(columns)
-            else:
+            elif not isinstance(feature, RealFeature):
                 codes.extend(feature.fields(columns))
+        real, missing = real_block([one for one in self.features if isinstance(one, RealFeature)], columns)
         return Dataset(
             offsets=corpus.offsets,
             lines=corpus.lines,
             labels=labels,
             weights=weights,
             codes=np.stack(codes, axis=1) if codes else np.zeros((N, 0), np.int32),
-            real=np.hstack(real) if real else np.zeros((N, 0)),
+            real=real,
             bag=bag,
             bag_unseen=bag_unseen,
             source=corpus.source,
+            missing=missing,
         )
 
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
@@ -181,7 +198,7 @@ class Encoding:
             if name not in among:
                 continue
             if isinstance(feature, RealFeature):
-                count = len(feature.mean) * len(feature.config.window)
+                count = feature.width
                 group = Group(real=tuple(range(next_real, next_real + count)))
             elif isinstance(feature, AttributeFeature):
                 group = Group(bag=True)
@@ -222,7 +239,7 @@ class Encoding:
 
     def remarks(self, dataset: Dataset) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
-        few = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+        few = _few(self.labels)
         counts = {"sequence": dataset.sequences, "position": dataset.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
         hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
@@ -242,16 +259,34 @@ class Encoding:
             )
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
+        if kinds := self.kinds():
+            out.insert(1, kinds)
+        if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
+            out.append(
+                f"warning: lines with {DOCUMENT} are taken for sequences: name it as 'comment' to pass over them"
+            )
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
-        out += [
-            f"feature {feature.config.name}: {counted(feature.missing, 'missing value')} (NA, ? or _) "
-            "taken for the mean"
-            for feature in self.features
-            if isinstance(feature, RealFeature) and feature.missing
-        ]
-        return out
+        return [*out, *self.warnings, *missing_remarks(dataset.missing)]
+
+    def kinds(self) -> str:
+        """Which features are real and which categorical, with how many values, in a line."""
+        real, words, said = [], [], []
+        for feature in self.features:
+            name = feature.config.name
+            if isinstance(feature, RealFeature):
+                width = len(feature.columns) or len(feature.mean)
+                real.append(name if width == 1 else f"{name} ({width:,} columns)")
+            elif isinstance(feature, CategoricalFeature):
+                words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
+            elif isinstance(feature, AttributeFeature):
+                said.append(f"{counted(len(feature.vocabulary.values), 'attribute')}")
+        for title, names in (("categorical", words), ("real", real)):
+            if names:
+                count = f" of {len(names):,}" if len(names) > MOST_NAMED else ""
+                said.append(f"{title}{count}: {_few(names)}")
+        return "; ".join(said)
 
     def empty_dataset(self) -> Dataset:
         """A dataset of no position, for its shapes."""
@@ -312,6 +347,8 @@ class Encoding:
             header["unobserved"] = self.unobserved
         if self.weight is not None:
             header["weight"] = self.weight
+        if said := layout_dict(self.layout):
+            header["layout"] = said
         arrays = pack_strings(self.labels, "labels")
         for number, feature in enumerate(self.features):
             header["features"].append(pack_feature(feature, f"feature{number}", arrays))
@@ -332,7 +369,10 @@ class Encoding:
                 for number, entry in enumerate(header["features"])
             )
             unobserved, weight = header.get("unobserved"), header.get("weight")
-            encoding = cls(format.name, columns, tuple(contents.strings("labels")), features, unobserved, weight)
+            layout = parse_config(header.get("layout", {})).layout
+            format.check_layout(layout)
+            labels = tuple(contents.strings("labels"))
+            encoding = cls(format.name, columns, labels, features, unobserved, weight, layout)
         except NotRegistered as error:
             raise FileFormatError(f"{contents.path}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
@@ -361,6 +401,21 @@ class Encoding:
 
 
 GLOB = frozenset("*?[")
+MOST_NAMED = 8
+
+
+def _few(names: Sequence[str]) -> str:
+    """Names in a line; of many the first."""
+    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+
+
+def missing_remarks(missing: Sequence[tuple[str, int]]) -> list[str]:
+    """How many values are missing in which features, in a line if there are any."""
+    if not missing:
+        return []
+    shown = _few([f"{number:,} of {name}" for name, number in missing])
+    return [f"{counted(sum(number for _, number in missing), 'missing value')} taken for the training mean: {shown}"]
+
 
 CATEGORICAL_WINDOW = (-2, -1, 0, 1, 2)
 REAL_WINDOW = (0,)
@@ -375,7 +430,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     >>> encoding.describe(dataset, 0)[2:4]
     ['word[0]=but', 'word[1]=it']
     """
-    columns = Columns(corpus)
+    columns = Columns(corpus, config.missing, fitting=True)
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
         raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {listed(names[:-1])})")
@@ -398,7 +453,16 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
     fitter = _Fitter(config, names, columns)
     features = tuple(fitter.fit(feature) for feature in settings)
-    encoding = Encoding(corpus.format, names, labels, features, config.unobserved, config.weight)
+    encoding = Encoding(
+        format=corpus.format,
+        columns=names,
+        labels=labels,
+        features=features,
+        unobserved=config.unobserved,
+        weight=config.weight,
+        layout=config.layout,
+        warnings=tuple(columns.warnings),
+    )
     idle = [name for name in corpus.vectors if name not in encoding.vectors]
     if idle:
         raise ConfigError(
@@ -418,11 +482,19 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
     if corpus.names is not None:
         return corpus.names
     if corpus.attributes is None and corpus.width < (1 if corpus.vectors else 2):
+        found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
+        csv = f" (is '{found}' the separator, as in CSV?)" if found else ""
         raise DataError(
-            "only one column; training data needs at least one of input and the label last",
+            f"only one column; training data needs at least one of input and the label last{csv}",
             corpus.source,
             int(corpus.lines[0]),
+            settings=["separator"] if found else (),
         )
+    if config.columns is None and corpus.header is not None:
+        if "label" in corpus.header[:-1]:
+            message = "the header calls a column 'label' that is not the last, where the label stands"
+            raise DataError(message, corpus.source)
+        return corpus.header
     if config.columns is not None:
         if "label" in config.columns[:-1]:
             raise ConfigError("'columns' calls a column 'label' that is not the last, where the label stands")
@@ -468,7 +540,9 @@ class _Fitter:
                 for number in range(template_width(feature.templates)):
                     self._column(feature, f"c{number}")
             rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
-            vocabulary = Vocabulary.fit(rows.names, np.ones(len(rows.names), dtype=np.int64), min_count)
+            names = CodedColumn.of(rows.names)
+            counts = np.bincount(names.codes, minlength=len(names.values))
+            vocabulary = Vocabulary.fit(names.values, counts, min_count, distinct=True)
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
             fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
@@ -488,6 +562,8 @@ class _Fitter:
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
             window = feature.window or self.config.window or default
             feature = replace(feature, type=kind, window=window)
+            if kind == "real" and feature.transform == "identity" and self.config.missing_indicator:
+                feature = replace(feature, missing="indicator")
             if kind == "categorical" and feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
             if kind == "real":

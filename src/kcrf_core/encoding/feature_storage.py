@@ -31,6 +31,8 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
         if feature.config.vectors is not None:
             entry["width"] = len(feature.mean)
         arrays[f"{at}.mean"], arrays[f"{at}.scale"] = feature.mean, feature.scale
+        if feature.fill is not None:
+            arrays[f"{at}.fill"] = feature.fill
         if feature.counts is not None:
             arrays |= pack_strings(list(feature.counts), f"{at}.counted")
             arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
@@ -96,8 +98,10 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         where = tuple(entry["columns"])
         ratios = _unpack_ratios(contents, at) if config.transform == "label-ratio" else None
         expected = len(where) if config.transform == "identity" else 1 if ratios is None else ratios.width
+        expected *= 2 if config.missing == "indicator" else 1
         if config.vectors is not None:
             expected = entry["width"]
+        fill = contents.array(f"{at}.fill", "float64", 1) if f"{at}.fill" in contents.arrays else None
         bad_column = any(not isinstance(c, int) or not 0 <= c < width - 1 for c in where)
         if (
             bad_column
@@ -105,6 +109,7 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
             or not len(mean) == len(scale) == expected
             or not expected
             or np.any(scale <= 0)
+            or (fill is not None and len(fill) != expected)
         ):
             raise contents.error(f"'{at}' has columns or scales that do not fit")
         counts = None
@@ -114,7 +119,7 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
             if len(counted) != len(numbers) or min(numbers, default=0) < 0:
                 raise contents.error(f"'{at}' has counts that do not fit")
             counts = dict(zip(counted, numbers, strict=True))
-        return RealFeature(config, where, mean, scale, counts, ratios=ratios)
+        return RealFeature(config, where, mean, scale, counts, ratios, fill)
     if kind != "conjunction" or len(config.parts) < 2 or len(entry["parts"]) != len(config.parts):
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []

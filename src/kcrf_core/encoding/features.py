@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..config import FeatureConfig
-from ..corpora import AttributeRows, Corpus
+from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..errors import DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import PairTable, number_pairs
@@ -125,8 +125,13 @@ class Vocabulary:
         return UNSEEN if self.complete else NOTHING
 
     @classmethod
-    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int) -> Vocabulary:
-        """From possibly repeated values with their counts."""
+    def fit(cls, values: Sequence[str], counts: np.ndarray, min_count: int, distinct: bool = False) -> Vocabulary:
+        """From values with their counts, which may be repeated unless they are `distinct`."""
+        if distinct:
+            frequent = np.flatnonzero(counts >= min_count)
+            if len(frequent) == len(values):
+                return cls(tuple(values), True)
+            return cls(tuple(values[number] for number in frequent.tolist()), False)
         totals: dict[str, int] = {}
         for value, count in zip(values, counts.tolist(), strict=True):
             totals[value] = totals.get(value, 0) + count
@@ -134,6 +139,8 @@ class Vocabulary:
         return cls(kept, len(kept) == len(totals))
 
     def encode(self, values: Sequence[str]) -> np.ndarray:
+        if len(values) == len(self.values) and tuple(values) == self.values:  # those that it was made of
+            return np.arange(len(values), dtype=np.int32)
         return np.fromiter(map(self.index.get, values, repeat(self.missing)), np.int32, len(values))
 
 
@@ -183,7 +190,7 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
 def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
     values, inverse = columns.distinct(column)
     counts = np.bincount(inverse, minlength=len(values))
-    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count)
+    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count, config.transform == "identity")
     return CategoricalFeature(config, column, vocabulary)
 
 
@@ -285,22 +292,94 @@ class RealFeature:
     mean: np.ndarray  # [r]
     scale: np.ndarray  # [r]
     counts: dict[str, int] | None = None  # of the transform `frequency`: how often training had a value
-    missing: int = 0  # values that training lacked; not stored, it is for telling only
     ratios: LabelRatios | None = None  # of the transform `label-ratio`
+    fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
 
-    def block(self, columns: Columns) -> np.ndarray:
-        """[N, r * offsets], offset by offset."""
-        raw = columns.held_out.get(self.config.name)
-        if raw is None:
-            raw = _raw_real(self.config, self.columns, columns, self.counts, self.ratios)
-        with np.errstate(over="ignore"):
-            # Rows of vectors are a copy already, and may be large.
-            values = raw - self.mean if self.config.vectors is None else np.subtract(raw, self.mean, out=raw)
-            values /= self.scale
-        values[np.isnan(raw)] = 0.0  # missing: the mean
-        _refuse_large(values, self.config.name, columns)
-        seen = [shifted_real(values, offset, columns.corpus.offsets) for offset in self.config.window]
-        return seen[0] if len(seen) == 1 else np.hstack(seen)
+    @property
+    def width(self) -> int:
+        """Columns that it has in all."""
+        return len(self.mean) * len(self.config.window)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is made of columns as they are."""
+        config = self.config
+        return config.transform == "identity" and config.vectors is None and config.scale != "unit"
+
+    @property
+    def indicates(self) -> bool:
+        """Whether the second half of its columns says where values are missing."""
+        return self.config.missing == "indicator"
+
+
+def real_block(features: Sequence[RealFeature], columns: Columns) -> tuple[np.ndarray, tuple[tuple[str, int], ...]]:
+    """The columns of some features, [N, R], each offset by offset; which have missing values, and how many.
+
+    Neighbours with as many columns and the same window are worked out together: people have hundreds of them.
+    """
+    N = columns.corpus.positions
+    out = np.empty((N, sum(feature.width for feature in features)))
+    at = 0
+    missing: list[tuple[str, int]] = []
+
+    def alike(one: RealFeature) -> tuple:
+        return len(one.mean), one.config.window, one.plain, one.indicates
+
+    for (r, window, *_), run in groupby(features, alike):
+        group = list(run)
+        F, W = len(group), len(window)
+        values = _scaled(group, columns, missing)
+        if len(features) == F and window == (0,):
+            return values, tuple(missing)
+        block = out[:, at : at + F * W * r].reshape(N, F, W, r) if at == 0 and len(features) == F else None
+        for w, offset in enumerate(window):
+            seen = shifted_real(values, offset, columns.corpus.offsets).reshape(N, F, r)
+            if block is not None:
+                block[:, :, w, :] = seen
+            else:
+                for f in range(F):
+                    first = at + (f * W + w) * r
+                    out[:, first : first + r] = seen[:, f]
+        at += F * W * r
+    return out, tuple(missing)
+
+
+def _scaled(features: Sequence[RealFeature], columns: Columns, missing: list[tuple[str, int]]) -> np.ndarray:
+    """Values of features of one kind at the positions themselves, [N, sum of r]; missing ones are counted."""
+    if features[0].plain:
+        where = [column for feature in features for column in feature.columns]
+        raw = columns.real_rows(where, [name for feature in features for name in feature.config.columns])
+    else:
+        parts = []
+        for feature in features:
+            held = columns.held_out.get(feature.config.name)
+            own = (feature.config, feature.columns, columns, feature.counts, feature.ratios)
+            parts.append(_raw_real(*own) if held is None else held)
+        # Rows of vectors may be large, and what was made here is nobody else's.
+        own_rows = len(parts) == 1 and features[0].config.name not in columns.held_out
+        raw = parts[0] if own_rows else np.hstack(parts)
+    lacking = np.isnan(raw)
+    (N, width), F = raw.shape, len(features)
+    if features[0].indicates:
+        raw = np.concatenate([one.reshape(N, F, width // F) for one in (raw, lacking)], axis=2).reshape(N, 2 * width)
+    mean, scale = (np.concatenate([getattr(one, name) for one in features]) for name in ("mean", "scale"))
+    with np.errstate(over="ignore"):
+        values = np.subtract(raw, mean, out=raw)  # which is nobody else's
+        values /= scale
+    if lacking.any():
+        fill = np.concatenate([np.zeros(len(one.mean)) if one.fill is None else one.fill for one in features])
+        np.copyto(values, fill, where=np.isnan(values))
+        counts = lacking.reshape(N, F, width // F).sum(axis=(0, 2)).tolist()
+        missing += [(one.config.name, count) for one, count in zip(features, counts, strict=True) if count]
+    if not _small(values):
+        for number, feature in enumerate(features):
+            r = len(feature.mean)
+            _refuse_large(values[:, number * r : (number + 1) * r], feature.config.name, columns)
+    return values
+
+
+def _small(values: np.ndarray) -> bool:
+    return not values.size or bool(values.min() > -LARGEST and values.max() < LARGEST)
 
 
 def _refuse_large(values: np.ndarray, name: str, columns: Columns) -> None:
@@ -323,10 +402,7 @@ def _raw_real(
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
-        out = np.empty((columns.corpus.positions, len(where)))
-        for r, (column, name) in enumerate(zip(where, config.columns, strict=True)):
-            out[:, r] = columns.real(column, name)
-        return _rows(out, config)
+        return _rows(columns.real_rows(where, config.columns), config)
     if config.transform == "position":
         offsets = columns.corpus.offsets
         lengths = np.diff(offsets)
@@ -373,10 +449,15 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         columns.held_out[config.name] = raw
     else:
         raw = _raw_real(config, where, columns, counts, None)
-    for r in np.flatnonzero(np.isnan(raw).all(axis=0)):
-        raise DataError(f"column '{config.columns[r]}' has no numbers, only missing ones", columns.corpus.source)
+    lacking = np.isnan(raw)
+    for r in np.flatnonzero(lacking.all(axis=0)):
+        message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
+        raise DataError(message, columns.corpus.source, settings=["missing"])
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+        if lacking.any():
+            mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
+        else:
+            mean, scale = raw.mean(axis=0), raw.std(axis=0)
     for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
         line, name = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
         raise DataError(f"a value of '{name}' is too large to be scaled", columns.corpus.source, line)
@@ -384,14 +465,21 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         plain = np.ones(raw.shape[1], dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = ((raw == 0) | (raw == 1) | np.isnan(raw)).all(axis=0)
+        plain = ((raw == 0) | (raw == 1) | lacking).all(axis=0)
     else:
         plain = np.zeros(raw.shape[1], dtype=bool)
+    # Vectors have no missing values.
+    fill = np.where(plain, mean, 0.0) if plain.any() and config.vectors is None else None
     mean = np.where(plain, 0.0, mean)
     # What varies by no more than rounding is constant. Its mean is rounded too, hence the division.
     size = np.abs(mean)
     scale = np.where(scale <= 1e-12 * size, np.maximum(size, 1.0), scale)
-    return RealFeature(config, where, mean, np.where(plain, 1.0, scale), counts, int(np.isnan(raw).sum()), ratios)
+    scale = np.where(plain, 1.0, scale)
+    if config.missing == "indicator":
+        zeros = np.zeros_like(mean)
+        mean, scale = np.concatenate([mean, zeros]), np.concatenate([scale, np.ones_like(scale)])
+        fill = None if fill is None else np.concatenate([fill, zeros])
+    return RealFeature(config, where, mean, scale, counts, ratios, fill)
 
 
 @dataclass(frozen=True)
@@ -408,29 +496,36 @@ class AttributeFeature:
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         """Rows [N, A], and the squared length of what is unseen [N]."""
         rows = self.rows(columns)
-        codes = self.vocabulary.encode(rows.names)
-        strangers = np.flatnonzero(codes == UNSEEN).tolist()
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(rows.names[i] for i in strangers))}
-        strange = np.full(len(codes), NOTHING)
-        strange[strangers] = [numbers[rows.names[i]] for i in strangers]
-        bag = _added_up(rows, codes, len(self.vocabulary.values), columns.corpus)
-        unseen = _added_up(rows, strange, len(numbers), columns.corpus)
+        names = CodedColumn.of(rows.names)
+        known = self.vocabulary.encode(names.values)  # [distinct]
+        strange = np.where(known == UNSEEN, np.cumsum(known == UNSEEN, dtype=np.int32) - 1, NOTHING).astype(np.int32)
+        bag = _added_up(rows, names.codes, known, len(self.vocabulary.values), columns.corpus)
+        if not (known == UNSEEN).any():
+            return bag, np.zeros(columns.corpus.positions)
+        unseen = _added_up(rows, names.codes, strange, int(strange.max()) + 1, columns.corpus)
         return bag, unseen.multiply(unseen).sum(axis=1)
 
 
-def _added_up(rows: AttributeRows, codes: np.ndarray, size: int, corpus: Corpus) -> scipy.sparse.csr_array:
-    """The attributes whose codes are not negative, those that stand twice at a position added up."""
+def _added_up(
+    rows: AttributeRows, codes: np.ndarray, numbers: np.ndarray, size: int, corpus: Corpus
+) -> scipy.sparse.csr_array:
+    """The attributes whose numbers are not negative, those that stand twice at a position added up.
+
+    `codes` [nnz] say which of the `numbers` each has.
+    """
     import scipy.sparse
 
-    position = np.repeat(np.arange(corpus.positions), np.diff(rows.indptr))
-    known = codes >= 0
+    columns, values, indptr = numbers[codes], rows.values, rows.indptr.copy()  # which are added up in place
+    known = columns >= 0
+    if not known.all():
+        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+        columns, values = columns[known], values[known]
     shape = (corpus.positions, size)
-    out = scipy.sparse.csr_array((rows.values[known], (position[known], codes[known])), shape=shape)
+    out = scipy.sparse.csr_array((np.array(values), columns, indptr), shape=shape)
     out.sum_duplicates()
     out.eliminate_zeros()
-    small = np.abs(out.data) < LARGEST
-    if not small.all():
-        t = int(np.searchsorted(out.indptr, np.argmin(small), side="right")) - 1
+    if not _small(out.data):
+        t = int(np.searchsorted(out.indptr, np.argmin(np.abs(out.data) < LARGEST), side="right")) - 1
         message = "the weight of an attribute is too large to compute with"
         raise DataError(message, corpus.source, int(corpus.lines[t]))
     return out

@@ -47,6 +47,10 @@ def attribute_text(name: str, value: float) -> str:
 def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
     """Names of the columns of a real feature, offset after offset; ratios have one column for each label."""
     config, several = feature.config, len(feature.mean) > 1
+    if feature.indicates:
+        own = config.columns if len(config.columns) > 1 else (config.name,)
+        named = [*own, *(f"{name}.missing" for name in own)]
+        return [f"{name}[{offset}]" for offset in config.window for name in named]
     tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
     columns = (config.name,) if feature.ratios is not None else real_columns(config, len(feature.mean))
     return [f"{name}[{offset}]{tail}" for offset in config.window for name in columns for tail in tails]
@@ -133,6 +137,8 @@ def plain_names(features: Sequence[Feature]) -> list[str]:
             offsets = feature.config.window
             tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
             columns = feature.config.columns or real_columns(feature.config, len(feature.mean))
+            if feature.indicates:
+                columns = [*columns, *(f"{column}.missing" for column in columns)]
             numbers += [column + tail for tail in tails for column in columns]
         else:
             raise AttributeError(f"the feature '{feature.config.name}' is neither a number nor an attribute")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..config import pieces
-from ..corpora import AttributeRows
+from ..corpora import AttributeRows, CodedColumn, in_order, ones
 from .columns import Columns
 from .features import AttributeFeature, boundary_or, shifted
 
@@ -43,20 +43,27 @@ def template_width(templates: Sequence[str]) -> int:
 def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
     """The strings of every position, line by line."""
     N = columns.corpus.positions
-    strings = [_strings(line, columns) for line in templates]
+    numbers: dict[str, int] = {}
+    found = np.empty((N, len(templates)), dtype=np.int32)
+    for place, line in enumerate(templates):
+        texts, codes = _strings(line, columns)
+        known = np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32)
+        found[:, place] = known[codes]
+    order, codes = in_order(found.ravel(), len(numbers))
+    values = list(numbers)
     return AttributeRows(
         indptr=np.arange(N + 1, dtype=np.int64) * len(templates),
-        names=[string for row in zip(*strings, strict=True) for string in row],
-        values=np.ones(N * len(templates)),
+        names=CodedColumn([values[number] for number in order.tolist()], codes),
+        values=ones(len(codes)),
     )
 
 
-def _strings(line: str, columns: Columns) -> list[str]:
-    """What one line becomes at each position, [N]; a string is built once for equal values."""
+def _strings(line: str, columns: Columns) -> tuple[list[str], np.ndarray]:
+    """The strings that one line becomes, and which of them at each position, [N]."""
     parts = pieces(line)
     macros = [part for part in parts if not isinstance(part, str)]
     if not macros:
-        return [line] * columns.corpus.positions
+        return [line], np.zeros(columns.corpus.positions, dtype=np.int32)
     reach = max(abs(row) for row, _ in macros)
     values = [columns.distinct(column)[0] for _, column in macros]
     codes = [
@@ -71,4 +78,4 @@ def _strings(line: str, columns: Columns) -> list[str]:
     for t in first.tolist():
         seen = iter([boundary_or(int(part[t]), known, reach) for known, part in zip(values, codes, strict=True)])
         texts.append("".join(part if isinstance(part, str) else next(seen) for part in parts))
-    return [texts[number] for number in inverse.ravel().tolist()]
+    return texts, inverse.ravel()

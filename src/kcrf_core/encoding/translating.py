@@ -152,7 +152,7 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
 
     def meaning(config: FeatureConfig) -> tuple:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
-        return *own, config.scale == "unit"
+        return *own, config.missing, config.scale == "unit"
 
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False

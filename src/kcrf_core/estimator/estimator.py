@@ -132,6 +132,8 @@ class KernelCRF(Protocol):
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
         gives rows the length 1.
+    missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
+        each that says where values are missing.
     min_count : dictionaries only: attributes that training has less often are left out.
 
     Decisions:
@@ -170,6 +172,7 @@ class KernelCRF(Protocol):
         scheme_violations: str | None = None,
         window: Any = None,
         scale: str = "auto",
+        missing: str = "mean",
         min_count: int = 1,
         cost: Mapping[Any, float] | None = None,
         sigma2: float | str | None = "auto",

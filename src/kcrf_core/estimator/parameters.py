@@ -141,7 +141,8 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     if columns is not None:
         names = [f"c{number}" for number in range(columns)]
         raw |= {"columns": [*names, "label"]}
-        raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape}]
+        lacking = {} if params["missing"] is None else {"missing": params["missing"]}
+        raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
     elif vectors:
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
@@ -204,4 +205,6 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}
     if len(shapes) == 1:
         found |= dict(zip(("window", "scale"), shapes.pop(), strict=True))
+    if config.features is not None and len(config.features) == 1:
+        found["missing"] = config.features[0].missing
     return found

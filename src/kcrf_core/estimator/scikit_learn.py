@@ -41,7 +41,7 @@ class Protocol:
         return Tags(
             estimator_type=None,  # not a classifier of rows: y is a list of lists
             target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=False),
-            input_tags=InputTags(two_d_array=False, three_d_array=True, dict=True),
+            input_tags=InputTags(two_d_array=False, three_d_array=True, dict=True, allow_nan=True),
         )
 
     def get_metadata_routing(self) -> Any:

@@ -12,6 +12,7 @@ the best path from there on, as in `decoding`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -72,6 +73,7 @@ class LagDecoder:
         self._nothing: Corpus | None = None  # a context of no position
         self._open = _Open()
         self._scored: list[_Scored] = []
+        self.missing: Counter[str] = Counter()  # values, by features
 
     def feed(self, corpus: Corpus, ended: bool) -> Decoded:
         """What is due after some more positions; the first sequence continues the one that is open, if there is one.
@@ -133,9 +135,14 @@ class LagDecoder:
         if first == last:
             return _Scored(np.zeros((0, len(self.model.labels))), None, np.zeros(0), None)
         rows = None
+        whole = corpus
         if self.lag < self.ahead:
             corpus, rows = _cut_windows(corpus, np.arange(first, last), self.behind, self.lag)
         dataset = replace(self.model.encoding.encode(corpus), weights=None)
+        if dataset.missing:
+            # Others may be seen again with what comes next, and each is to be counted once.
+            new = _gathered(whole, np.arange(first, last), np.array([0, last - first]))
+            self.missing.update(dict(self.model.encoding.encode(new).missing))
         if self._given is not None:
             dataset = replace(dataset, labels=self._given(corpus))
         if rows is None:

@@ -151,7 +151,10 @@ class Model:
         return np.concatenate([np.empty((0, len(self.labels))), *self.over_parts(dataset, task, workers)])
 
     def tag_with_marginals(
-        self, dataset: Dataset, work: Callable[[Dataset, np.ndarray, np.ndarray], Result], workers: Workers
+        self,
+        dataset: Dataset,
+        work: Callable[[Dataset, np.ndarray, np.ndarray], Result],
+        workers: Workers | None = None,
     ) -> Iterator[Result]:
         """`work` on runs of whole sequences, the numbers of their best labels [n] and their marginals [n, Y]."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,11 +12,14 @@ from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, Dataset
 from ..errors import DataError
 from ..scoring import Decision, Labelling, Probabilities, check_label_count, detect_scheme, readable_column
-from ..system import Workers
+from ..system import Workers, sequence_chunks
 from .decoding import Decoder, Wishes
 from .model import Model
 
 VITERBI = Decision()
+NOT_OBSERVED = "no gold labels to compare with: none is observed"
+
+ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
 
 def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = VITERBI) -> Labelling:
@@ -26,10 +31,15 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
     if gold.present() == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
     check_label_count(gold, corpus.source)  # before all the work of labelling
-    costs = decision.costs(model.labels)
-    dataset = model.encoding.encode(corpus)
-    words = readable_column(corpus.columns[:-1])
-    return _labelling(model, dataset, gold, corpus.source, workers, decision, costs, words)
+    if gold.present() == {model.encoding.unobserved}:
+        raise DataError(NOT_OBSERVED, corpus.source)
+
+    def encoded(sequences: tuple[int, int]) -> Dataset:
+        return model.encoding.encode(corpus.span(*sequences))
+
+    spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
+    found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, readable_column(corpus.columns[:-1]))
+    return _labelled(model, found, encoded, spans, workers, decision)
 
 
 def from_model_and_dataset(
@@ -42,53 +52,66 @@ def from_model_and_dataset(
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
     numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
-    gold, costs = CodedColumn(list(names), numbers), decision.costs(model.labels)
-    return _labelling(model, dataset, gold, source, workers, decision, costs)
+    if (dataset.labels == UNOBSERVED).all():
+        raise DataError(NOT_OBSERVED, source)
+    found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
+    return _labelled(model, found, lambda span: dataset.span(*span), model.chunks(dataset), workers, decision)
 
 
-def _labelling(
+def _labelled(
     model: Model,
-    dataset: Dataset,
-    gold: CodedColumn,
-    source: str,
+    found: Labelling,  # all but the predictions
+    encoded: Callable[[tuple[int, int]], Dataset],  # sequences first:last
+    spans: Sequence[tuple[int, int]],
     workers: Workers,
     decision: Decision,
-    costs: np.ndarray | None,
-    words: Sequence[str] | None = None,
 ) -> Labelling:
     """Positions whose label is not observed are labelled with the others, and then left out."""
-    observed = np.flatnonzero(dataset.labels != UNOBSERVED)
-    if not len(observed):
-        raise DataError("no gold labels to compare with: none is observed", source)
+    decoder = None
+    if not decision.plain:
+        wishes = Wishes(decode=decision.decode, marginals=True, costs=decision.costs(model.labels))
+        decoder = Decoder(model, wishes)
 
     def judged(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> tuple[np.ndarray, Probabilities]:
         kept = part.labels != UNOBSERVED
         return best[kept], Probabilities.of(marginals[kept], part.labels[kept], best[kept])
 
-    if decision.plain:
-        parts = model.tag_with_marginals(dataset, judged, workers)
-    else:
-        decoder = Decoder(model, Wishes(decode=decision.decode, marginals=True, costs=costs))
+    def decided(part: Dataset) -> tuple[np.ndarray, Probabilities]:
+        one = decoder.decode_part(part, found.source)
+        return judged(part, one.labels, one.marginals)
 
-        def decided(chunk: tuple[int, int]) -> tuple[np.ndarray, Probabilities]:
-            part = dataset.span(*chunk)
-            found = decoder.decode_part(part, source)
-            return judged(part, found.labels, found.marginals)
+    def work(span: tuple[int, int]) -> tuple[list[tuple[np.ndarray, Probabilities]], np.ndarray, dict[str, int]]:
+        part = encoded(span)
+        if decoder is None:
+            results = list(model.tag_with_marginals(part, judged))
+        else:
+            results = [decided(part.span(*chunk)) for chunk in decoder.chunks(part)]
+        return results, part.labels != UNOBSERVED, dict(part.missing)
 
-        parts = workers.map(decided, decoder.chunks(dataset))
-    best, probabilities = zip(*parts, strict=True)
-    left_out = dataset.positions - len(observed)
-    if left_out:
-        gold = gold.take(observed)
-        words = None if words is None else CodedColumn.of(words).take(observed)
-    return Labelling(
-        source=source,
-        gold=gold,
+    results: list[tuple[np.ndarray, Probabilities]] = []
+    kept: list[np.ndarray] = []
+    missing: Counter[str] = Counter()
+    for own, observed, lacking in workers.map(work, spans):
+        results += own
+        kept.append(observed)
+        missing.update(lacking)
+    best, probabilities = zip(*results, strict=True)
+    found = replace(
+        found,
         predicted=CodedColumn(list(model.labels), np.concatenate(best)),
-        offsets=np.unique(np.searchsorted(observed, dataset.offsets)),
-        lines=dataset.lines[observed],
-        words=words,
         probabilities=Probabilities.joined(probabilities),
         known_labels=model.labels,
+        missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
+    )
+    observed = np.flatnonzero(np.concatenate(kept))
+    left_out = len(found.lines) - len(observed)
+    if not left_out:
+        return found
+    return replace(
+        found,
+        gold=CodedColumn.of(found.gold).take(observed),
+        offsets=np.unique(np.searchsorted(observed, found.offsets)),
+        lines=found.lines[observed],
+        words=None if found.words is None else CodedColumn.of(found.words).take(observed),
         left_out=left_out,
     )

@@ -143,8 +143,7 @@ def evaluate(
     lengths = np.diff(offsets)
     spans = strict_spans = None
     if scheme is not None:
-        spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets)
-        strict_spans = SpanMatches(alphabet, gold_codes, predicted_codes, offsets, strict=scheme)
+        spans, strict_spans = SpanMatches.both(alphabet, gold_codes, predicted_codes, offsets, scheme)
     return Evaluation(
         positions=N,
         sequences=len(lengths),

@@ -37,6 +37,7 @@ class Labelling:
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
 
     @cached_property
     def right(self) -> np.ndarray:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .spans import SpanFinder
+from .spans import SpanFinder, Spans
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,40 @@ class SpanMatches:
         gold_codes: np.ndarray,
         predicted_codes: np.ndarray,
         offsets: np.ndarray,
-        strict: str | None = None,
     ):
         finder = SpanFinder(alphabet)
-        gold_starts, gold_ends, gold_types = finder.find(gold_codes, offsets, strict)
-        starts, ends, types = finder.find(predicted_codes, offsets, strict)
+        gold, predicted = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
+        self._match(finder.types, gold, predicted, offsets)
+
+    @classmethod
+    def both(
+        cls,
+        alphabet: Sequence[str],
+        gold_codes: np.ndarray,
+        predicted_codes: np.ndarray,
+        offsets: np.ndarray,
+        strict: str,
+    ) -> tuple[SpanMatches, SpanMatches]:
+        """Those of all spans, and those of spans that a scheme would write like this."""
+        finder = SpanFinder(alphabet)
+        found = [finder.find_both(codes, offsets, strict) for codes in (gold_codes, predicted_codes)]
+        out = []
+        for gold, predicted in zip(*found, strict=True):
+            one = cls.__new__(cls)
+            one._match(finder.types, gold, predicted, offsets)
+            out.append(one)
+        return out[0], out[1]
+
+    def _match(self, names: Sequence[str], gold: Spans, predicted: Spans, offsets: np.ndarray) -> None:
+        (gold_starts, gold_ends, gold_types), (starts, ends, types) = gold, predicted
         # Spans of one labelling do not overlap, so a start names at most one of them: put end and type of the
         # gold span there, and look them up for each predicted span.
-        end_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]; 0 is the end of no span
-        type_at = np.zeros(len(gold_codes), dtype=np.int64)  # [N]
+        N = int(offsets[-1])
+        end_at = np.zeros(N, dtype=np.int64)  # [N]; 0 is the end of no span
+        type_at = np.zeros(N, dtype=np.int64)  # [N]
         end_at[gold_starts], type_at[gold_starts] = gold_ends, gold_types
         matched = (end_at[starts] == ends) & (type_at[starts] == types)
-        self._names, self._offsets = finder.types, offsets
+        self._names, self._offsets = names, offsets
         # Gold, predicted, correct: where they begin, and their types.
         self._starts = (gold_starts, starts, starts[matched])
         self._types = (gold_types, types, types[matched])
@@ -124,9 +146,8 @@ class SpanMatches:
 
     def by_sequence(self) -> np.ndarray:
         """Count gold, predicted and correct spans of each sequence, [S, 3]."""
-        S = len(self._offsets) - 1
-        sequences = (np.searchsorted(self._offsets, starts, side="right") - 1 for starts in self._starts)
-        return np.stack([np.bincount(which, minlength=S) for which in sequences], axis=1)
+        # Starts are in order: those of a sequence stand between the first from its beginning and from that of the next.
+        return np.stack([np.diff(np.searchsorted(starts, self._offsets)) for starts in self._starts], axis=1)
 
 
 def span_scores(

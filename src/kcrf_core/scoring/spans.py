@@ -71,6 +71,9 @@ def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     ]
 
 
+Spans = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, ends and types
+
+
 class SpanFinder:
     """Finds spans in many sequences at once, over labels given as numbers.
 
@@ -93,14 +96,21 @@ class SpanFinder:
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
 
-    def find(
-        self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def find(self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None) -> Spans:
         """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
 
         `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]. With `strict`, the name
         of a scheme, only spans that it would write like this.
         """
+        found = self._find(codes, offsets)
+        return found if strict is None else self._well_formed(codes, offsets, found, strict)
+
+    def find_both(self, codes: np.ndarray, offsets: np.ndarray, strict: str) -> tuple[Spans, Spans]:
+        """All spans as `find` has them, and those that a scheme would write like this."""
+        found = self._find(codes, offsets)
+        return found, self._well_formed(codes, offsets, found, strict)
+
+    def _find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
         N = len(codes)
         kind = self._kind[codes]  # [N], -1 outside
         boundary = np.zeros(N + 1, dtype=bool)  # [N+1], boundary[t] lies before position t
@@ -111,13 +121,14 @@ class SpanFinder:
         inside = kind >= 0
         starts = np.flatnonzero(inside & boundary[:-1])
         ends = np.flatnonzero(inside & boundary[1:]) + 1
-        if strict is not None:
-            follows = np.zeros(N, dtype=bool)  # [N]; the position before has the same type
-            follows[1:] = kind[1:] == kind[:-1]
-            follows[offsets[:-1]] = False
-            first, last = codes[starts], codes[ends - 1]
-            single = ends - starts == 1
-            written = Ends(self._opening[first], self._closing[last], self._whole[first], single, follows[starts])
-            good = SCHEMES[strict].well_formed(written)
-            starts, ends = starts[good], ends[good]
         return starts, ends, kind[starts]
+
+    def _well_formed(self, codes: np.ndarray, offsets: np.ndarray, found: Spans, strict: str) -> Spans:
+        starts, ends, kinds = found
+        first, last = codes[starts], codes[ends - 1]
+        begins = np.zeros(len(codes), dtype=bool)  # [N]; no position of its sequence stands before it
+        begins[offsets[:-1]] = True
+        follows = (self._kind[codes[starts - 1]] == kinds) & ~begins[starts]  # the position before has the same type
+        written = Ends(self._opening[first], self._closing[last], self._whole[first], ends - starts == 1, follows)
+        good = SCHEMES[strict].well_formed(written)
+        return starts[good], ends[good], kinds[good]

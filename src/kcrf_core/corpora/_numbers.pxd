@@ -1,0 +1,1 @@
+cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* number) noexcept nogil

@@ -1,0 +1,1 @@
+"""Nothing for Python: other compiled modules call it."""
