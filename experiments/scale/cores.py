@@ -183,6 +183,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("--work", type=Path, default=HERE / "build", help="folder for what is made")
     parser.add_argument("--threads", default="1,2,4,8,16", help="numbers of threads, separated by commas")
+    parser.add_argument("--only", choices=("copy", "passes", "commands"), help="one kind of figures")
     parser.add_argument("--jobs", nargs="*", help="parts of the names of jobs to measure; default: all of them")
     parser.add_argument("--version", default="this", help="the name that figures are kept under")
     parser.add_argument(
@@ -195,24 +196,24 @@ def main() -> None:
     results["machine"] = machine()
     found = results.setdefault("versions", {}).setdefault(given.version, {})
 
-    def wanted(name: str) -> bool:
-        return not given.jobs or any(part in name for part in given.jobs)
+    def wanted(kind: str, name: str) -> bool:
+        return given.only in (None, kind) and (not given.jobs or any(part in name for part in given.jobs))
 
     def keep(group: str, name: str, number: int | str, value: float) -> None:
         found.setdefault(group, {}).setdefault(name, {})[str(number)] = value
         given.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         print(f"{name}\t{number}\t{value:.4g}", flush=True)
 
-    for number in threads if wanted("copy") else ():
+    for number in threads if wanted("copy", "copy") else ():
         results.setdefault("copy", {})[str(number)] = copy_rate(number)
         print(f"bare copy\t{number}\t{results['copy'][str(number)] / 1e9:.1f} GB/s", flush=True)
     for name, job in pass_jobs(bench).items():
-        for number in threads if wanted(name) else ():
+        for number in threads if wanted("passes", name) else ():
             seconds, end = bench.seconds_per_pass(job["arguments"](), number)
             keep("passes", name, number, seconds)
             results.setdefault("bytes", {})[name] = job["bytes"](end)
     for name, arguments in command_jobs(bench).items():
-        for number in threads if wanted(name) else ():
+        for number in threads if wanted("commands", name) else ():
             keep("commands", name, number, bench.run(*arguments(), "--threads", number))
 
 

@@ -606,6 +606,7 @@ def test_quotes_are_words_where_tabs_separate():
         (b"a,,X\n", Layout(",", header=True), "file:1: an empty name in the header line"),
         (b"a,a,X\n", Layout(",", header=True), "file:1: the header line has 'a' twice"),
         (b"a b,1 X\nc,2 Y\n", PLAIN, "file:2: 2 columns, expected 3 (is ',' the separator, as in CSV?)"),
+        (b'ab,1,X\n"c, d",2,Y\n', PLAIN, "file:2: 2 columns, expected 1 (is ',' the separator, as in CSV?)"),
         (b"a b X\n# some words in a line\n", PLAIN, "file:2: 6 columns, expected 3 (the line begins with '#': is it a"),
         (b"-DOCSTART- O\n\na b X\n", PLAIN, "file:3: 3 columns, expected 2 (the first line begins with '-DOCSTART-'"),
     ],

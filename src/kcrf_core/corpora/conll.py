@@ -182,10 +182,15 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
                 return f"{which} begins with '{mark}': is it a comment, to be passed over?", ["comment"]
         if layout.separator is None:
             for mark in ",;|":
-                if 0 < first.count(mark) == row.count(mark):
+                if 1 < _fields(first, mark) == _fields(row, mark):
                     return f"is '{mark}' the separator, as in CSV?", ["separator"]
     named = SEPARATOR_NAMES.get(separator, f"separated by '{separator}'")
     return f"{what}{named}; is a value missing?", []
+
+
+def _fields(line: str, separator: str) -> int:
+    """How many fields a line of CSV would have; a separator may stand in quotes."""
+    return len(next(csv.reader([line], delimiter=separator), []))
 
 
 def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
