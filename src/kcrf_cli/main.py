@@ -10,7 +10,8 @@ import contextlib
 import errno
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -20,13 +21,6 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about
-from .commands.crossval import crossval
-from .commands.evaluate import evaluate
-from .commands.featurize import featurize
-from .commands.inspect import inspect
-from .commands.select_basis import select_basis
-from .commands.tag import tag
-from .commands.train import train
 from .running.files import STDOUT, discard, say
 from .text.visible import shown
 
@@ -108,10 +102,31 @@ def _leave(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+class _Commands(Mapping[str, click.Command]):
+    """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
+
+    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "inspect")
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self.NAMES:
+            raise KeyError(name)
+        module = name.replace("-", "_")
+        return getattr(import_module(f".commands.{module}", __package__), module)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.NAMES)
+
+    def __len__(self) -> int:
+        return len(self.NAMES)
+
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(cls=_Group, context_settings=CONTEXT)
+@click.group(cls=_Group, commands=_Commands(), context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="kcrf")
 @about.show_versions
 @about.show_completion
@@ -126,10 +141,6 @@ def main() -> None:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate -
     """
-
-
-for command in (featurize, select_basis, train, tag, evaluate, crossval, inspect):
-    main.add_command(command)
 
 
 if __name__ == "__main__":

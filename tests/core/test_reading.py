@@ -639,3 +639,18 @@ def test_progress_counts_the_bytes_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(lines_module, "READ_SIZE", 70)
     read_corpus(path, progress=seen.append)
     assert sum(seen) == 500 and len(seen) > 3
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 1), (3, 9), (490, 500)])
+def test_a_span_of_a_corpus_is_the_same_as_a_subset(sample_data, first, last):
+    """Numbers, words and numbers that are taken for words; in one part and in several."""
+    whole = read_corpus(sample_data / "pitch_accent.conll")
+    span, subset = whole.span(first, last), whole.subset(range(first, last))
+    assert [list(column) for column in span.columns] == [list(column) for column in subset.columns]
+    assert [len(column) for column in span.columns] == [subset.positions] * whole.width
+    for name in ("offsets", "lines"):
+        assert getattr(span, name).tolist() == getattr(subset, name).tolist()
+    for place in (2, 3, 4):
+        numbers = [float(value) for value in subset.columns[place]]
+        assert span.columns[place].numbers(("NA",)).tolist() == numbers
+    assert first == last or span.columns[0].numbers(("NA",)) is None

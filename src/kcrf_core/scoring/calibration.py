@@ -14,7 +14,7 @@ accuracy against confidence, bin by bin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Probabilities:
     @classmethod
     def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
         """Those of positions in several parts, all of them given."""
-        return cls(*(np.concatenate(some) for some in zip(*map(astuple, parts), strict=True)))
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,11 @@ class SpanMatches:
     ) -> tuple[SpanMatches, SpanMatches]:
         """Those of all spans, and those of spans that a scheme would write like this."""
         finder = SpanFinder(alphabet)
-        found = [finder.find_both(codes, offsets, strict) for codes in (gold_codes, predicted_codes)]
+        codes = (gold_codes, predicted_codes)
+        found = [finder.find(one, offsets) for one in codes]
+        good = [finder.well_formed(one, offsets, spans, strict) for one, spans in zip(codes, found, strict=True)]
         out = []
-        for gold, predicted in zip(*found, strict=True):
+        for gold, predicted in (found, good):
             one = cls.__new__(cls)
             one._match(finder.types, gold, predicted, offsets)
             out.append(one)

@@ -54,7 +54,8 @@ def tell_iob_apart(scheme: str | None, alphabet: Sequence[str], codes: np.ndarra
     if not rivals:
         return scheme
     finder = SpanFinder(alphabet)
-    explained = {name: len(finder.find(codes, offsets, name)[0]) for name in (scheme, *rivals)}
+    found = finder.find(codes, offsets)
+    explained = {name: len(finder.well_formed(codes, offsets, found, name)[0]) for name in (scheme, *rivals)}
     return max(explained, key=explained.__getitem__)  # the first of those that are equal
 
 
@@ -96,21 +97,11 @@ class SpanFinder:
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
 
-    def find(self, codes: np.ndarray, offsets: np.ndarray, strict: str | None = None) -> Spans:
+    def find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
         """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
 
-        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]. With `strict`, the name
-        of a scheme, only spans that it would write like this.
+        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1].
         """
-        found = self._find(codes, offsets)
-        return found if strict is None else self._well_formed(codes, offsets, found, strict)
-
-    def find_both(self, codes: np.ndarray, offsets: np.ndarray, strict: str) -> tuple[Spans, Spans]:
-        """All spans as `find` has them, and those that a scheme would write like this."""
-        found = self._find(codes, offsets)
-        return found, self._well_formed(codes, offsets, found, strict)
-
-    def _find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
         N = len(codes)
         kind = self._kind[codes]  # [N], -1 outside
         boundary = np.zeros(N + 1, dtype=bool)  # [N+1], boundary[t] lies before position t
@@ -123,12 +114,13 @@ class SpanFinder:
         ends = np.flatnonzero(inside & boundary[1:]) + 1
         return starts, ends, kind[starts]
 
-    def _well_formed(self, codes: np.ndarray, offsets: np.ndarray, found: Spans, strict: str) -> Spans:
+    def well_formed(self, codes: np.ndarray, offsets: np.ndarray, found: Spans, scheme: str) -> Spans:
+        """Of all spans of a labelling those that a scheme would write like this."""
         starts, ends, kinds = found
         first, last = codes[starts], codes[ends - 1]
         begins = np.zeros(len(codes), dtype=bool)  # [N]; no position of its sequence stands before it
         begins[offsets[:-1]] = True
         follows = (self._kind[codes[starts - 1]] == kinds) & ~begins[starts]  # the position before has the same type
         written = Ends(self._opening[first], self._closing[last], self._whole[first], ends - starts == 1, follows)
-        good = SCHEMES[strict].well_formed(written)
+        good = SCHEMES[scheme].well_formed(written)
         return starts[good], ends[good], kinds[good]
