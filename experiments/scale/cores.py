@@ -206,6 +206,7 @@ def main() -> None:
 
     for number in threads if wanted("copy", "copy") else ():
         results.setdefault("copy", {})[str(number)] = copy_rate(number)
+        given.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         print(f"bare copy\t{number}\t{results['copy'][str(number)] / 1e9:.1f} GB/s", flush=True)
     for name, job in pass_jobs(bench).items():
         for number in threads if wanted("passes", name) else ():
