@@ -265,6 +265,15 @@ def test_errors_of_labels_against_marginals(rng, Y, dtype):
     np.testing.assert_allclose(log_likelihood, weights @ log_p, rtol=1e-13)
 
 
+def test_nan_among_scores_is_found_by_viterbi(rng):
+    """Also where other labels of the position have scores, which comparisons prefer."""
+    scores, edges = random_chain(rng, 6, 3)
+    scores[4, 1] = np.nan
+    with pytest.raises(NumericError):
+        chain.viterbi(scores, edges, np.array([0, 3, 6]))
+    chain.viterbi(scores[:3], edges, np.array([0, 3]))
+
+
 def test_errors_of_labels_refuse_what_does_not_fit(rng):
     offsets, labels, weights = np.array([0, 2, 5]), np.array([0, 1, 2, 0, 1]), np.ones(2)
     scores, edges = random_chain(rng, 5, 3)

@@ -83,3 +83,18 @@ def test_tasks_may_share_work_themselves():
 
         workers.run(task, range(30))
     assert sorted(sums) == [n * (n - 1) // 2 for n in range(30)]
+
+
+def test_an_interruption_stops_all_threads():
+    """Items that nobody has begun are left alone, wherever the interruption comes."""
+    done = []
+
+    def work(number):
+        if number == 3:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        done.append(number)
+
+    with Workers(3) as workers, pytest.raises(KeyboardInterrupt):
+        workers.run(work, list(range(200)))
+    assert len(done) < 50

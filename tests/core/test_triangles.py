@@ -57,3 +57,20 @@ def test_as_near_as_substitution_where_pivots_are_nearly_alike(rng, workers):
     own = np.abs(Triangle(L, workers.memory).solve(B, workers) - exact).max()
     substituted = np.abs(solve_triangular(L, B, lower=True) - exact).max()
     assert own <= 10 * substituted
+
+
+def test_lapack_in_place_refuses_rows_that_are_not_close(rng):
+    from kcrf_core.system import in_place
+
+    matrix = rng.normal(size=(6, 6))
+    with pytest.raises(ValueError, match="closely"):
+        in_place.substitute(np.eye(3), matrix[:3, ::2])
+    with pytest.raises(ValueError, match="one after the other"):
+        in_place.factorise(matrix[::-1])
+    triangle, right = np.tril(matrix) + 6 * np.eye(6), rng.normal(size=(6, 4))
+    rows = np.ascontiguousarray(right.T)
+    expected = np.linalg.solve(triangle, right)
+    in_place.substitute(triangle, right)
+    in_place.substitute_rows(triangle, rows)
+    np.testing.assert_allclose(right, expected, atol=1e-12)
+    np.testing.assert_allclose(rows.T, expected, atol=1e-12)

@@ -422,7 +422,7 @@ def viterbi(
     double[::1] work,                  # scratch of longest * Y
 ):
     cdef Py_ssize_t k, t, i, j, first, T, Y = scores.shape[1]
-    cdef bint shared = edges.shape[0] == 1
+    cdef bint shared = edges.shape[0] == 1, strange
     cdef double value, top
     cdef double* now  # [Y] the best score of a path so far that ends in each label
     cdef const double* E
@@ -436,14 +436,17 @@ def viterbi(
             if T == 0:
                 continue
             now = &work[0]
+            strange = False  # NaN hides from comparisons
             for j in range(Y):
                 now[j] = start[j] + scores[first, j]
+                strange |= now[j] != now[j]
             for t in range(1, T):
                 E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
                 kcrf_max_plus(now, E, Y, Y, now + Y)
                 now += Y
                 for j in range(Y):
                     now[j] += scores[first + t, j]
+                    strange |= now[j] != now[j]
             label = 0
             top = -INFINITY
             for j in range(Y):
@@ -451,7 +454,7 @@ def viterbi(
                     top = now[j] + end[j]
                     label = j
             best[k] = top
-            if not isfinite(top) and bad < 0:
+            if (strange or not isfinite(top)) and bad < 0:
                 bad = k
             path[first + T - 1] = <int>label
             for t in range(T - 1, 0, -1):

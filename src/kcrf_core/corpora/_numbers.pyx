@@ -144,6 +144,7 @@ cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* numb
             if written < 100000:
                 written = 10 * written + digit
             at += 1
+        lost |= written >= 100000
         exponent += -written if negative_exponent else written
     if at != length:
         return False

@@ -354,7 +354,7 @@ def keep_words(
 
     IDs such as 1-2 and 1.1 are those of multiword tokens and empty nodes, which are left out.
     """
-    cdef Py_ssize_t s, t, i, count = 0, sentences = 0, words, bad = -1
+    cdef Py_ssize_t s, t, i, count = 0, sentences = 0, words = 0, bad = -1
     cdef int64 number, second
     cdef const unsigned char* text
     with nogil:
@@ -612,6 +612,7 @@ def number_columns(
     cdef bint mark, keep = kinds.shape[0] > 0
     cdef bint begins[256]
     cdef const unsigned char* value
+    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
     with nogil:
         for i in range(256):
             begins[i] = False
@@ -625,7 +626,7 @@ def number_columns(
         for m in range(which.shape[0]):
             numeric[m] = True
             for t in range(n):
-                value, length = &data[0] + starts[which[m], t], lengths[which[m], t]
+                value, length = text + starts[which[m], t], lengths[which[m], t]
                 kind = -1
                 if length == 0:
                     kind = 0 if mark else -1

@@ -26,6 +26,7 @@ from .columns import packed_marks
 from .corpus import Corpus
 from .layout import PLAIN, Layout
 
+LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
 
 PREDICTED = "predicted"  # the name of the column of labels, where columns have names
@@ -148,6 +149,9 @@ def blocks(
         if not chunk:
             break
         pending += chunk
+        if len(pending) > LARGEST_BLOCK:
+            line = first_line + pending.count(b"\n", 0, searched)
+            raise DataError("more than 2 GiB without a blank line: separate sequences by blank lines", name, line)
         if first_line == 1:
             _refuse_archives(pending, name)
         end = 0

@@ -291,10 +291,10 @@ def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
     found = np.zeros((own.parts.M, own.parts.P))
     if rows == 0 or own.parts.C == 0 or own.parts.M == 0:
         return found
-    prepare_whole(&state, own, rows, team.threads, rows_per_part(rows))
-    parts = runs(rows, state.per_part)
+    parts = runs(rows, rows_per_part(rows))
     room = np.empty((parts, own.parts.M, own.parts.P))
     cdef double[:, :, ::1] sums = room
+    prepare_whole(&state, own, rows, team.threads, rows_per_part(rows))
     state.errors, state.sums = <const char*>&R[0, 0], &sums[0, 0, 0]
     with nogil:
         team.share(sums_task, &state, parts)

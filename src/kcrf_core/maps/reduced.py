@@ -49,7 +49,7 @@ class KernelRows:
         self.dtype = pivots.dtype
         self._held: np.ndarray | None = None  # [rows that fit, M], from the first time that rows are asked for
         self._filled = np.zeros(0, dtype=bool)  # which blocks of them have been computed
-        self._opening = threading.Lock()
+        self._opening, self._filling = threading.Lock(), threading.Lock()
         self._local = threading.local()
 
     @classmethod
@@ -113,8 +113,8 @@ class KernelRows:
                 self._pivots.gram(self._inputs.take(part), held[part])
             self._filled[blocks] = True
 
-        # Nobody else fills blocks meanwhile: whoever asks for their rows comes here first.
-        workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
+        with self._filling:  # one at a time, for values are inner products first
+            workers.run(task, [part for part in ranges(len(self._filled), at_once) if not self._filled[part].all()])
 
     def _first_values(self, rows: slice) -> np.ndarray:
         if self._source is not None:

@@ -47,9 +47,9 @@ cdef struct pass_state:
     bint no_memory
 
 
-cdef Py_ssize_t lines(Py_ssize_t bytes) noexcept nogil:
+cdef size_t lines(size_t bytes) noexcept nogil:
     """The same in whole cache lines."""
-    return (bytes + 63) // 64 * 64
+    return (bytes + 63) & ~<size_t>63
 
 
 cdef class Scratch:
@@ -120,7 +120,9 @@ cdef class Passes:
         cdef Py_ssize_t i, members = team.threads, count = self.tasks.shape[0] - 1, Y = self.Y, C = errors.shape[1]
         cdef double[:, :, ::1] part
         cdef bint single = real is float
-        if len(maps) > MOST_PRODUCTS or errors.shape[0] != self.labels.shape[0] or edges.shape[0] != Y:
+        if not maps or len(maps) > MOST_PRODUCTS or errors.shape[0] != self.labels.shape[0]:
+            raise ValueError("a pass does not fit its problem")
+        if not edges.shape[0] == edges.shape[1] == start.shape[0] == end.shape[0] == Y:
             raise ValueError("a pass does not fit its problem")
         state.Y, state.C, state.P, state.size = Y, C, kcrf_padded(C, single), sizeof(real)
         state.map_count, state.small_size = len(maps), Y * Y + 2 * Y + 1
@@ -191,7 +193,7 @@ cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:
         if state.scratch[member] == NULL:
             state.no_memory = True
             return
-    room = <char*>lines(<Py_ssize_t>state.scratch[member])
+    room = <char*>lines(<size_t>state.scratch[member])
     for shard in range(state.tasks[item], state.tasks[item + 1]):
         if state.maps[0].single:
             of_shard[float](state, item, shard, room, 0)

@@ -30,12 +30,18 @@ def loaded():
 
 
 cdef void* pointer(capsule) except NULL:
-    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+    cdef const char* name = PyCapsule_GetName(capsule)
+    if b"int *" not in name:  # a SciPy with wider sizes would take them for others
+        raise ImportError("SciPy's LAPACK has sizes that are no ints")
+    return PyCapsule_GetPointer(capsule, name)
 
 
 cdef int stride_of(double[:, :] matrix) except -1:
-    if matrix.shape[0] > 1 and matrix.strides[1] != sizeof(double):
-        raise ValueError("rows must lie closely in memory")
+    cdef Py_ssize_t row = matrix.shape[1] * <Py_ssize_t>sizeof(double)
+    if matrix.shape[1] > 1 and matrix.strides[1] != sizeof(double):
+        raise ValueError("values of a row must lie closely in memory")
+    if matrix.shape[0] > 1 and matrix.strides[0] < row:
+        raise ValueError("rows must lie one after the other in memory")
     return max(matrix.strides[0] // <Py_ssize_t>sizeof(double), matrix.shape[1], 1)
 
 

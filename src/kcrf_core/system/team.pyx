@@ -21,7 +21,10 @@ cdef class Team:
     def __init__(self, int threads, bint spinning=True):
         for member in range(self.threads - 1):
             thread = threading.Thread(target=self._serve, args=(member,), daemon=True)
-            thread.start()  # should it fail, nobody misses those that are not there
+            try:
+                thread.start()
+            except RuntimeError:  # there may be a limit: those that are there do all the work
+                break
             self._members.append(thread)
 
     def _serve(self, int member):

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
@@ -143,16 +144,17 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-        if self._helpers is not None:
-            self._helpers.close()
-            self._helpers = None
-        if self._team is not None:
-            self._team.close()
-            self._team = None
-        ONE_BLAS_THREAD.__exit__()
+        pool, helpers, team = self._pool, self._helpers, self._team
+        self._pool = self._helpers = self._team = None
+        # Somebody who is tired of waiting may interrupt any of these.
+        with ExitStack() as stack:
+            stack.callback(ONE_BLAS_THREAD.__exit__)
+            if team is not None:
+                stack.callback(team.close)
+            if helpers is not None:
+                stack.callback(helpers.close)
+            if pool is not None:
+                stack.callback(pool.shutdown, cancel_futures=True)
 
     @property
     def team(self) -> Team:
@@ -234,8 +236,12 @@ class Workers:
                 self._helpers = _Helpers(self.threads - 1)
         line = _Line(function, items, take, len(items) if take is None else 2 * self.threads)
         self._helpers.call(line.work, len(items) - 1)
-        line.work()
-        line.wait()
+        try:
+            line.work()
+            line.wait()
+        except BaseException:  # an interruption may come anywhere: nobody shall go on with items, or wait for them
+            line.close()
+            raise
 
 
 class _Line(Generic[Item, Result]):
@@ -271,7 +277,7 @@ class _Line(Generic[Item, Result]):
                 self._hand_in(number, self._function(self._items[number]))
             except BaseException as failure:
                 self._failed[number] = failure
-                self._close()
+                self.close()
             with self._lock:
                 self._begun -= 1
                 if not self._begun:
@@ -296,7 +302,7 @@ class _Line(Generic[Item, Result]):
                 self._taken += 1
                 self._room.notify_all()
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Let nobody begin another item."""
         with self._lock:
             self._next = len(self._items)
