@@ -206,3 +206,10 @@ def test_columns_of_a_header_are_named_by_ranges_and_patterns(kcrf, tmp_path):
         described[name] = done.text
     assert described["range"] == described["glob"] == described["list"]
     assert "v2.missing[0]=1" in described["list"]
+
+
+def test_crossval_takes_what_is_said_of_the_text(kcrf, notes):
+    """Options that no grid can vary are options all the same."""
+    options = ["--separator", ",", "--header", "--comment", "//", "--missing", "NA,-999", "--missing-indicator"]
+    done = kcrf("crossval", notes, *options, "--folds", "2", "--sigma2", "1", "-q")
+    assert done.code == 0 and "accuracy" in done.text, done.err

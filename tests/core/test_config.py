@@ -525,3 +525,8 @@ def test_globs_of_terms():
     assert matching_features(("word[-1]/pos",), names, "t") == ["word[-1]/pos"]  # a name comes before a glob
     with pytest.raises(ConfigError, match=r"term 't': no feature is called 'wrd' \(did you mean 'word'\?\)"):
         matching_features(("pos", "wrd"), names, "t")
+
+
+def test_an_indicator_is_no_mark_of_missing_values():
+    with pytest.raises(ConfigError, match="missing_indicator"):
+        parse_config({"missing": "indicator"}, "options")

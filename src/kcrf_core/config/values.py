@@ -53,6 +53,8 @@ def separator(value: Any) -> str | None:
 
 def marks(value: Any) -> tuple[str, ...]:
     """Texts that may be empty: a list of them, or one text with commas between them."""
+    if value == "indicator":
+        raise ConfigError("lists what stands for missing values, as [NA, -999]; 'missing_indicator: true' adds columns")
     if isinstance(value, str):
         value = [item.strip(" ") for item in value.split(",")]
     if not isinstance(value, (list, tuple)):

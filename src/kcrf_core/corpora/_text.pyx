@@ -468,10 +468,11 @@ def code_columns(
 ):
     """Number the distinct values of some columns; how many bytes they have in all."""
     cdef Py_ssize_t m, i, total = 0
+    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
     with nogil:
         for m in range(which.shape[0]):
             counts[m] = number_values(
-                &data[0], &starts[which[m], 0], &lengths[which[m], 0], starts.shape[1],
+                text, &starts[which[m], 0], &lengths[which[m], 0], starts.shape[1],
                 &slots[0], &hashes[0], &first[m, 0], &codes[m, 0],
             )
             for i in range(counts[m]):
@@ -493,13 +494,14 @@ def copy_values(
     """Copy the distinct values of columns end to end."""
     cdef Py_ssize_t m, i, at = 0, length, value = 0
     cdef int64 start
+    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
     with nogil:
         for m in range(which.shape[0]):
             for i in range(counts[m]):
                 start, length = starts[which[m], first[m, i]], lengths[which[m], first[m, i]]
                 if length:
-                    memcpy(&blob[at], &data[0] + start, length)
-                hashes[value] = hashed(&data[0] + start, length)
+                    memcpy(&blob[at], text + start, length)
+                hashes[value] = hashed(text + start, length)
                 at += length
                 ends[value] = at
                 value += 1
@@ -514,12 +516,13 @@ def copy_texts(
 ):
     """Copy all values of some columns end to end, column by column."""
     cdef Py_ssize_t m, t, at = 0, length
+    cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
     with nogil:
         for m in range(which.shape[0]):
             for t in range(starts.shape[1]):
                 length = lengths[which[m], t]
                 if length:
-                    memcpy(&blob[at], &data[0] + starts[which[m], t], length)
+                    memcpy(&blob[at], text + starts[which[m], t], length)
                 at += length
 
 

@@ -107,7 +107,9 @@ def path_of(key: str) -> str:
 
 def make_settings(grid: Mapping[str, Sequence[Any]], options: Mapping[str, Any]) -> tuple[Setting, ...]:
     """Every combination of the grid's values, laid over options, none of which it may set again."""
-    taken = {path_of(name): name for name in options}
+    # Options may be about more than a grid can vary, such as how the text is read.
+    paths = option_paths()
+    taken = {paths.get(ALIASES.get(name, name), name): name for name in options}
     for key in grid:
         if path_of(key) in taken:
             raise _error(f"the grid sets '{key}', and so does an option: give one of them")
