@@ -8,6 +8,7 @@ codes of numbers where they are asked for, and are the same.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, overload
@@ -304,11 +305,12 @@ class Cells(Sequence):
         return Table([part], missing)
 
 
-class CellColumn(CodedColumn):
-    """One column of a block, which becomes codes or numbers when they are asked for."""
+class LateColumn(CodedColumn):
+    """A column that is coded when its codes are asked for."""
 
-    def __init__(self, cells: Cells, column: int):
-        self._cells, self._column = cells, column
+    @abstractmethod
+    def packed(self) -> PackedColumn:
+        """The column, coded."""
 
     @property
     def values(self) -> list[str]:
@@ -317,6 +319,13 @@ class CellColumn(CodedColumn):
     @property
     def codes(self) -> np.ndarray:
         return self.packed().codes
+
+
+class CellColumn(LateColumn):
+    """One column of a block, which becomes codes or numbers when they are asked for."""
+
+    def __init__(self, cells: Cells, column: int):
+        self._cells, self._column = cells, column
 
     def __len__(self) -> int:
         return self._cells.starts.shape[1]
@@ -420,19 +429,11 @@ class Table(Sequence):
         return self.coded(column).numbers(missing)
 
 
-class TableColumn(CodedColumn):
+class TableColumn(LateColumn):
     """A column of numbers of a table, which becomes codes when they are asked for."""
 
     def __init__(self, table: Table, column: int):
         self._table, self._column = table, column
-
-    @property
-    def values(self) -> list[str]:
-        return self.packed().values
-
-    @property
-    def codes(self) -> np.ndarray:
-        return self.packed().codes
 
     def __len__(self) -> int:
         return self._table.rows

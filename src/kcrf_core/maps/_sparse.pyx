@@ -3,7 +3,7 @@
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
                                               W itself in compressed rows: `multiply_few`, `multiply_codes_few`
                                               a W of which only some places are held: `multiply_kept`
-    deal:       rows of a matrix by their numbers;    accumulate:    a sum in double precision
+    accumulate: a sum in double precision
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
 threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
@@ -13,7 +13,6 @@ What is done once for a matrix is here, too: rows of codes, rows merged, transpo
 """
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from ._prefetch cimport prefetch
 
@@ -119,33 +118,6 @@ def multiply_codes_few(
                     row = first[f] + codes[t, f]
                     for k in range(ends[row], ends[row + 1]):
                         out[t, columns[k]] += weights[k]
-
-
-def deal(
-    const real[:, ::1] source,         # [U, C]
-    const int[::1] group,              # [N] a row of the source for each row
-    Py_ssize_t first,
-    Py_ssize_t last,
-    real[:, ::1] out,                  # [last-first, C]
-    bint fresh,                        # written, else added to
-):
-    """Rows first:last of source[group]."""
-    cdef Py_ssize_t t, c, C = source.shape[1]
-    cdef const real* row
-    cdef real* target
-    if C == 0:
-        return
-    with nogil:
-        for t in range(first, last):
-            if t + 4 < last:
-                prefetch(&source[group[t + 4], 0], C * sizeof(real))
-            row = &source[group[t], 0]
-            target = &out[t - first, 0]
-            if fresh:
-                memcpy(target, row, C * sizeof(real))
-            else:
-                for c in range(C):
-                    target[c] += row[c]
 
 
 def accumulate(

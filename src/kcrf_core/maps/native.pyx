@@ -79,15 +79,23 @@ def padded_columns(Py_ssize_t C, bint single):
 
 def sparse(const int64[::1] indptr, const int[::1] indices, const real[::1] values, const real[:, ::1] W):
     """Compressed rows; no values means ones."""
+    cdef Products made = of_compressed(indptr, indices, values, W.shape[1])
+    made.parts.scores = sparse_scores
+    made.parts.weights = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
+    made._held = (indptr, indices, values, W)
+    return made
+
+
+cdef Products of_compressed(
+    const int64[::1] indptr, const int[::1] indices, const real[::1] values, Py_ssize_t C
+):
+    """Products with compressed rows, without weights."""
     cdef Products made = Products.__new__(Products)
-    cdef Py_ssize_t C = W.shape[1]
-    made.parts.scores, made.parts.adjoint = sparse_scores, NULL
+    made.parts.adjoint = NULL
     made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
     made.parts.indptr = <const long long*>&indptr[0]
     made.parts.indices = &indices[0] if indices.shape[0] else NULL
     made.parts.values = &values[0] if values.shape[0] else NULL
-    made.parts.weights = &W[0, 0] if W.shape[0] and C else NULL
-    made._held = (indptr, indices, values, W)
     return made
 
 
@@ -112,12 +120,8 @@ def kept(
     Py_ssize_t C,
 ):
     """Compressed rows, for a W of which only some places are held."""
-    cdef Products made = Products.__new__(Products)
-    made.parts.scores, made.parts.adjoint = kept_scores, NULL
-    made.parts.C, made.parts.P, made.parts.M, made.parts.single = C, kcrf_padded(C, real is float), 0, real is float
-    made.parts.indptr, made.parts.starts = <const long long*>&indptr[0], <const long long*>&starts[0]
-    made.parts.indices = &indices[0] if indices.shape[0] else NULL
-    made.parts.values = &values[0] if values.shape[0] else NULL
+    cdef Products made = of_compressed(indptr, indices, values, C)
+    made.parts.scores, made.parts.starts = kept_scores, <const long long*>&starts[0]
     made.parts.weights = &W[0] if W.shape[0] and C else NULL
     made._held = (indptr, indices, values, starts, W)
     return made
@@ -233,7 +237,9 @@ cdef inline Py_ssize_t runs(Py_ssize_t total, Py_ssize_t size) noexcept nogil:
 
 cdef struct whole_map:
     const map_products* parts
-    Py_ssize_t rows, columns, size, scratch_size, per_part
+    Py_ssize_t rows, columns, size, scratch_size
+    Py_ssize_t per_part     # rows of each part of a sum
+    bint fresh              # whether scores are put, else added
     char* scratch           # [members, scratch_size]
     char* out
     const char* errors
@@ -248,17 +254,15 @@ def all_scores(Team team not None, Products own not None, Py_ssize_t rows, real[
         raise ValueError("scores do not fit the products")
     if rows == 0 or own.parts.C == 0:
         return
-    prepare_whole(&state, own, rows, team.threads, fresh)
-    state.out = <char*>&out[0, 0]
+    prepare_whole(&state, own, rows, team.threads)
+    state.out, state.fresh = <char*>&out[0, 0], fresh
     with nogil:
         team.share(scores_task, &state, runs(rows, ROWS_PER_TASK))
         free(state.scratch)
 
 
-cdef int prepare_whole(
-    whole_map* state, Products own, Py_ssize_t rows, Py_ssize_t members, Py_ssize_t per_part
-) except -1:
-    state.parts, state.rows, state.columns, state.per_part = &own.parts, rows, own.parts.C, per_part
+cdef int prepare_whole(whole_map* state, Products own, Py_ssize_t rows, Py_ssize_t members) except -1:
+    state.parts, state.rows, state.columns = &own.parts, rows, own.parts.C
     state.size = sizeof(float) if own.parts.single else sizeof(double)
     state.scratch_size = ROWS_PER_TASK * own.parts.P * state.size
     state.scratch = <char*>malloc(members * state.scratch_size)
@@ -271,7 +275,7 @@ cdef void scores_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept 
     cdef whole_map* state = <whole_map*>given
     cdef Py_ssize_t first = item * ROWS_PER_TASK, last = min(first + ROWS_PER_TASK, state.rows)
     state.parts.scores(
-        state.parts, first, last, state.out + first * state.columns * state.size, state.per_part,
+        state.parts, first, last, state.out + first * state.columns * state.size, state.fresh,
         state.scratch + member * state.scratch_size,
     )
 
@@ -294,7 +298,8 @@ def all_sums(Team team not None, Products own not None, const real[:, ::1] R):
     parts = runs(rows, rows_per_part(rows))
     room = np.empty((parts, own.parts.M, own.parts.P))
     cdef double[:, :, ::1] sums = room
-    prepare_whole(&state, own, rows, team.threads, rows_per_part(rows))
+    prepare_whole(&state, own, rows, team.threads)
+    state.per_part = rows_per_part(rows)
     state.errors, state.sums = <const char*>&R[0, 0], &sums[0, 0, 0]
     with nogil:
         team.share(sums_task, &state, parts)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
-from . import _sparse, native
+from . import native
 from .feature_map import Empty, FeatureMap, real_columns, sums_of_rows
 from .kept_places import KeptWeights
 from .native import Products
@@ -51,7 +51,7 @@ class RepeatedMap:
         return scores
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
-        _sparse.deal(prepared, self._group, rows.start, rows.stop, out, fresh)
+        native.all_scores(native.ALONE, native.dealt(prepared, self._group[rows]), len(out), out, fresh)
 
     def adjoint_rows(self, R: np.ndarray, rows: slice, sums: np.ndarray | None = None) -> None:
         return None  # residuals of all positions have to be there first

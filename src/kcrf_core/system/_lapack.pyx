@@ -45,26 +45,24 @@ cdef int stride_of(double[:, :] matrix) except -1:
     return max(matrix.strides[0] // <Py_ssize_t>sizeof(double), matrix.shape[1], 1)
 
 
-def factorise(double[:, :] matrix):
-    """L in the lower triangle of a matrix [m, m] = L L^T; 0, or the number of the first row that is not positive."""
+cdef int in_place(of_positive function, double[:, :] matrix) except? -1:
+    """What LAPACK says of a lower triangle that it worked on: 0 unless something was wrong."""
     cdef int m = matrix.shape[0], stride = stride_of(matrix), info = 0
     cdef char upper = b"U"
-    if m == 0:
-        return 0
-    with nogil:
-        potrf(&upper, &m, &matrix[0, 0], &stride, &info)
+    if m:
+        with nogil:
+            function(&upper, &m, &matrix[0, 0], &stride, &info)
     return info
+
+
+def factorise(double[:, :] matrix):
+    """L in the lower triangle of a matrix [m, m] = L L^T; 0, or the number of the first row that is not positive."""
+    return in_place(potrf, matrix)
 
 
 def invert_factorised(double[:, :] triangle):
     """The lower triangle of (L L^T)^-1 in the place of L; 0 unless that is singular."""
-    cdef int m = triangle.shape[0], stride = stride_of(triangle), info = 0
-    cdef char upper = b"U"
-    if m == 0:
-        return 0
-    with nogil:
-        potri(&upper, &m, &triangle[0, 0], &stride, &info)
-    return info
+    return in_place(potri, triangle)
 
 
 def invert_triangle(double[:, :] triangle):
