@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ConfigError
+from ..system import AUTO
 from .calibration import SMALLEST_PROBABILITY
 from .schemes import detect_scheme
 from .scores import SpanMatches
@@ -159,14 +160,14 @@ class Yardstick:
 
 
 def choose_yardstick(labels: Sequence[str], asked: str | None = None) -> Yardstick:
-    """The yardstick that is asked for; else span F1 where the labels are those of a scheme, accuracy where not.
+    """The yardstick that is asked for; if none or "auto" is, span F1 where labels are those of a scheme, else accuracy.
 
     >>> from kcrf_core.scoring import choose_yardstick
     >>> choose_yardstick(["noun", "verb"]).name, choose_yardstick(["noun", "verb"], "macro-f1").title
     ('accuracy', 'macro F1 of labels')
     """
     spans = detect_scheme(labels) is not None
-    if asked is None:
+    if asked in (None, AUTO):
         asked = "f1" if spans else "accuracy"
     if asked not in METRICS:
         raise ConfigError(f"'metric' is {asked!r}, not one of {', '.join(METRICS)}", settings=["metric"])
