@@ -230,6 +230,23 @@ def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.n
     return path, best
 
 
+def posterior_labels(
+    node: np.ndarray, scores: np.ndarray, edges: Edges, offsets: np.ndarray, costs: np.ndarray | None = None
+) -> np.ndarray:
+    """Labels [n] by their marginals [n, Y], those times the costs [Y] of missing a label where there are some.
+
+    Each position gets the label with the largest. Where transitions are impossible, it is of all labellings that are
+    possible the one with the largest sum of them, which has the most labels right on average.
+    """
+    if costs is not None:
+        node = node * costs
+    parts = (edges.transitions, edges.start, edges.end)
+    if all(np.isfinite(part).all() for part in parts):
+        return node.argmax(axis=1).astype(np.int32)
+    possible = Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
+    return viterbi(np.where(np.isneginf(scores), -np.inf, node), possible, offsets)[0]
+
+
 def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Unnormalised log scores [S] of the given labels [n]."""
     n, Y = scores.shape

@@ -3,10 +3,8 @@
 A label scheme makes transitions impossible, labels that are given make all others impossible: minus infinity among
 the potentials. Marginals and probabilities are then those of the labellings that are left, p(y | x, constraints).
 
-Posterior decoding takes the label of the largest marginal at each position. Where transitions are impossible, by a
-scheme now or in training, it takes of all labellings that are possible the one with the largest sum of marginals,
-which is the one with the most labels right on average. Where missing a label has a cost, marginals count times that
-cost.
+Posterior decoding takes the label of the largest marginal at each position, see `chain.posterior_labels`. Where missing
+a label has a cost, marginals count times that cost.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ class Decoder:
             if wishes.marginals or wishes.probability or wishes.nbest or wishes.decode == "posterior":
                 found = chain.marginals(scores, edges, offsets)
             if wishes.decode == "posterior":
-                labels = best_of(found.node, wishes.costs, scores, edges, offsets)
+                labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]
         except NumericError as error:
@@ -186,19 +184,6 @@ def constrained(
         kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
         scores = np.where(kept, scores, -np.inf)
     return scores, edges
-
-
-def best_of(
-    marginals: np.ndarray, costs: np.ndarray | None, scores: np.ndarray, edges: chain.Edges, offsets: np.ndarray
-) -> np.ndarray:
-    """Labels [n] of posterior decoding, by marginals [n, Y] times the costs [Y] of missing a label."""
-    if costs is not None:
-        marginals = marginals * costs
-    parts = (edges.transitions, edges.start, edges.end)
-    if all(np.isfinite(part).all() for part in parts):
-        return marginals.argmax(axis=1).astype(np.int32)
-    possible = chain.Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
-    return chain.viterbi(np.where(np.isneginf(scores), -np.inf, marginals), possible, offsets)[0]
 
 
 def _why_impossible(

@@ -172,4 +172,5 @@ class Watch:
         return DevReport(final, data.dataset.positions, data.unknown, self._keep, score, passes)
 
     def _score(self, theta: Vector) -> DevScore:
-        return self._data.score(*self._posterior.engine.label_log_probabilities(theta))
+        found = self._posterior.engine.predictions(theta)
+        return self._data.score(found.labels["viterbi"], found.gold)
