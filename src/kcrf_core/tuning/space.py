@@ -1,0 +1,391 @@
+"""The candidates of a search, made from what the columns of a corpus hold: choices, and the configuration they make.
+
+A candidate has one value for each choice of the space. Choices are of few kinds: what is seen of words, which of them
+are paired, the window and the kernel of numbers, of attributes and of vectors, how many pivots, and how labels look
+back. Columns of each kind make a block of the space, which brings its choices, and turns them into features and terms.
+What a user's configuration says is no choice any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..chains import CLIQUES
+
+# Pivots on a rung: no more than this part of its positions, which many more would say nothing new of.
+POSITIONS_PER_PIVOT = 4
+FEWEST_PIVOTS = 300
+PIVOTS = (500, 1000, 2000, 4000, 8000)
+
+# Numbers that a position may have in all, its window included.
+MOST_NUMBERS = 1500
+WINDOWS = (0, 1, 2, 3, 5, 8, 12)
+# Columns that pairs and triples are made of.
+MOST_PAIRED, MOST_TRIPLED = 60, 24
+# A conjunction of three that occurs once tells nothing that its parts do not.
+TRIPLE_CUT_OFF = 2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A value for each choice."""
+
+    choices: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, name: str) -> str:
+        return dict(self.choices)[name]
+
+    def changed(self, **values: str) -> Candidate:
+        """The same with other values for some choices."""
+        return Candidate(tuple((name, values.get(name, value)) for name, value in self.choices))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One question, and its answers."""
+
+    name: str
+    values: tuple[str, ...]
+    start: str  # the answer that mostly is a good one
+    ordered: bool = False  # by size, so that only the next ones are neighbours
+
+    def near(self, value: str) -> list[str]:
+        """The answers to try in the place of this one."""
+        if not self.ordered:
+            return [other for other in self.values if other != value]
+        at = self.values.index(value)
+        return [self.values[place] for place in (at + 1, at - 1) if 0 <= place < len(self.values)]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a block adds to a configuration: features, which of them are weighed one by one, and terms of others."""
+
+    features: tuple[dict[str, Any], ...]
+    linear: tuple[str, ...]  # names of features, with patterns
+    terms: tuple[dict[str, Any], ...] = ()
+
+
+class Block:
+    """Columns of one kind."""
+
+    choices: tuple[Choice, ...] = ()
+    seeds: tuple[dict[str, str], ...] = ()  # changes of the start that mostly pay, in this order
+
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+        raise NotImplementedError
+
+
+def around(reach: int) -> str | list[int]:
+    """The window that reaches so far to both sides, as configurations write it."""
+    return [0] if reach == 0 else f"-{reach}..{reach}"
+
+
+def _pivot_map(size: int) -> dict[str, Any]:
+    return {"type": "reduced", "size": size}
+
+
+# ----------------------------------------------------------------------------- text
+
+
+@dataclass(frozen=True)
+class TextBlock(Block):
+    """Categorical columns: words, of which parts and shapes tell something, and tags, which are few."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    choices: tuple[Choice, ...] = field(init=False)
+    seeds: tuple[dict[str, str], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = len(self.words) + len(self.tags)
+        choices, seeds = [], []
+        if self.words:
+            choices.append(Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True))
+        bigrams = ("none", "tags", "all") if self.words and self.tags else ("none", "all")
+        choices.append(Choice("bigrams", bigrams, bigrams[1] if self.tags else "none", True))
+        paired = len(self._paired())
+        near = ["none"]
+        near += [f"pairs {reach}" for reach in (0, 1, 2) if 2 <= paired * (2 * reach + 1) <= MOST_PAIRED]
+        near += [f"triples {reach}" for reach in (1,) if 3 <= paired * (2 * reach + 1) <= MOST_TRIPLED]
+        choices.append(Choice("near", tuple(near), "none"))
+        if self.words:
+            choices.append(Choice("rare", ("1", "2", "3"), "1", True))
+        seeds += [{"near": value} for value in ("pairs 1",) if value in near]
+        if self.words:
+            seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": "none"}]
+            seeds += [{"words": "all affixes", "near": value} for value in ("pairs 1",) if value in near]
+        if columns > 1:
+            seeds += [{"near": value} for value in ("pairs 2",) if value in near]
+            seeds.append({"bigrams": "all"})
+        seeds += [{"near": value} for value in ("triples 1",) if value in near]
+        object.__setattr__(self, "choices", tuple(choices))
+        object.__setattr__(self, "seeds", tuple(seeds))
+
+    def _paired(self) -> list[str]:
+        """The features that conjunctions are made of: words and tags, or of words alone what they have in common."""
+        if self.tags:
+            return [*self.words, *self.tags]
+        return [f"{word}{ending}" for word in self.words for ending in (".lower", ".suffix3", ".shape")]
+
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+        features: list[dict[str, Any]] = []
+        rare = int(chosen.get("rare", "1"))
+        cut = {} if rare == 1 else {"min_count": rare}
+        reach = {"affixes": 0, "near affixes": 1, "all affixes": 2}.get(chosen.get("words", ""))
+        hidden: list[dict[str, Any]] = []  # for pairs alone
+        for word in self.words:
+            features.append({"column": word, "window": around(2), **cut})
+            parts = [{"column": word, "transform": "lower"}, {"column": word, "transform": "shape"}]
+            parts += [
+                {"column": word, "transform": affix, "length": length}
+                for affix in ("prefix", "suffix")
+                for length in (1, 2, 3, 4)
+            ]
+            if reach is None:
+                hidden += [one for one in parts if _name(one) in self._paired() and chosen["near"] != "none"]
+            else:
+                windows = {"lower": max(reach, 1), "shape": max(reach, 1)}
+                features += [
+                    {**one, "window": around(windows.get(one["transform"], reach)), **cut} for one in parts
+                ]
+        features += [{"column": tag, "window": around(2)} for tag in self.tags]
+        coupled = {"none": [], "tags": self.tags, "all": (*self.words, *self.tags)}[chosen["bigrams"]]
+        for column in coupled:
+            pairs = [(-1, 0), (0, 1)] if column in self.words else [(-2, -1), (-1, 0), (0, 1), (1, 2)]
+            features += [{"conjunction": [_at(column, a), _at(column, b)], "window": [0], **cut} for a, b in pairs]
+        linear = tuple(_name(one) for one in features)
+        terms = []
+        kind, _, radius = chosen["near"].partition(" ")
+        if kind != "none":
+            degree = {"pairs": 2, "triples": 3}[kind]
+            own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
+            names = self._paired()
+            terms.append({"name": "near", "features": names, "window": around(int(radius)),
+                          "kernel": {"type": "poly", "degree": degree}, "map": own_map})  # fmt: skip
+        return Part((*features, *hidden), linear, tuple(terms))
+
+
+def _name(feature: Mapping[str, Any]) -> str:
+    """The name that a feature gets by default."""
+    if "conjunction" in feature:
+        return "/".join(feature["conjunction"])
+    transform = feature.get("transform")
+    return feature["column"] + (f".{transform}{feature.get('length', '')}" if transform else "")
+
+
+def _at(column: str, offset: int) -> str:
+    return column if offset == 0 else f"{column}[{offset}]"
+
+
+# ----------------------------------------------------------------------------- numbers
+
+NESTED = ((1, 3), (2, 3), (3, 2))  # windows and degrees of a sum of polynomial kernels
+
+
+@dataclass(frozen=True)
+class NumberBlock(Block):
+    """Real columns, or vectors, with columns of few values beside them: the kernel sees both."""
+
+    name: str  # of the choices, where there are several such blocks
+    features: tuple[dict[str, Any], ...]  # without windows
+    beside: tuple[str, ...]  # names of categorical features that the kernel looks at, too
+    width: int  # numbers of a position, without its window
+    shape: tuple[int, int] | None = None  # of a picture
+    reach: int = 2  # of the window to begin with
+    choices: tuple[Choice, ...] = field(init=False)
+    seeds: tuple[dict[str, str], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
+        windows = tuple(str(reach) for reach in WINDOWS if reach <= widest)
+        kernels = ["linear", "rbf", "linear and rbf", "pairs", "triples"]
+        if widest >= NESTED[-1][0]:
+            kernels.append("nested")
+        start = "linear"
+        if self.shape is not None:
+            kernels.append("image")
+        window, kernel = f"{self.name} window", f"{self.name} kernel"
+        reach = str(min(self.reach, widest) if self.shape is None else 0)
+        choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
+        seeds: list[dict[str, str]] = []
+        if self.shape is not None:
+            seeds += [{kernel: "image"}, {kernel: "image", "labels": "second order"},
+                      {kernel: "image", "labels": "apart"}]  # fmt: skip
+        seeds.append({kernel: "rbf"})
+        if "nested" in kernels:
+            seeds.append({kernel: "nested"})
+        seeds += [{kernel: "triples"}, {kernel: "linear and rbf"}]
+        if widest > self.reach and self.shape is None:
+            wider = windows[windows.index(reach) + 2] if windows.index(reach) + 2 < len(windows) else windows[-1]
+            seeds += [{kernel: "rbf", window: wider}, {window: wider}]
+        object.__setattr__(self, "choices", tuple(choices))
+        object.__setattr__(self, "seeds", tuple(seeds))
+
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+        kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
+        features = tuple({**feature, "window": around(reach)} for feature in self.features)
+        names = tuple(feature["name"] for feature in features)
+        seen = [*names, *self.beside]
+        term = {"name": self.name, "features": seen, "map": _pivot_map(pivots)}
+        if self.beside:
+            term["window"] = around(reach)
+        if kernel == "linear":
+            return Part(features, names)
+        if kernel == "image":
+            shape = list(self.shape)
+            return Part(features, (), ({**term, "features": list(names), "kernel": {"type": "image", "shape": shape}},))
+        if kernel == "nested":
+            terms = tuple(
+                {**term, "name": f"{self.name}{own}", "window": around(own), "kernel": _poly(degree)}
+                for own, degree in NESTED
+            )
+            return Part(features, (), terms)
+        kernels = {"rbf": {"type": "rbf"}, "pairs": _poly(2), "triples": _poly(3)}
+        if kernel == "linear and rbf":
+            return Part(features, names, ({**term, "kernel": kernels["rbf"]},))
+        return Part(features, (), ({**term, "kernel": kernels[kernel]},))
+
+
+def _poly(degree: int) -> dict[str, Any]:
+    return {"type": "poly", "degree": degree}
+
+
+# ----------------------------------------------------------------------------- attributes
+
+
+@dataclass(frozen=True)
+class AttributeBlock(Block):
+    """Attributes, as CRFsuite's files have them."""
+
+    choices: tuple[Choice, ...] = (
+        Choice("attributes", ("linear", "linear and pairs", "pairs", "rbf"), "linear"),
+        Choice("rare", ("1", "2", "3"), "1", True),
+    )
+    seeds: tuple[dict[str, str], ...] = ({"attributes": "linear and pairs"}, {"attributes": "pairs"}, {"rare": "2"})
+
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+        rare = int(chosen["rare"])
+        features = ({"type": "attributes", "name": "attributes"} | ({} if rare == 1 else {"min_count": rare}),)
+        kernel = chosen["attributes"]
+        term = {"name": "together", "features": ["attributes"], "map": _pivot_map(pivots)}
+        if kernel == "linear":
+            return Part(features, ("attributes",))
+        if kernel == "linear and pairs":
+            return Part(features, ("attributes",), ({**term, "kernel": _poly(2)},))
+        return Part(features, (), ({**term, "kernel": _poly(2) if kernel == "pairs" else {"type": "rbf"}},))
+
+
+@dataclass(frozen=True)
+class GivenBlock(Block):
+    """Features, and perhaps terms, that the user has chosen."""
+
+    features: tuple[dict[str, Any], ...] | None
+    terms: tuple[dict[str, Any], ...] | None
+    choices: tuple[Choice, ...] = field(init=False)
+    seeds: tuple[dict[str, str], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        free = self.terms is None
+        kernels = Choice("kernel", ("linear", "linear and pairs", "pairs", "rbf"), "linear")
+        object.__setattr__(self, "choices", (kernels,) if free else ())
+        seeds = ({"kernel": "linear and pairs"}, {"kernel": "rbf"}, {"kernel": "pairs"}) if free else ()
+        object.__setattr__(self, "seeds", seeds)
+
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+        features = self.features or ()
+        if self.terms is not None:
+            return Part(features, (), self.terms)
+        kernel = chosen["kernel"]
+        linear = ("*",) if kernel.startswith("linear") else ()
+        kernels = {"linear and pairs": _poly(2), "pairs": _poly(2), "rbf": {"type": "rbf"}}
+        # Where conjunctions are few enough the map is exact, which is not known before the data is encoded.
+        own = {"name": "together", "features": ["*"], "map": _pivot_map(pivots)}
+        return Part(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
+
+
+# ----------------------------------------------------------------------------- the space
+
+LABELS = ("in chains", "second order", "apart")  # what labels know of their neighbours
+PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
+
+
+class Space:
+    """All candidates: what they are, where to begin, which are neighbours, and their configurations."""
+
+    def __init__(self, blocks: Sequence[Block], raw: Mapping[str, Any], positions: int, label_terms: bool = True):
+        self._blocks = tuple(blocks)
+        self._raw = {key: value for key, value in raw.items() if key not in ("features", "terms")}
+        self._given_labels = None if label_terms else [
+            term for term in raw.get("terms") or () if not CLIQUES[term.get("type", "node")].mapped
+        ]  # fmt: skip
+        choices = [choice for block in blocks for choice in block.choices]
+        if label_terms:
+            choices.insert(0, Choice(LABEL_CHOICE, LABELS, LABELS[0]))
+        most = max(PIVOTS[0], positions // 2)
+        sizes = tuple(str(size) for size in PIVOTS if size <= most)
+        start = str(PIVOTS[1]) if len(sizes) > 1 else sizes[0]
+        choices.insert(1 if label_terms else 0, Choice(PIVOT_CHOICE, sizes, start, True))
+        self.choices = {choice.name: choice for choice in choices}
+        self.start = Candidate(tuple((choice.name, choice.start) for choice in choices))
+
+    @property
+    def seeds(self) -> list[Candidate]:
+        """Where to begin, the start first."""
+        out = [self.start]
+        out += [self.start.changed(**_known(seed, self.choices)) for block in self._blocks for seed in block.seeds]
+        return list(dict.fromkeys(out))
+
+    def neighbours(self, candidate: Candidate) -> Iterable[Candidate]:
+        """The candidates that differ in one choice, in the order of choices."""
+        found = {self._identity(candidate)}
+        for choice in self.choices.values():
+            for value in choice.near(candidate[choice.name]):
+                other = candidate.changed(**{choice.name: value})
+                if (identity := self._identity(other)) not in found:  # as a number of pivots that nothing has
+                    found.add(identity)
+                    yield other
+
+    def _identity(self, candidate: Candidate) -> str:
+        return json.dumps(self.raw(candidate), sort_keys=True)
+
+    def raw(self, candidate: Candidate, positions: int | None = None) -> dict[str, Any]:
+        """The configuration of a candidate, for so many positions, which bound the number of pivots."""
+        chosen = dict(candidate.choices)
+        pivots = int(chosen[PIVOT_CHOICE])
+        if positions is not None:
+            pivots = min(pivots, max(FEWEST_PIVOTS, positions // POSITIONS_PER_PIVOT))
+        features: list[dict[str, Any]] = []
+        linear: list[str] = []
+        terms: list[dict[str, Any]] = []
+        for block in self._blocks:
+            part = block.part(chosen, pivots)
+            features += part.features
+            linear += part.linear
+            terms += part.terms
+        if linear:
+            # A pattern is shorter where all features are meant.
+            whole = len(linear) == len(features) or "*" in linear
+            names = ["*"] if whole else linear
+            terms.insert(0, {"name": "node", "features": names, "kernel": {"type": "linear"}})
+        order = chosen.get(LABEL_CHOICE)
+        if self._given_labels is not None:
+            terms += self._given_labels
+        elif order != LABELS[2]:
+            terms.append({"type": "edge"})
+            if order == LABELS[1]:
+                terms.append({"type": "edge2"})
+        return {**self._raw, **({"features": features} if features else {}), "terms": terms}
+
+    def title(self, candidate: Candidate) -> str:
+        """What makes a candidate differ from the start, in a line."""
+        said = [f"{name} {value}" for name, value in candidate.choices if value != self.choices[name].start]
+        return ", ".join(said) or "the start"
+
+
+def _known(seed: Mapping[str, str], choices: Mapping[str, Choice]) -> dict[str, str]:
+    """A seed without choices that the space has not."""
+    return {name: value for name, value in seed.items() if name in choices and value in choices[name].values}
