@@ -49,8 +49,19 @@ def group(*decorators: Decorator) -> Decorator:
 
 
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
-    """The options among `names` that were typed."""
-    return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
+    found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    if values.get("set"):
+        from kcrf_core.config import option_paths, parse_settings
+
+        paths = option_paths()
+        taken = {paths.get(name, name): name for name in found}
+        for path, value in parse_settings(values["set"]).items():
+            option = taken.get(paths.get(path, path))
+            if option is not None:
+                raise click.UsageError(f"--set {path} and --{option.replace('_', '-')} set the same: give one of them")
+            found[path] = value
+    return found
 
 
 class FiniteNumber(click.FloatRange):
@@ -332,13 +343,22 @@ output_unless_dry = click.option(
     help="File to write. Needed, but for what only prints.",
 )
 
-config = click.option(
-    "-c",
-    "--config",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-    "Default: every column is a feature, numeric ones real and standardised, others categorical.",
+config = group(
+    click.option(
+        "-c",
+        "--config",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
+        "Default: every column is a feature, numeric ones real and standardised, others categorical.",
+    ),
+    click.option(
+        "--set",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; "
+        "terms and features are called by name or number. Can be repeated. Default: none.",
+    ),
 )
 
 format = click.option(

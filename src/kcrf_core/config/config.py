@@ -51,6 +51,8 @@ class FeatureConfig:
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
     missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
     vectors: str | None = None  # the name of vectors that stand beside the text
+    # Of a fitted feature whose window is wider than it says, since terms look further: what it says.
+    own_window: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class TermConfig:
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = None  # None: the one of the training section
+    window: tuple[int, ...] | None = None  # in the place of the windows of its features; None: those
 
     @property
     def clique(self) -> Any:
@@ -184,7 +187,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
         out["columns"] = list(feature.columns)
     for item in fields(FeatureConfig):
         value = getattr(feature, item.name)
-        if item.name in ("name", "columns", "parts") or value == item.default:
+        if item.name in ("name", "columns", "parts", "own_window") or value == item.default:
             continue
         if item.name == "type" and feature.parts:
             continue
@@ -196,6 +199,8 @@ def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
     if term.clique.mapped:
         out["features"] = list(term.features)
+        if term.window is not None:
+            out["window"] = list(term.window)
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     if term.sigma2 is not None:
