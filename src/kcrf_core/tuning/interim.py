@@ -32,14 +32,19 @@ def judge(encoding, dataset, config, *, parts, yardstick, workers, interrupted, 
     if scales: search.run()
     chosen = {name: float(f"{v:.3g}") for name, v in search._values.items()}
     sigma2 = {t.name: (fixed | chosen)[t.name] for t in task.terms}
-    counts, logs = [], []
+    counts, logs = {"viterbi": [], "posterior": []}, []
     for fit, held in parts:
         sample = task.subset(fit); used = sample.used_columns()
         sample, other = sample.narrow(used), task.subset(held).narrow(used)
         posterior = sample.posterior(sigma2)
         observer.positions = sample.problem.positions
         theta = run._minimiser.minimise(posterior, posterior.vectors.zeros(), 1e-2, 300)
-        best, p = other.posterior(sigma2).engine.label_log_probabilities(theta)
-        logp = np.log(np.maximum(p, 1e-300))
-        counts.append(yardstick.counts(other.problem.labels, best, logp, other.problem.offsets, None)); logs.append(logp)
-    return Judgement(sigma2, "viterbi", np.concatenate(counts), float(np.concatenate(logs).mean()), observer.work)
+        found = other.posterior(sigma2).engine.predictions(theta)
+        logp = np.log(np.maximum(found.gold, 1e-300))
+        for d in counts:
+            counts[d].append(yardstick.counts(other.problem.labels, found.labels[d], logp, other.problem.offsets, None))
+        logs.append(logp)
+    counts = {d: np.concatenate(c) for d, c in counts.items()}
+    from ..training import choose_decoder
+    decode = choose_decoder(yardstick, counts, "held").decode
+    return Judgement(sigma2, decode, counts[decode], float(np.concatenate(logs).mean()), observer.work)
