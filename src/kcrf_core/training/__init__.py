@@ -9,6 +9,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "decoder_choice": ["DecoderChoice", "choose_decoder"],
         "dev": ["DevReport"],
         "term_plans": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
