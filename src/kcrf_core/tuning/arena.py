@@ -8,28 +8,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
+from ..chains import Problem
 from ..config import Config, parse_config
-from ..corpora import Corpus
+from ..corpora import Corpus, concatenate
 from ..crossval import Journal, corpus_digest, digest_of
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..scoring import Yardstick
 from ..system import Workers
+from ..training.held_out import FEW_SEQUENCES, HoldOut, Pieces, Split, Splits, make_splits
 from .interim import judge
 from .search import Outcome
-from .space import Candidate, Space
+from .space import WINDOWS, Candidate, Space
 
 # Positions of the first rung, and how many times as many the next ones have at most.
 FIRST_RUNG, RUNG_FACTOR = 6_000, 4.0
 # Sequences that a rung has at least, where there are so many.
-LEAST_SEQUENCES = 60
-# Parts that each rung is held out in, in turn: few where they are large.
+LEAST_SEQUENCES = 40
+# Folds of a rung: two cost least for what they tell; where there is little data, more of it should be fitted on.
 FOLDS, FEW_FOLDS, LARGE = 5, 2, 8_000
 
 
@@ -38,8 +40,40 @@ class Rung:
     """A part of the corpus, and what of it is fitted on and held out in turn."""
 
     corpus: Corpus
-    sequences: np.ndarray  # of the whole corpus
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    wishes: HoldOut
+    folds: int
+    dev: int = 0  # sequences at the end that are held out and never fitted on
+    sampled: int | None = None  # positions of the blocks that are looked at; None: all
+
+    @property
+    def positions(self) -> int:
+        """Positions that are fitted on or held out in turn."""
+        return self.sampled or self.corpus.positions
+
+    def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
+        """The folds of this rung; the same for all candidates, whatever their windows are."""
+        weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
+        problem = Problem(dataset.labels, dataset.offsets, weights, labels)
+        if self.dev:
+            return _by_dev(problem, self.dev)
+        return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
+                           most_positions=self.sampled)  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """What decides the folds, for keys of a journal."""
+        wishes = (self.wishes.groups, self.wishes.folds)
+        said = [None if one is None else one.tolist() for one in wishes]
+        return {"wishes": said, "block": self.wishes.block, "folds": self.folds, "dev": self.dev,
+                "sampled": self.sampled}  # fmt: skip
+
+
+def _by_dev(problem: Problem, count: int) -> Splits:
+    """One fold that holds out the last sequences."""
+    border = len(problem.offsets) - 1 - count
+    there = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
+    every = Pieces(problem.offsets[there], problem.offsets[there + 1], there)
+    split = Split(every.take(there < border), every.take(there >= border))
+    return Splits((split,), "sequences", every.positions)
 
 
 def rung_sizes(positions: int) -> list[int]:
@@ -49,22 +83,42 @@ def rung_sizes(positions: int) -> list[int]:
     return [round(positions / factor**step) for step in reversed(range(steps + 1))]
 
 
-def make_rungs(corpus: Corpus, seed: int) -> list[Rung]:
-    lengths = np.diff(corpus.offsets)
-    order = np.random.default_rng([seed, 7]).permutation(corpus.sequences)
-    ends = np.cumsum(lengths[order])
-    rungs = []
+def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None) -> list[Rung]:
+    """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it."""
+    if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
+        sizes = rung_sizes(corpus.positions)
+        return [Rung(corpus, wishes, _folds(size), sampled=size if size < corpus.positions else None) for size in sizes]
+    rng = np.random.default_rng([seed, 7])
+    order, ends = _shuffled(corpus, rng)
+    beside = None if dev is None else _shuffled(dev, rng)
+    rungs: list[Rung] = []
     for size in rung_sizes(corpus.positions):
-        count = min(max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES), corpus.sequences)
-        if rungs and count <= 1.5 * len(rungs[-1].sequences):
-            rungs.pop()
-        chosen = np.sort(order[:count])
+        chosen = _first(order, ends, size)
+        if rungs and len(chosen) <= 1.5 * (rungs[-1].corpus.sequences - rungs[-1].dev):
+            rungs.pop()  # sequences are so long that it has nearly as many
         part = corpus.subset(chosen)
-        folds = FEW_FOLDS if part.positions > LARGE else FOLDS
-        dealt = np.random.default_rng([seed, 8]).permutation(count) % folds
-        parts = tuple((np.flatnonzero(dealt != fold), np.flatnonzero(dealt == fold)) for fold in range(folds))
-        rungs.append(Rung(part, chosen, parts))
+        held = 0
+        if dev is not None:
+            judges = dev.subset(_first(*beside, size))
+            part, held = concatenate([part, judges]), judges.sequences
+        rungs.append(Rung(part, wishes.subset(chosen) if dev is None else HoldOut(), _folds(part.positions), held))
     return rungs
+
+
+def _folds(positions: int) -> int:
+    return FEW_FOLDS if positions > LARGE else FOLDS
+
+
+def _shuffled(corpus: Corpus, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences in an order by chance, and how many positions there are up to the end of each."""
+    order = rng.permutation(corpus.sequences)
+    return order, np.cumsum(np.diff(corpus.offsets)[order])
+
+
+def _first(order: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+    """The first sequences of an order that have so many positions, in ascending order."""
+    count = max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES)
+    return np.sort(order[:count])
 
 
 class CorpusArena:
@@ -76,83 +130,90 @@ class CorpusArena:
         rungs: Sequence[Rung],
         yardstick: Yardstick,
         workers: Workers,
+        *,
+        seed: int = 0,
         journal: Journal | None = None,
         stopped: Callable[[], bool] = lambda: False,
         timed: bool = False,  # whether limits of judgements are in seconds, else in work
         note: Callable[[str], None] = lambda text: None,
     ):
         self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
-        self._journal, self._stopped, self._timed, self._note = journal, stopped, timed, note
-        self._digests = [corpus_digest(rung.corpus) for rung in rungs] if journal is not None else []
+        self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
+        self._digests = [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in rungs] if journal else []
+        self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
 
     @property
     def sizes(self) -> list[int]:
-        return [rung.corpus.positions for rung in self._rungs]
+        return [rung.positions for rung in self._rungs]
 
     def config(self, candidate: Candidate, rung: int) -> Config:
-        raw = self._space.raw(candidate, self._rungs[rung].corpus.positions)
+        raw = self._space.raw(candidate, self._rungs[rung].positions)
         return parse_config(raw, self._space.title(candidate))
 
     def judge(self, candidate: Candidate, rung: int, limit: float, like: Outcome | None) -> Outcome | None:
-        place = self._rungs[rung]
         config = self.config(candidate, rung)
-        known = None
+        found, key = None, ""
         if self._journal is not None:
-            key = self._key(config, rung)
-            known = self._journal.get(key)
-        if known is None:
-            found = self._judged(config, place, limit)
+            key = digest_of(__version__, self._digests[rung], config.to_dict(), self._yardstick.name)
+            found = self._journal.get(key)
+        if found is None:
+            found = self._judged(config, rung, limit, like)
             if found is None:
                 return None
             if self._journal is not None:
-                self._journal.add(key, {"candidate": dict(candidate.choices), "positions": place.corpus.positions}, found)
-            known = found
-        self._complexities[candidate] = known["complexity"]
-        counts = np.array(known["counts"])
+                about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
+                self._journal.add(key, about, found)
+        self._complexities[candidate] = found["complexity"]
+        counts = np.array(found["counts"])
         return Outcome(
             candidate,
             rung,
+            self.sizes[rung],
             self._yardstick.value(counts),
             self._yardstick.standard_error(counts),
-            known["complexity"],
-            known["work"],
-            known["seconds"],
-            {**known, "counts": counts},
+            found["complexity"],
+            found["work"],
+            found["seconds"],
+            {**found, "counts": counts},
         )
 
-    def _key(self, config: Config, rung: int) -> str:
-        place = self._rungs[rung]
-        parts = [[part.tolist() for part in pair] for pair in place.parts]
-        return digest_of(__version__, self._digests[rung], config.to_dict(), self._yardstick.name, parts)
-
-    def _judged(self, config: Config, rung: Rung, limit: float) -> dict[str, Any] | None:
+    def _judged(self, config: Config, number: int, limit: float, like: Outcome | None) -> dict[str, Any] | None:
+        """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
         began = time.perf_counter()
+        rung = self._rungs[number]
 
         def over() -> bool:
             return self._stopped() or (self._timed and time.perf_counter() - began > limit)
 
         try:
             encoding, dataset = fit_encoding(config, rung.corpus)
+            if number not in self._splits:
+                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
+            splits = self._splits[number]
+            if splits is None:
+                raise DataError("too little data to hold some out: a configuration cannot be chosen", rung.corpus.source)
             cost = pass_cost(encoding, dataset, config)
             found = judge(
                 encoding,
                 dataset,
                 config,
-                parts=rung.parts,
+                splits=splits,
                 yardstick=self._yardstick,
                 workers=self._workers,
                 interrupted=over,
             )
-        except (Interrupted, MemoryError):
+        except Interrupted:
             return None
-        except (ConfigError, DataError, NumericError) as error:
-            self._note(str(error))
+        except (ConfigError, NumericError, MemoryError) as error:
+            self._note(f"{self._space.title(self._space.start)}: {error}")
             return None
         return {
             "sigma2": found.sigma2,
             "decode": found.decode,
             "counts": found.counts.tolist(),
+            "units": splits.units,
+            "kind": splits.kind,
             "log_probability": found.log_probability,
             "complexity": cost,
             "work": found.work * cost,

@@ -40,6 +40,7 @@ class Outcome:
 
     candidate: Candidate
     rung: int
+    positions: int  # of the rung
     value: float  # the larger the better
     error: float  # standard error of it
     complexity: float  # of its models, in multiplications for each position
@@ -113,6 +114,7 @@ class Search:
         self._neighbours, self._arena, self._meter = neighbours, arena, meter
         self._listener, self._stopped = listener, stopped
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
+        self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int]] = set()
         self._leader: Outcome | None = None
 
@@ -209,6 +211,7 @@ class Search:
             self._failed.add((candidate, rung))
             return None
         self._outcomes[rung][candidate] = outcome
+        self.history.append(outcome)
         self._meter.add(outcome)
         if self._leader is None:
             self._leader = outcome
