@@ -2,7 +2,7 @@
 
 What is held out are units: sequences, groups of them that belong together, or blocks of a few long sequences. Each fold
 fits on some units and judges by the others. Two folds hold out everything once and fit on half of it each time, which
-costs as much as one fit on all data and judges by all of it; where work is cheap there are more folds, which fit on more.
+costs as much as one fit to all data and judges by all of it; where work is cheap there are more folds.
 
 A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
 last label. Features look across the cut, and what is near a block resembles it; so a gap of the longer of a window and
@@ -233,7 +233,9 @@ def blocks_of(problem: Problem, sequences: np.ndarray, block: int | None, gap: i
         block = max(-(-total // MOST_BLOCKS), min(4 * gap, -(-total // HANDFUL)), 1)
     counts = np.maximum(np.rint(lengths / block).astype(np.int64), 1)
     first, last = [], []
-    for begin, length, count in zip(problem.offsets[sequences].tolist(), lengths.tolist(), counts.tolist(), strict=True):
+    for begin, length, count in zip(
+        problem.offsets[sequences].tolist(), lengths.tolist(), counts.tolist(), strict=True
+    ):
         borders = begin + np.linspace(0, length, count + 1).astype(np.int64)
         first.append(borders[:-1])
         last.append(borders[1:])
