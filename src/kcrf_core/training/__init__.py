@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy(
         "term_plans": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
-        "held_out": ["HoldOut", "Splits", "deal", "make_splits"],
+        "held_out": ["FEW_SEQUENCES", "HoldOut", "Pieces", "SEQUENCES", "Split", "Splits", "deal", "make_splits"],
         "observer": [
             "ALL_TERMS",
             "DevProgress",

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "search": ["Listener", "Outcome", "Search"],
         "space": ["Candidate", "Space"],
-        "tuning": ["EFFORTS", "Tuning", "make_space", "tune"],
+        "tuning": ["EFFORTS", "Nested", "Tuning", "make_space", "tune"],
+        "writing": ["configuration_text"],
     },
 )

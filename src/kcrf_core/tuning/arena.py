@@ -22,8 +22,7 @@ from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..scoring import Yardstick
 from ..system import Workers
-from ..training.held_out import FEW_SEQUENCES, HoldOut, Pieces, Split, Splits, make_splits
-from .interim import judge
+from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Observer, Pieces, Split, Splits, judge, make_splits
 from .search import Outcome
 from .space import WINDOWS, Candidate, Space
 
@@ -73,7 +72,7 @@ def _by_dev(problem: Problem, count: int) -> Splits:
     there = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
     every = Pieces(problem.offsets[there], problem.offsets[there + 1], there)
     split = Split(every.take(there < border), every.take(there >= border))
-    return Splits((split,), "sequences", every.positions)
+    return Splits((split,), SEQUENCES, every.positions)
 
 
 def rung_sizes(positions: int) -> list[int]:
@@ -119,6 +118,19 @@ def _first(order: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
     """The first sequences of an order that have so many positions, in ascending order."""
     count = max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES)
     return np.sort(order[:count])
+
+
+def _start(config: Config, like: Outcome | None) -> dict[str, float]:
+    """Prior variances to begin a search with: those of a similar candidate, for terms that are the same."""
+    if like is None:
+        return {}
+    sigma2, known = like.found["sigma2"], like.found["kernels"]
+    return {name: sigma2[name] for name, kernel in _kernels(config).items() if name in sigma2 and known[name] == kernel}
+
+
+def _kernels(config: Config) -> dict[str, Any]:
+    """The kernels of terms by their names; of those over labels alone nothing."""
+    return {term.name: term.kernel.to_dict() if term.clique.mapped else None for term in config.terms}
 
 
 class CorpusArena:
@@ -202,6 +214,7 @@ class CorpusArena:
                 yardstick=self._yardstick,
                 workers=self._workers,
                 interrupted=over,
+                sigma2=_start(config, like),
             )
         except Interrupted:
             return None
@@ -211,7 +224,8 @@ class CorpusArena:
         return {
             "sigma2": found.sigma2,
             "decode": found.decode,
-            "counts": found.counts.tolist(),
+            "kernels": _kernels(config),
+            "counts": (found.log_counts if self._yardstick.by_probability else found.counts[found.decode]).tolist(),
             "units": splits.units,
             "kind": splits.kind,
             "log_probability": found.log_probability,

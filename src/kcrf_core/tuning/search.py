@@ -90,6 +90,9 @@ class Listener:
     def rung(self, number: int, positions: int, candidates: int) -> None:
         """A rung begins, with so many candidates."""
 
+    def outer(self, fold: int, folds: int) -> None:
+        """The search without an outer fold begins."""
+
     def judging(self, candidate: Candidate, rung: int) -> None:
         """A judgement begins."""
 

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ..chains import CLIQUES
 from ..config import parse_config
 from ..corpora import Corpus
 from ..crossval import Journal
-from ..encoding import CategoricalFeature, RealFeature, column_names, fit_encoding
+from ..encoding import UNKNOWN, CategoricalFeature, Dataset, RealFeature, column_names, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted
-from ..scoring import Yardstick, choose_yardstick
-from ..system import Workers
+from ..model import decided_labels
+from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
+from ..system import AUTO, Workers, counted
+from ..training import HoldOut, deal, train
 from .arena import CorpusArena, make_rungs
 from .search import Listener, Outcome, Search
 from .space import AttributeBlock, Block, Candidate, GivenBlock, NumberBlock, Space, TextBlock
 
 # Work of the efforts, in multiplications.
-EFFORTS = {"small": 1e11, "normal": 1e12, "large": 1e13}
+EFFORTS = {"tiny": 1e9, "small": 1e11, "normal": 1e12, "large": 1e13}
+# Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
+SETTLED_SHARE = 0.1
 
 
 class WorkMeter:
@@ -62,12 +68,46 @@ class Tuning:
     chosen: Outcome
     best: Outcome  # which the chosen one cannot be told apart from
     outcomes: tuple[Outcome, ...]  # higher rungs first, the better first on each
+    history: tuple[Outcome, ...]  # as they came
     sizes: tuple[int, ...]  # positions of the rungs
+    positions: int  # of all data
     spent: float  # in work or seconds
+    interrupted: bool = False
+    nested: Nested | None = None
 
     @property
     def raw(self) -> dict[str, Any]:
-        return self.space.raw(self.chosen.candidate)
+        """The configuration that was chosen, with the prior variances and the decoder that were found for it."""
+        raw, found = self.space.raw(self.chosen.candidate), self.chosen.found
+        config = parse_config(raw)
+        settled = self.chosen.positions >= SETTLED_SHARE * self.positions
+        terms = [
+            {**term, "sigma2": found["sigma2"][parsed.name]} if settled and parsed.name in found["sigma2"] else term
+            for term, parsed in zip(raw["terms"], config.terms, strict=True)
+        ]
+        training = {**raw.get("training", {}), "decode": found["decode"], "metric": self.yardstick.name}
+        return {**raw, "terms": terms, "training": training}
+
+
+@dataclass(frozen=True)
+class OuterFold:
+    """What a search on the rest of the data led to on one fold that it had not seen."""
+
+    title: str  # of what was chosen
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Nested:
+    """The whole procedure, judged on data that it had not seen."""
+
+    folds: tuple[OuterFold, ...]
+    value: float
+    error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def make_space(
@@ -133,32 +173,158 @@ def tune(
     metric: str | None = None,
     effort: str = "normal",
     budget: float | None = None,  # seconds, in the place of an effort
-    left_out: Sequence[str] = (),
+    hold_out: HoldOut | None = None,
+    left_out: Sequence[str] = (),  # columns that are no features, as that of groups
+    dev: Corpus | None = None,
+    nested: int | None = None,  # outer folds
     workers: Workers,
     journal: Journal | None = None,
     listener: Listener | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Tuning:
-    """Search for the configuration that does best on held-out parts of a corpus."""
-    raw = dict(raw or {})
-    listener = listener or Listener()
+    """Search for the configuration that does best on held-out parts of a corpus.
+
+    What `raw` says of features and terms stays as it is; the search is over the rest. Held-out parts are those that
+    `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so many
+    folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
+    comes back.
+
+    >>> from kcrf_core import Workers, read_corpus
+    >>> from kcrf_core.tuning import tune
+    >>> with Workers() as workers:
+    ...     found = tune(read_corpus("sample_data/pitch_accent.conll").subset(range(60)), effort="tiny", workers=workers)
+    >>> found.yardstick.name, sorted(found.raw)
+    ('accuracy', ['features', 'terms', 'training'])
+    """
+    raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
+    if nested is not None and dev is not None:
+        raise ConfigError("data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"])
     config = parse_config(raw, source)
+    searches = 1 if nested is None else 1 + nested
+    total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
     labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
-    yardstick = choose_yardstick(labels, metric)
-    rungs = make_rungs(corpus, config.training.seed)
-    meter = WorkMeter(EFFORTS[effort]) if budget is None else ClockMeter(budget)
+    yardstick = choose_yardstick(labels, metric or _stated(config.training.metric))
+    run = _Run(raw, source, space, yardstick, total / searches, budget is not None, config.training.seed,
+               workers, journal, listener, stopped)  # fmt: skip
+    found = run.search(corpus, hold_out, dev)
+    if nested is None or found.interrupted:
+        return found
+    return replace(found, nested=run.outer_folds(corpus, hold_out, nested))
 
-    def over() -> bool:
-        return stopped() or (budget is not None and meter.spent > meter.total)
 
-    arena = CorpusArena(space, rungs, yardstick, workers, journal, over, budget is not None, listener.note)
-    search = Search(space.neighbours, arena, meter, listener, stopped)
-    chosen = search.run(space.seeds)
-    if chosen is None:
-        if stopped():
-            raise Interrupted("interrupted before any candidate was judged")
-        raise DataError("no candidate could be judged", corpus.source)
-    return Tuning(
-        space, yardstick, chosen, search.leader, tuple(search.outcomes), tuple(arena.sizes), meter.spent
-    )
+def _stated(setting: str) -> str | None:
+    return None if setting == AUTO else setting
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What searches of one run have in common."""
+
+    raw: dict[str, Any]
+    source: str
+    space: Space
+    yardstick: Yardstick
+    total: float  # what a search may cost
+    timed: bool  # in seconds, else in work
+    seed: int
+    workers: Workers
+    journal: Journal | None
+    listener: Listener
+    stopped: Callable[[], bool]
+
+    def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
+        """One search."""
+        rungs = make_rungs(corpus, hold_out, self.seed, dev)
+        meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
+
+        def over() -> bool:
+            return self.stopped() or (self.timed and meter.spent > meter.total)
+
+        arena = CorpusArena(
+            self.space,
+            rungs,
+            self.yardstick,
+            self.workers,
+            seed=self.seed,
+            journal=self.journal,
+            stopped=over,
+            timed=self.timed,
+            note=self.listener.note,
+        )
+        search = Search(self.space.neighbours, arena, meter, self.listener, self.stopped)
+        chosen = search.run(self.space.seeds)
+        if chosen is None:
+            if self.stopped():
+                raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
+            raise DataError("no candidate was judged to the end: give it more time or effort", settings=["budget"])
+        return Tuning(
+            space=self.space,
+            yardstick=self.yardstick,
+            chosen=chosen,
+            best=search.leader,
+            outcomes=tuple(search.outcomes),
+            history=tuple(search.history),
+            sizes=tuple(arena.sizes),
+            positions=corpus.positions,
+            spent=meter.spent,
+            interrupted=self.stopped(),
+        )
+
+    def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:
+        """The search without each fold, judged by the fold."""
+        folds, pooled = [], []
+        fold_of = _dealt(corpus, hold_out, count, self.seed)
+        for fold in range(int(fold_of.max()) + 1):
+            rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            self.listener.outer(fold, int(fold_of.max()) + 1)
+            found = self.search(corpus.subset(rest), hold_out.subset(rest))
+            counts = self._judged(found, corpus.subset(rest), corpus.subset(test))
+            title = self.space.title(found.chosen.candidate)
+            folds.append(OuterFold(title, self.yardstick.value(counts), self.yardstick.standard_error(counts)))
+            pooled.append(counts)
+            if self.stopped():
+                raise Interrupted("interrupted before all folds were judged")
+        counts = np.concatenate(pooled)
+        return Nested(tuple(folds), self.yardstick.value(counts), self.yardstick.standard_error(counts))
+
+    def _judged(self, found: Tuning, training: Corpus, test: Corpus) -> np.ndarray:
+        """Counts of the units of a test part, by a model that the configuration found gives."""
+        config = parse_config(found.raw, self.source)
+        encoding, dataset = fit_encoding(config, training)
+        model, _ = train(encoding, dataset, config, workers=self.workers, interrupted=self.stopped)
+        judged = model.encoding.encode(test)
+        logs = labels = None
+        if self.yardstick.by_probability:
+            parts = model.tag_with_marginals(judged, _gold_logs, self.workers)
+            logs = np.concatenate(list(parts))
+        else:
+            labels = decided_labels(model, judged, Decision(found.chosen.found["decode"]), None, self.workers)
+        gold = np.where(judged.labels == UNKNOWN, len(self.yardstick.labels), judged.labels)
+        return self._renumbered(gold, labels, logs, judged, model.labels)
+
+    def _renumbered(self, gold: np.ndarray, labels: np.ndarray | None, logs: np.ndarray | None, judged: Dataset,
+                    names: Sequence[str]) -> np.ndarray:  # fmt: skip
+        """Counts of labels that a model has numbered, which may lack some of the yardstick's."""
+        numbers = np.array([self.yardstick.labels.index(name) for name in names])
+        gold = np.where((gold >= 0) & (gold < len(names)), numbers[np.clip(gold, 0, len(names) - 1)], gold)
+        labels = None if labels is None else numbers[labels]
+        return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)
+
+
+def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.ndarray:
+    """log p of gold labels, which a model may not know."""
+    found = marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
+    return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))
+
+
+def _dealt(corpus: Corpus, hold_out: HoldOut, count: int, seed: int) -> np.ndarray:
+    """The outer fold of each sequence, [S]; what belongs together stays together."""
+    units = hold_out.folds if hold_out.folds is not None else hold_out.groups
+    units = np.arange(corpus.sequences) if units is None else units
+    numbers, number = np.unique(units, return_inverse=True)
+    if len(numbers) < count:
+        raise DataError(f"{counted(len(numbers), 'unit')} cannot make {count} outer folds", corpus.source)
+    contents = np.zeros((len(numbers), 2))
+    np.add.at(contents, number, np.stack([np.diff(corpus.offsets), np.ones(corpus.sequences)], axis=1))
+    return deal(contents, count, np.random.default_rng([seed, 9]))[number]
