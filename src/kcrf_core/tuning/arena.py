@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,14 @@ from .space import WINDOWS, Candidate, Space
 FIRST_RUNG, RUNG_FACTOR = 6_000, 4.0
 # Sequences that a rung has at least, where there are so many.
 LEAST_SEQUENCES = 40
-# Folds of a rung: two cost least for what they tell; where there is little data, more of it should be fitted on.
-FOLDS, FEW_FOLDS, LARGE = 5, 2, 8_000
+# Folds of a rung: two cost least for what they tell. Where there is little data, more of it should be fitted on, in the
+# end at least.
+FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
+LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
+# Settings that a search for prior variances looks at: on the common path, and for each term.
+PATH_SETTINGS, TERM_SETTINGS = 4, 2
+# What a multiplication costs at a feature that is there in a sparse row, in those of dense rows.
+SPARSE_COST = 6.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = 
     """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it."""
     if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
         sizes = rung_sizes(corpus.positions)
-        return [Rung(corpus, wishes, _folds(size), sampled=size if size < corpus.positions else None) for size in sizes]
+        blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < corpus.positions else None) for n in sizes]
+        return _with_more_folds(blocks)
     rng = np.random.default_rng([seed, 7])
     order, ends = _shuffled(corpus, rng)
     beside = None if dev is None else _shuffled(dev, rng)
@@ -101,11 +108,18 @@ def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = 
             judges = dev.subset(_first(*beside, size))
             part, held = concatenate([part, judges]), judges.sequences
         rungs.append(Rung(part, wishes.subset(chosen) if dev is None else HoldOut(), _folds(part.positions), held))
-    return rungs
+    return _with_more_folds(rungs)
 
 
 def _folds(positions: int) -> int:
-    return FEW_FOLDS if positions > LARGE else FOLDS
+    return FOLDS if positions < LITTLE else SOME_FOLDS if positions < SOME else FEW_FOLDS
+
+
+def _with_more_folds(rungs: list[Rung]) -> list[Rung]:
+    """The same rungs, and where there is not much data the last one again with more folds."""
+    last = rungs[-1]
+    again = last.positions < ENOUGH and last.folds < FOLDS and not last.dev and last.wishes.folds is None
+    return [*rungs, replace(last, folds=FOLDS)] if again else rungs
 
 
 def _shuffled(corpus: Corpus, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -159,18 +173,33 @@ class CorpusArena:
     def sizes(self) -> list[int]:
         return [rung.positions for rung in self._rungs]
 
+    @property
+    def fitted(self) -> list[int]:
+        return [rung.positions * (1 if rung.dev else rung.folds - 1) for rung in self._rungs]
+
+    def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
+        config = self.config(candidate, 0)
+        free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
+        return 1 if not free else PATH_SETTINGS + (TERM_SETTINGS * free if free > 1 else 0)
+
     def config(self, candidate: Candidate, rung: int) -> Config:
         raw = self._space.raw(candidate, self._rungs[rung].positions)
         return parse_config(raw, self._space.title(candidate))
 
-    def judge(self, candidate: Candidate, rung: int, limit: float, like: Outcome | None) -> Outcome | None:
+    def judge(
+        self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
+    ) -> Outcome | None:
         config = self.config(candidate, rung)
+        start = _start(config, like)
+        if not thorough:
+            known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
+            config, start = replace(config, terms=known), {}
         found, key = None, ""
         if self._journal is not None:
-            key = digest_of(__version__, self._digests[rung], config.to_dict(), self._yardstick.name)
+            key = digest_of(__version__, self._digests[rung], config.to_dict(), start, self._yardstick.name)
             found = self._journal.get(key)
         if found is None:
-            found = self._judged(config, rung, limit, like)
+            found = self._judged(config, rung, limit, start)
             if found is None:
                 return None
             if self._journal is not None:
@@ -185,12 +214,13 @@ class CorpusArena:
             self._yardstick.value(counts),
             self._yardstick.standard_error(counts),
             found["complexity"],
+            found["settings"],
             found["work"],
             found["seconds"],
             {**found, "counts": counts},
         )
 
-    def _judged(self, config: Config, number: int, limit: float, like: Outcome | None) -> dict[str, Any] | None:
+    def _judged(self, config: Config, number: int, limit: float, start: dict[str, float]) -> dict[str, Any] | None:
         """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
         began = time.perf_counter()
         rung = self._rungs[number]
@@ -214,7 +244,7 @@ class CorpusArena:
                 yardstick=self._yardstick,
                 workers=self._workers,
                 interrupted=over,
-                sigma2=_start(config, like),
+                sigma2=start,
             )
         except Interrupted:
             return None
@@ -230,6 +260,7 @@ class CorpusArena:
             "kind": splits.kind,
             "log_probability": found.log_probability,
             "complexity": cost,
+            "settings": max(len(found.path), 1),
             "work": found.work * cost,
             "seconds": round(time.perf_counter() - began, 3),
         }
@@ -262,7 +293,10 @@ def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
             columns += inputs.bag.nnz / max(dataset.positions, 1)
         if term.map.type == "reduced":
             columns = term.map.size or 1000
-        elif term.kernel.type == "poly":
-            columns = sum(math.comb(round(columns), k) for k in range(1, term.kernel.degree + 1))
+        else:
+            dense = inputs.real.shape[1]
+            if term.kernel.type == "poly":
+                columns = sum(math.comb(round(columns), k) for k in range(1, term.kernel.degree + 1))
+            columns = dense + SPARSE_COST * (columns - dense)
         total += 2 * columns * term.clique.columns(Y)
     return total

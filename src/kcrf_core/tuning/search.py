@@ -30,8 +30,6 @@ LARGEST_SHARE = 1 / 3
 SCREENED_SHARE = 0.02
 # Each rung may spend so many times as much as the one before.
 SHARE_FACTOR = 2.0
-# A judgement on the next rung costs this many times as much for each position: its search for sigma2 begins nearer.
-GROWTH = 0.8
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Outcome:
     value: float  # the larger the better
     error: float  # standard error of it
     complexity: float  # of its models, in multiplications for each position
+    settings: int  # of prior variances that were tried
     work: float  # that the judgement took, in multiplications
     seconds: float  # that it took
     found: dict[str, Any] = field(repr=False)  # what the judge says of it beside the figures
@@ -56,10 +55,17 @@ class Arena(Protocol):
     def sizes(self) -> Sequence[int]:
         """Positions of each rung, ascending."""
 
-    def judge(self, candidate: Candidate, rung: int, limit: float, like: Outcome | None) -> Outcome | None:
+    @property
+    def fitted(self) -> Sequence[int]:
+        """Positions that the folds of each rung are fitted on, all together."""
+
+    def judge(
+        self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
+    ) -> Outcome | None:
         """Judge a candidate at a cost of no more than the limit; None where that was not enough, or cannot be done.
 
-        `like` is a judgement of something similar that the search for prior variances may begin at.
+        Prior variances of terms are those of `like`, where it has such terms; others are searched for. If `thorough`,
+        all are searched for, and the search begins there.
         """
 
     def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:
@@ -67,6 +73,9 @@ class Arena(Protocol):
 
     def complexity(self, candidate: Candidate) -> float:
         """What its models cost, in multiplications for each position."""
+
+    def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
+        """How many settings of prior variances a judgement will look at, about."""
 
 
 class Meter(Protocol):
@@ -118,7 +127,8 @@ class Search:
         self._listener, self._stopped = listener, stopped
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
-        self._failed: set[tuple[Candidate, int]] = set()
+        self._failed: set[tuple[Candidate, int, bool]] = set()
+        self._settled: list[Outcome] = []
         self._leader: Outcome | None = None
 
     @property
@@ -147,12 +157,15 @@ class Search:
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self._leader
                 # The first is judged whatever it costs: there is nothing else to fall back on.
-                outcome = self._judge(candidate, rung, limit if self._outcomes[rung] else self._meter.total, before)
+                most = limit if self._outcomes[rung] else self._meter.total
+                outcome = self._judge(candidate, rung, most, before, thorough=self._leader is None)
                 if outcome is not None and (self._leader.rung < rung or outcome.value > self._leader.value):
                     self._leader = outcome
             if self._leader is None or self._leader.rung < rung:
                 break
+            self._settle(limit)
             self._refine(rung, limit)
+            self._settle(limit)
             going = self._survivors(rung)
         return self.choice()
 
@@ -180,46 +193,56 @@ class Search:
 
     def _climbs(self, rung: int) -> bool:
         """Whether the leader and one more can be judged on this rung with what is left."""
-        return 2 * self._expected(self._leader.candidate, rung) <= self._meter.total - self._meter.spent
+        leader = self._leader
+        return 2 * self._expected(leader.candidate, rung, leader, False) <= self._meter.total - self._meter.spent
 
-    def _expected(self, candidate: Candidate, rung: int) -> float:
-        """What a judgement will cost, by one of the same candidate on a lower rung, or else by the leader's."""
-        sizes = self._arena.sizes
-        for lower in reversed(range(rung)):
-            known = self._outcomes[lower].get(candidate)
-            if known is not None:
-                return self._meter.cost(known) * sizes[rung] / sizes[lower] * GROWTH
-        like = self._outcomes[rung].get(self._leader.candidate) if self._leader else None
-        if like is None:
-            like = self._leader
-        if like is None:
+    def _expected(self, candidate: Candidate, rung: int, like: Outcome | None, thorough: bool) -> float:
+        """What a judgement will cost, by what one of the same candidate on another rung did, or the leader's."""
+        arena = self._arena
+        same = (outcomes[candidate] for outcomes in reversed(self._outcomes) if candidate in outcomes)
+        known = next(same, self._leader)
+        if known is None:
             return 0.0
-        ratio = self._arena.complexity(candidate) / max(like.complexity, 1.0)
-        return self._meter.cost(like) * sizes[rung] / sizes[like.rung] * max(ratio, 0.2)
+        ratio = arena.complexity(candidate) / max(known.complexity, 1.0)
+        settings = arena.settings(candidate, like, thorough) / known.settings
+        return self._meter.cost(known) * arena.fitted[rung] / arena.fitted[known.rung] * max(ratio, 0.2) * settings
 
-    def _judge(self, candidate: Candidate, rung: int, limit: float, like: Outcome | None) -> Outcome | None:
+    def _judge(
+        self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool = False
+    ) -> Outcome | None:
         """The outcome of a candidate on a rung, judged now if that has not been done and if it is affordable."""
         known = self._outcomes[rung].get(candidate)
-        if known is not None:
+        if (known is not None and not thorough) or (candidate, rung, thorough) in self._failed:
             return known
-        if (candidate, rung) in self._failed or self._over(limit):
+        if self._over(limit):
             return None
         left = self._meter.total - self._meter.spent
         most = min(LARGEST_SHARE * self._meter.total, left)
-        if self._expected(candidate, rung) > min(most, 1.5 * (limit - self._meter.spent)):
+        if self._expected(candidate, rung, like, thorough) > min(most, 1.5 * (limit - self._meter.spent)):
             return None
         self._listener.judging(candidate, rung)
-        outcome = self._arena.judge(candidate, rung, most, like)
+        outcome = self._arena.judge(candidate, rung, most, like, thorough)
         if outcome is None:
-            self._failed.add((candidate, rung))
+            self._failed.add((candidate, rung, thorough))
             return None
-        self._outcomes[rung][candidate] = outcome
+        if known is None or outcome.value > known.value:
+            self._outcomes[rung][candidate] = outcome
         self.history.append(outcome)
         self._meter.add(outcome)
         if self._leader is None:
             self._leader = outcome
         self._listener.judged(outcome, self)
         return outcome
+
+    def _settle(self, limit: float) -> None:
+        """Search for all prior variances of the leader, which may still be those of another candidate."""
+        leader = self._leader
+        if leader in self._settled or (leader.candidate, leader.rung, True) in self._failed:
+            return
+        outcome = self._judge(leader.candidate, leader.rung, limit, leader, thorough=True)
+        if outcome is not None and outcome.value > leader.value:
+            self._leader = outcome
+        self._settled.append(self._leader)
 
     def _refine(self, rung: int, limit: float) -> None:
         """Change the leader in one choice at a time, as long as that helps and the limit is not reached."""
@@ -230,7 +253,6 @@ class Search:
             if not fresh:
                 return
             for candidate in fresh:
-                # The leader may have moved on by another choice: the same change is then tried on top of that.
                 tried.add(candidate)
                 if self._over(limit):
                     return
@@ -241,14 +263,17 @@ class Search:
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
         """Judge a change of the leader, on the rung before first where that saves much; the better one leads."""
         leader = self._leader
-        if rung and self._meter.cost(leader) > SCREENED_SHARE * self._meter.total:
+        expected = self._expected(candidate, rung, leader, False)
+        if rung and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2 and (
+            expected > SCREENED_SHARE * self._meter.total
+        ):
             below = self._outcomes[rung - 1].get(leader.candidate)
             below = below or self._judge(leader.candidate, rung - 1, limit, leader)
-            screened = self._judge(candidate, rung - 1, limit, below)
-            if below is None or screened is None or screened.value < below.value:
+            screened = None if below is None else self._judge(candidate, rung - 1, limit, below)
+            if screened is None or screened.value < below.value:
                 return
         outcome = self._judge(candidate, rung, limit, leader)
-        if outcome is None or outcome.rung != leader.rung:
+        if outcome is None:
             return
         needed = DEARER_GAIN if outcome.complexity > leader.complexity else 0.0
         if outcome.value > leader.value and self._told_apart(outcome, leader) > needed:
@@ -256,8 +281,7 @@ class Search:
 
     def _survivors(self, rung: int) -> list[Candidate]:
         """The candidates that go on to the next rung, the best first."""
-        ranked = self.on(rung)
-        ranked.remove(self._leader)
+        ranked = [outcome for outcome in self.on(rung) if outcome.candidate != self._leader.candidate]
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
         hopeful = [one for one in ranked if self._told_apart(self._leader, one) <= HOPELESS]
         return [outcome.candidate for outcome in [self._leader, *hopeful][:count]]
