@@ -82,8 +82,7 @@ class Talk(Observer):
             what, value = every, trial.score_variance
         else:
             what, value = own[trial.term], trial.sigma2[trial.term]
-        found = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        self.note(f"  {what:<{width}} {value:<8g} {found}")
+        self.note(f"  {what:<{width}} {value:<8g} {trial.text}")
 
     @tell.register
     def _grew(self, state: GrowthRound) -> None:

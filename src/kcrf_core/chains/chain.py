@@ -39,6 +39,13 @@ class Edges:
         """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
         return Edges(self.transitions + pairs, self.start, self.end, self.triples)
 
+    def cut(self, start: bool, end: bool) -> Edges:
+        """Without potentials of the first or of the last label, where a sequence is cut off there from others."""
+        if not start and not end:
+            return self
+        none = np.zeros(len(self.start))
+        return Edges(self.transitions, none if start else self.start, none if end else self.end, self.triples)
+
     def stacked(self) -> np.ndarray:
         """Transitions as [1, Y, Y] or [n, Y, Y]."""
         transitions = np.ascontiguousarray(self.transitions, dtype=np.float64)

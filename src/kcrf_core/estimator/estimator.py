@@ -61,8 +61,7 @@ class LoggingObserver(Observer):
 
     @tell.register
     def _tried(self, trial: Trial) -> None:
-        figures = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, figures)
+        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, trial.text)
 
     @tell.register
     def _passed(self, progress: Progress) -> None:

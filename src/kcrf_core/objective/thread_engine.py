@@ -103,6 +103,7 @@ class ThreadEngine:
             np.ascontiguousarray(problem.offsets, dtype=np.int64),
             np.ascontiguousarray(problem.labels, dtype=np.int32),
             np.ascontiguousarray(problem.weights, dtype=np.float64),
+            np.array([shard.cut for shard in self.shards], dtype=np.uint8),
             problem.label_count,
         )
 
@@ -580,6 +581,7 @@ def _tangent(
     for each in task:
         [(d_scores, d_edges)] = direction(each)
         shard = each.scored(*potentials(each)[0])
+        d_edges = d_edges.cut(*shard.cut)
         change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
         held = shard.held()
         if held is not None:

@@ -53,7 +53,14 @@ class Trial:
     score_variance: float  # sigma2 times the mean of k(x, x), of that term
     sigma2: dict[str, float]  # of all terms whose sigma2 is searched for
     log_probability: float  # held-out mean of log p(y_t | x)
-    accuracy: float  # held-out
+    metric: str  # one of METRICS: what the figures are
+    figures: dict[str, float]  # of held-out data, by decoder
+
+    @property
+    def text(self) -> str:
+        """What held-out data says."""
+        parts = [f"{100 * figure:.2f} by {name}" for name, figure in self.figures.items()]
+        return f"held-out log p(label) {self.log_probability:.4f}, {self.metric} {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
