@@ -301,6 +301,12 @@ def maps() -> Iterable[str]:
     return MAPS
 
 
+def metrics() -> Iterable[str]:
+    from kcrf_core.scoring import METRICS
+
+    return METRICS
+
+
 def precisions() -> Iterable[str]:
     from kcrf_core.config import PRECISIONS
 
@@ -525,6 +531,12 @@ basis_tolerance = click.option(
     metavar="B",
     help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
     "this part of the objective. Default: 0.01.",
+)
+
+metric = click.option(
+    "--metric",
+    type=OneOf(metrics),
+    help="The figure that counts. Default: span F1 where labels are spans (B-X, I-X), else accuracy.",
 )
 
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")

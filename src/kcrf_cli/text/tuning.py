@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kcrf_core.system import counted
@@ -11,7 +11,7 @@ from . import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Yardstick
-    from kcrf_core.tuning import Nested, Outcome, Space, Tuning
+    from kcrf_core.tuning import Candidate, Nested, Outcome, Tuning
 
 MOST_LINES = 12
 
@@ -31,7 +31,11 @@ def duration(seconds: float) -> str:
 
 
 def leaderboard(
-    outcomes: Sequence[Outcome], space: Space, yardstick: Yardstick, chosen: Outcome | None, most: int = MOST_LINES
+    outcomes: Sequence[Outcome],
+    title: Callable[[Candidate], str],
+    yardstick: Yardstick,
+    chosen: Outcome | None,
+    most: int = MOST_LINES,
 ) -> list[str]:
     """The best of the highest rungs, one line each; the chosen one has a star."""
     shown = list(outcomes[:most])
@@ -39,7 +43,7 @@ def leaderboard(
         shown[-1] = chosen
     rows = [
         [
-            space.title(outcome.candidate),
+            title(outcome.candidate),
             figure(yardstick, outcome.value, outcome.error),
             f"{outcome.positions:,}",
             outcome.found["decode"],
@@ -66,7 +70,7 @@ def comments(tuning: Tuning, version: str) -> list[str]:
     out += [
         "A figure that was chosen among many is a little better than what new data will show.",
         "",
-        *leaderboard(tuning.outcomes, tuning.space, yardstick, chosen),
+        *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen),
         "",
     ]
     return out

@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = lazy(
             "summarise",
             "task_count",
         ],
-        "folds": ["read_folds"],
+        "folds": ["groups_of", "read_folds"],
         "grid": ["Setting", "make_settings", "parse_grid", "shown"],
         "journal": ["Journal", "corpus_digest", "digest_of"],
     },

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..scoring import Yardstick
 from .space import Candidate
 
 # The part of the better candidates of a rung that goes on to the next, and the fewest that do.
@@ -41,9 +42,9 @@ class Outcome:
     positions: int  # of the rung
     value: float  # the larger the better
     error: float  # standard error of it
-    complexity: float  # of its models, in multiplications for each position
+    complexity: float  # of its models: what a position costs in a pass
     settings: int  # of prior variances that were tried
-    work: float  # that the judgement took, in multiplications
+    work: float  # that the judgement took, in the same unit
     seconds: float  # that it took
     found: dict[str, Any] = field(repr=False)  # what the judge says of it beside the figures
 
@@ -72,7 +73,7 @@ class Arena(Protocol):
         """By how much the first is better than the second, on the same rung, and the standard error of that."""
 
     def complexity(self, candidate: Candidate) -> float:
-        """What its models cost, in multiplications for each position."""
+        """What a position costs in a pass over the data with its models."""
 
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
         """How many settings of prior variances a judgement will look at, about."""
@@ -99,13 +100,16 @@ class Listener:
     def rung(self, number: int, positions: int, candidates: int) -> None:
         """A rung begins, with so many candidates."""
 
+    def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
+        """A search begins; `title` says what candidates are called."""
+
     def outer(self, fold: int, folds: int) -> None:
         """The search without an outer fold begins."""
 
     def judging(self, candidate: Candidate, rung: int) -> None:
         """A judgement begins."""
 
-    def judged(self, outcome: Outcome, search: Search) -> None:
+    def judged(self, outcome: Outcome) -> None:
         """A judgement is there."""
 
     def note(self, text: str) -> None:
@@ -130,6 +134,16 @@ class Search:
         self._failed: set[tuple[Candidate, int, bool]] = set()
         self._settled: list[Outcome] = []
         self._leader: Outcome | None = None
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Positions of the rungs."""
+        return self._arena.sizes
+
+    @property
+    def share_spent(self) -> float:
+        """The part of what may be spent that is."""
+        return min(self._meter.spent / self._meter.total, 1.0)
 
     @property
     def leader(self) -> Outcome | None:
@@ -231,7 +245,7 @@ class Search:
         self._meter.add(outcome)
         if self._leader is None:
             self._leader = outcome
-        self._listener.judged(outcome, self)
+        self._listener.judged(outcome)
         return outcome
 
     def _settle(self, limit: float) -> None:

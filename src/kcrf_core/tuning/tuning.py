@@ -23,8 +23,8 @@ from .arena import CorpusArena, make_rungs
 from .search import Listener, Outcome, Search
 from .space import AttributeBlock, Block, Candidate, GivenBlock, NumberBlock, Space, TextBlock
 
-# Work of the efforts, in multiplications.
-EFFORTS = {"tiny": 1e9, "small": 1e11, "normal": 1e12, "large": 1e13}
+# Work of the efforts, as `pass_cost` counts it: about a minute, ten minutes and two hours of two cores.
+EFFORTS = {"small": 1e11, "normal": 1e12, "large": 1.2e13}
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 
@@ -192,7 +192,7 @@ def tune(
     >>> from kcrf_core import Workers, read_corpus
     >>> from kcrf_core.tuning import tune
     >>> with Workers() as workers:
-    ...     found = tune(read_corpus("sample_data/pitch_accent.conll").subset(range(60)), effort="tiny", workers=workers)
+    ...     found = tune(read_corpus("sample_data/pitch_accent.conll").subset(range(60)), effort="small", workers=workers)
     >>> found.yardstick.name, sorted(found.raw)
     ('accuracy', ['features', 'terms', 'training'])
     """
@@ -253,6 +253,7 @@ class _Run:
             note=self.listener.note,
         )
         search = Search(self.space.neighbours, arena, meter, self.listener, self.stopped)
+        self.listener.begin(search, self.space.title, self.yardstick)
         chosen = search.run(self.space.seeds)
         if chosen is None:
             if self.stopped():
