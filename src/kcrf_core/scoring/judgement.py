@@ -43,6 +43,11 @@ class Headline:
     def text(self) -> str:
         return self.yardstick.text(self.value) + self.yardstick.margin(self.error)
 
+    @property
+    def error_text(self) -> str:
+        """What stands behind the sign +-."""
+        return "one sequence: no standard error" if math.isinf(self.error) else "+- standard error over sequences"
+
     def to_dict(self) -> dict:
         figure = self.yardstick.figure(self.value)
         return {"name": self.yardstick.name, "value": figure, "standard_error": finite(self.error)}
@@ -55,6 +60,7 @@ class Comparison:
     headline: Headline  # of the second
     difference: float  # how much better the first is by that figure
     error: float  # the standard error of the difference
+    decode: str | None  # the decoder of the second, where a model gave the labels
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
     differences: tuple[Difference, ...]
@@ -65,6 +71,7 @@ class Comparison:
 
     def to_dict(self) -> dict:
         return {
+            "decode": self.decode,
             "metric": {**self.headline.to_dict(), "better": self.difference, "standard_error": finite(self.error)},
             "figures": {found.figure: found.to_dict() for found in self.differences},
             "positions": {
@@ -142,6 +149,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
             headline=_headline(yardstick, also),
             difference=difference,
             error=error,
+            decode=second.decode,
             scores=other,
             calibration=_calibrate(second, options.bins),
             differences=differences(
