@@ -541,12 +541,6 @@ basis_tolerance = click.option(
     "this part of the objective. Default: 0.01.",
 )
 
-metric = click.option(
-    "--metric",
-    type=OneOf(metrics),
-    help="The figure that counts. Default: span F1 where labels are spans (B-X, I-X), else accuracy.",
-)
-
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")
 
 precision = click.option(

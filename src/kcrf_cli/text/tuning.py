@@ -60,7 +60,7 @@ def comments(tuning: Tuning, version: str) -> list[str]:
     """What stands above a configuration that was found."""
     chosen, yardstick = tuning.chosen, tuning.yardstick
     out = [
-        f"Found by kcrf tune {version}: {space_line(tuning)}",
+        f"Found by kcrf tune {version}: {tuning.space.title(chosen.candidate)}.",
         f"{yardstick.title} {figure(yardstick, chosen.value, chosen.error)} on "
         f"{counted(chosen.found['units'], 'held-out unit')} ({chosen.found['kind']}) of {chosen.positions:,} of "
         f"{tuning.positions:,} positions.",
@@ -74,10 +74,6 @@ def comments(tuning: Tuning, version: str) -> list[str]:
         "",
     ]
     return out
-
-
-def space_line(tuning: Tuning) -> str:
-    return f"{tuning.space.title(tuning.chosen.candidate)}."
 
 
 def summary(tuning: Tuning) -> list[str]:

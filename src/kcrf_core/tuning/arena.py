@@ -16,7 +16,7 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem
 from ..config import Config, parse_config
-from ..corpora import Corpus, concatenate
+from ..corpora import CodedColumn, Corpus, concatenate
 from ..crossval import Journal, corpus_digest, digest_of
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
@@ -26,8 +26,9 @@ from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Observer, Pieces, Spli
 from .search import Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 
-# Positions of the first rung, and how many times as many the next ones have at most.
-FIRST_RUNG, RUNG_FACTOR = 6_000, 4.0
+# Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
+# the next rungs have at most.
+FIRST_RUNG, FIRST_OTHERS, RUNG_FACTOR = 6_000, 1_500, 4.0
 # Sequences that a rung has at least, where there are so many.
 LEAST_SEQUENCES = 40
 # Folds of a rung: two cost least for what they tell. Where there is little data, more of it should be fitted on, in the
@@ -38,9 +39,9 @@ LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 PATH_SETTINGS, TERM_SETTINGS = 4, 2
 # What a pass costs, in nanoseconds of a core: at a position, for pairs and triples of labels, for a column of a dense
 # row and for each score that it adds to, and the same for a feature that is there in a sparse row.
-POSITION_COST, LABEL_COST, TRIPLE_COST = 1000.0, 4.0, 4.0
+POSITION_COST, LABEL_COST, TRIPLE_COST = 1000.0, 4.0, 3.0
 DENSE_READ, DENSE_COST = 3.6, 0.3
-SPARSE_READ, SPARSE_COST = 6.0, 1.0
+SPARSE_READ, SPARSE_COST = 8.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -84,24 +85,29 @@ def _by_dev(problem: Problem, count: int) -> Splits:
     return Splits((split,), SEQUENCES, every.positions)
 
 
-def rung_sizes(positions: int) -> list[int]:
-    """Positions of each rung, the last being all: about equal factors from the first on."""
-    steps = max(math.ceil(math.log(positions / FIRST_RUNG, RUNG_FACTOR) - 0.25), 0) if positions else 0
-    factor = (positions / FIRST_RUNG) ** (1 / steps) if steps else 1.0
+def rung_sizes(positions: int, others: int) -> list[int]:
+    """Positions of each rung, the last being all: about equal factors from the first on.
+
+    `others` of all positions have another label than the most frequent one: where these are few, little tells nothing.
+    """
+    first = max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1))
+    steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
+    factor = (positions / first) ** (1 / steps) if steps else 1.0
     return [round(positions / factor**step) for step in reversed(range(steps + 1))]
 
 
 def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None) -> list[Rung]:
     """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it."""
+    frequent = np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0)
+    sizes = rung_sizes(corpus.positions, corpus.positions - int(frequent))
     if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
-        sizes = rung_sizes(corpus.positions)
         blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < corpus.positions else None) for n in sizes]
         return _with_more_folds(blocks)
     rng = np.random.default_rng([seed, 7])
     order, ends = _shuffled(corpus, rng)
     beside = None if dev is None else _shuffled(dev, rng)
     rungs: list[Rung] = []
-    for size in rung_sizes(corpus.positions):
+    for size in sizes:
         chosen = _first(order, ends, size)
         if rungs and len(chosen) <= 1.5 * (rungs[-1].corpus.sequences - rungs[-1].dev):
             rungs.pop()  # sequences are so long that it has nearly as many
@@ -252,7 +258,7 @@ class CorpusArena:
         except Interrupted:
             return None
         except (ConfigError, NumericError, MemoryError) as error:
-            self._note(f"{self._space.title(self._space.start)}: {error}")
+            self._note(f"a candidate cannot be judged: {error}")
             return None
         return {
             "sigma2": found.sigma2,

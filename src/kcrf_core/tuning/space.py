@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from ..chains import CLIQUES
@@ -78,10 +79,18 @@ class Block:
     def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
         raise NotImplementedError
 
+    def titles(self, chosen: Mapping[str, str]) -> list[str]:
+        """What is chosen, in a few words."""
+        raise NotImplementedError
+
 
 def around(reach: int) -> str | list[int]:
     """The window that reaches so far to both sides, as configurations write it."""
     return [0] if reach == 0 else f"-{reach}..{reach}"
+
+
+def _shown(reach: int | str) -> str:
+    return "at 0" if int(reach) == 0 else f"-{reach}..{reach}"
 
 
 def _pivot_map(size: int) -> dict[str, Any]:
@@ -168,6 +177,21 @@ class TextBlock(Block):
                           "kernel": {"type": "poly", "degree": degree}, "map": own_map})  # fmt: skip
         return Part((*features, *hidden), linear, tuple(terms))
 
+    def titles(self, chosen: Mapping[str, str]) -> list[str]:
+        out = []
+        if self.words:
+            out.append({"plain": "words", "affixes": "words and affixes"}.get(chosen["words"], f"words and {chosen['words']}"))
+        if self.tags:
+            out.append("tags")
+        if chosen["bigrams"] != "none":
+            out.append("bigrams" if chosen["bigrams"] == "all" or not self.words else "bigrams of tags")
+        if chosen["near"] != "none":
+            kind, _, radius = chosen["near"].partition(" ")
+            out.append(f"{kind} {_shown(radius)}")
+        if chosen.get("rare", "1") != "1":
+            out.append(f"values seen {chosen['rare']} times")
+        return out
+
 
 def _name(feature: Mapping[str, Any]) -> str:
     """The name that a feature gets by default."""
@@ -213,7 +237,7 @@ class NumberBlock(Block):
         choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
         seeds: list[dict[str, str]] = []
         if self.shape is not None:
-            seeds += [{kernel: "image"}, {kernel: "image", "labels": "second order"},
+            seeds += [{kernel: "image"}, {kernel: "image", "labels": "of second order"},
                       {kernel: "image", "labels": "apart"}]  # fmt: skip
         seeds.append({kernel: "rbf"})
         if "nested" in kernels:
@@ -249,6 +273,11 @@ class NumberBlock(Block):
             return Part(features, names, ({**term, "kernel": kernels["rbf"]},))
         return Part(features, (), ({**term, "kernel": kernels[kernel]},))
 
+    def titles(self, chosen: Mapping[str, str]) -> list[str]:
+        kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
+        window = "" if kernel in ("nested", "image") else f" {_shown(reach)}"
+        return [f"{self.name} {kernel}{window}"]
+
 
 def _poly(degree: int) -> dict[str, Any]:
     return {"type": "poly", "degree": degree}
@@ -278,6 +307,10 @@ class AttributeBlock(Block):
             return Part(features, ("attributes",), ({**term, "kernel": _poly(2)},))
         return Part(features, (), ({**term, "kernel": _poly(2) if kernel == "pairs" else {"type": "rbf"}},))
 
+    def titles(self, chosen: Mapping[str, str]) -> list[str]:
+        rare = [] if chosen["rare"] == "1" else [f"those seen {chosen['rare']} times"]
+        return [f"attributes {chosen['attributes']}", *rare]
+
 
 @dataclass(frozen=True)
 class GivenBlock(Block):
@@ -306,10 +339,13 @@ class GivenBlock(Block):
         own = {"name": "together", "features": ["*"], "map": _pivot_map(pivots)}
         return Part(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
 
+    def titles(self, chosen: Mapping[str, str]) -> list[str]:
+        return ["terms as given"] if self.terms is not None else [f"features as given, {chosen['kernel']}"]
+
 
 # ----------------------------------------------------------------------------- the space
 
-LABELS = ("in chains", "second order", "apart")  # what labels know of their neighbours
+LABELS = ("in chains", "of second order", "apart")  # what labels know of their neighbours
 PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
 
 
@@ -335,9 +371,10 @@ class Space:
     @property
     def seeds(self) -> list[Candidate]:
         """Where to begin, the start first."""
-        out = [self.start]
-        out += [self.start.changed(**_known(seed, self.choices)) for block in self._blocks for seed in block.seeds]
-        return list(dict.fromkeys(out))
+        # The best of each block come before the second best of any.
+        turns = zip_longest(*(block.seeds for block in self._blocks))
+        seeds = [seed for turn in turns for seed in turn if seed is not None]
+        return list(dict.fromkeys([self.start, *(self.start.changed(**_known(seed, self.choices)) for seed in seeds)]))
 
     def neighbours(self, candidate: Candidate) -> Iterable[Candidate]:
         """The candidates that differ in one choice, in the order of choices."""
@@ -381,9 +418,13 @@ class Space:
         return {**self._raw, **({"features": features} if features else {}), "terms": terms}
 
     def title(self, candidate: Candidate) -> str:
-        """What makes a candidate differ from the start, in a line."""
-        said = [f"{name} {value}" for name, value in candidate.choices if value != self.choices[name].start]
-        return ", ".join(said) or "the start"
+        """A candidate in a line."""
+        chosen = dict(candidate.choices)
+        out = [title for block in self._blocks for title in block.titles(chosen)]
+        if any(term.get("map", {}).get("type") == "reduced" for term in self.raw(candidate)["terms"]):
+            out.append(f"{int(chosen[PIVOT_CHOICE]):,} pivots")
+        labels = chosen.get(LABEL_CHOICE, LABELS[0])
+        return ", ".join([*out, *([] if labels == LABELS[0] else [f"labels {labels}"])])
 
 
 def _known(seed: Mapping[str, str], choices: Mapping[str, Choice]) -> dict[str, str]:
