@@ -60,8 +60,8 @@ effort_options = options.group(
     click.option(
         "--effort",
         type=options.OneOf(efforts),
-        help="How much work to do, counted so that the result is the same on every machine of a kind: about a minute, ten "
-        "minutes or two hours of two cores. Default: normal.",
+        help="How much work to do, counted so that the result is the same every time: about a minute, ten minutes or two "
+        "hours of two cores. Default: normal.",
     ),
     click.option(
         "--budget",
@@ -77,8 +77,7 @@ held_out_options = options.group(
         "--dev",
         type=click.Path(allow_dash=True),
         metavar="DEV",
-        help="Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA that are held out "
-        "in turn.",
+        help="Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA, held out in turn.",
     ),
     click.option(
         "--dev-vectors",
@@ -97,8 +96,7 @@ held_out_options = options.group(
         "--folds-file",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help="Take what is held out together from a file with the number of a fold on each line, one for each sequence. "
-        "Default: none.",
+        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
     ),
     click.option(
         "--block",
@@ -184,11 +182,11 @@ def tune(
 ) -> None:
     """Find a configuration for the labelled sequences of DATA.
 
-    Features, windows, kernels, numbers of pivots, what labels know of their neighbours, decoders and prior variances are
-    tried on parts of the data, the better ones on larger parts, and judged by what is held out. The best, or the simplest
-    of those that cannot be told apart from it, is written as YAML, with a leaderboard above it, for `kcrf train -c`.
-    What a configuration file says of features and terms is kept, and the rest is searched for. Ctrl-C ends the search
-    with the best so far; the same command goes on with a search that was ended otherwise.
+    Features, windows, kernels, numbers of pivots, what labels know of their neighbours, decoders and prior variances
+    are tried on parts of the data, the better ones on larger parts, and judged by what is held out. The best, or the
+    simplest of those that cannot be told apart from it, is written as YAML, with a leaderboard above it, for
+    `kcrf train -c`. What a configuration file says of features and terms is kept, and the rest is searched for. Ctrl-C
+    ends the search with the best so far; the same command goes on with a search that was ended otherwise.
 
     \b
     Example:

@@ -180,7 +180,9 @@ def search(path: str, tuning: Tuning) -> None:
 
     yardstick = tuning.yardstick
     unit = 1.0 if yardstick.by_probability else 100.0
-    spent = np.cumsum([outcome.work for outcome in tuning.history]) / sum(outcome.work for outcome in tuning.history) * 100
+    spent = (
+        np.cumsum([outcome.work for outcome in tuning.history]) / sum(outcome.work for outcome in tuning.history) * 100
+    )
     figure, axes = _figure(7, 4.5)
     for rung, positions in enumerate(tuning.sizes):
         own = [number for number, outcome in enumerate(tuning.history) if outcome.rung == rung]

@@ -95,8 +95,7 @@ def summary(tuning: Tuning) -> list[str]:
 def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
     """What the whole procedure is worth, for people."""
     rows = [
-        [str(number), figure(yardstick, fold.value, fold.error), fold.title]
-        for number, fold in enumerate(nested.folds)
+        [str(number), figure(yardstick, fold.value, fold.error), fold.title] for number, fold in enumerate(nested.folds)
     ]
     rows.append(["all", figure(yardstick, nested.value, nested.error), ""])
     return render.table(["fold", f"{yardstick.title} ± its error", "chosen"], rows).split("\n")

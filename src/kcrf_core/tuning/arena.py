@@ -22,7 +22,7 @@ from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..scoring import Yardstick
 from ..system import Workers
-from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Observer, Pieces, Split, Splits, judge, make_splits
+from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .search import Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 
@@ -174,7 +174,9 @@ class CorpusArena:
     ):
         self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
         self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
-        self._digests = [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in rungs] if journal is not None else []
+        self._digests = (
+            [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in rungs] if journal is not None else []
+        )
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
 
@@ -243,7 +245,9 @@ class CorpusArena:
                 self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
             splits = self._splits[number]
             if splits is None:
-                raise DataError("too little data to hold some out: a configuration cannot be chosen", rung.corpus.source)
+                raise DataError(
+                    "too little data to hold some out: a configuration cannot be chosen", rung.corpus.source
+                )
             cost = pass_cost(encoding, dataset, config)
             found = judge(
                 encoding,

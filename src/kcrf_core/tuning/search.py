@@ -278,8 +278,10 @@ class Search:
         """Judge a change of the leader, on the rung before first where that saves much; the better one leads."""
         leader = self._leader
         expected = self._expected(candidate, rung, leader, False)
-        if rung and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2 and (
-            expected > SCREENED_SHARE * self._meter.total
+        if (
+            rung
+            and self._arena.fitted[rung - 1] < self._arena.fitted[rung] / 2
+            and (expected > SCREENED_SHARE * self._meter.total)
         ):
             below = self._outcomes[rung - 1].get(leader.candidate)
             below = below or self._judge(leader.candidate, rung - 1, limit, leader)

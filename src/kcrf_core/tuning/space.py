@@ -158,9 +158,7 @@ class TextBlock(Block):
                 hidden += [one for one in parts if _name(one) in self._paired() and chosen["near"] != "none"]
             else:
                 windows = {"lower": max(reach, 1), "shape": max(reach, 1)}
-                features += [
-                    {**one, "window": around(windows.get(one["transform"], reach)), **cut} for one in parts
-                ]
+                features += [{**one, "window": around(windows.get(one["transform"], reach)), **cut} for one in parts]
         features += [{"column": tag, "window": around(2)} for tag in self.tags]
         coupled = {"none": [], "tags": self.tags, "all": (*self.words, *self.tags)}[chosen["bigrams"]]
         for column in coupled:
@@ -180,7 +178,9 @@ class TextBlock(Block):
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         out = []
         if self.words:
-            out.append({"plain": "words", "affixes": "words and affixes"}.get(chosen["words"], f"words and {chosen['words']}"))
+            out.append(
+                {"plain": "words", "affixes": "words and affixes"}.get(chosen["words"], f"words and {chosen['words']}")
+            )
         if self.tags:
             out.append("tags")
         if chosen["bigrams"] != "none":

@@ -21,7 +21,7 @@ from ..system import AUTO, Workers, counted
 from ..training import HoldOut, deal, train
 from .arena import CorpusArena, make_rungs
 from .search import Listener, Outcome, Search
-from .space import AttributeBlock, Block, Candidate, GivenBlock, NumberBlock, Space, TextBlock
+from .space import AttributeBlock, Block, GivenBlock, NumberBlock, Space, TextBlock
 
 # Work of the efforts, as `pass_cost` counts it: about a minute, ten minutes and two hours of two cores.
 EFFORTS = {"small": 1e11, "normal": 1e12, "large": 1.2e13}
@@ -198,7 +198,9 @@ def tune(
     """
     raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
     if nested is not None and dev is not None:
-        raise ConfigError("data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"])
+        raise ConfigError(
+            "data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"]
+        )
     config = parse_config(raw, source)
     searches = 1 if nested is None else 1 + nested
     total = EFFORTS[effort] if budget is None else budget
