@@ -72,7 +72,7 @@ class Talk(Observer):
 
     @tell.register
     def _scored(self, progress: DevProgress) -> None:
-        self._dev = f", dev {100 * progress.score.accuracy:.2f} %"
+        self._dev = f", dev {render.metric_text(progress.score)}"
 
     @tell.register
     def _tried(self, trial: Trial) -> None:

@@ -10,7 +10,7 @@ a label has a cost, marginals count times that cost.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
-from .model import ROWS_AT_ONCE, Model
+from .model import ROWS_AT_ONCE, VITERBI, Model
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Wishes:
     """What is asked for."""
 
-    decode: str = "viterbi"  # or posterior
+    decode: str | None = None  # one of DECODINGS; None: as the model does
     scheme: str | None = None
     force: bool = False  # keep the labels of the data, -1 being free
     marginals: bool = False
@@ -59,9 +59,10 @@ def decided_labels(
     model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
 ) -> np.ndarray:
     """Numbers of the labels that a decision takes, [N] int32; `costs` [Y] are its costs of the model's labels."""
-    if decision.plain:
-        return model.tag(dataset, workers)
-    decoder = Decoder(model, Wishes(decode=decision.decode, costs=costs))
+    decode = decision.decoder(model.decode)
+    if costs is None:
+        return replace(model, decode=decode).tag(dataset, workers)
+    decoder = Decoder(model, Wishes(decode=decode, costs=costs))
     parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
     return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
@@ -71,6 +72,8 @@ class Decoder:
 
     def __init__(self, model: Model, wishes: Wishes):
         self.model, self.wishes = model, wishes
+        # The best of several labellings is the most probable one as a whole.
+        self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
         self._novelty = self._explainer = None
         if wishes.novelty:
@@ -98,9 +101,9 @@ class Decoder:
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
         found = None
         try:
-            if wishes.marginals or wishes.probability or wishes.nbest or wishes.decode == "posterior":
+            if wishes.marginals or wishes.probability or wishes.nbest or self._decoder != VITERBI:
                 found = chain.marginals(scores, edges, offsets)
-            if wishes.decode == "posterior":
+            if self._decoder != VITERBI:
                 labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]

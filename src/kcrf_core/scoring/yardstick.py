@@ -54,12 +54,14 @@ class Yardstick:
     name: str  # one of METRICS
     labels: tuple[str, ...]
     spans: bool  # whether the labels are those of a scheme
+    strict: str | None = None  # count only spans that are written as this scheme demands
 
     @property
     def title(self) -> str:
         """Its name in a sentence."""
         macro = "macro F1 of types" if self.spans else "macro F1 of labels"
-        return {"f1": "span F1", "macro-f1": macro}.get(self.name, self.name)
+        title = {"f1": "span F1", "macro-f1": macro}.get(self.name, self.name)
+        return title if self.strict is None or "f1" not in self.name else f"strict {title}"
 
     @property
     def by_probability(self) -> bool:
@@ -82,6 +84,12 @@ class Yardstick:
     def number(self, value: float) -> str:
         """The figure alone: in per cent, or in nats."""
         return f"{self.figure(value):.4f}" if self.by_probability else f"{100 * value:.2f}"
+
+    def margin(self, error: float) -> str:
+        """A standard error behind a figure; nothing where it is not known."""
+        if math.isinf(error):
+            return ""
+        return f" +- {error:.4f}" if self.by_probability else f" +- {100 * error:.2f}"
 
     def counts(
         self,
@@ -131,7 +139,10 @@ class Yardstick:
         unknown, outside = len(self.labels), len(self.labels) + 1
         hidden = gold < 0
         gold = np.where(hidden, outside, np.minimum(gold, unknown))
-        return SpanMatches((*self.labels, "B-<unknown>", "O"), gold, np.where(hidden, outside, predicted), offsets)
+        alphabet, predicted = (*self.labels, "B-<unknown>", "O"), np.where(hidden, outside, predicted)
+        if self.strict is not None:
+            return SpanMatches.both(alphabet, gold, predicted, offsets, self.strict)[1]
+        return SpanMatches(alphabet, gold, predicted, offsets)
 
     def _macro_counts(
         self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray, weights: np.ndarray
@@ -159,14 +170,16 @@ class Yardstick:
         return np.hstack([correct, of_gold])
 
 
-def choose_yardstick(labels: Sequence[str], asked: str | None = None) -> Yardstick:
+def choose_yardstick(labels: Sequence[str], asked: str | None = None, spans: bool | None = None) -> Yardstick:
     """The yardstick that is asked for; if none or "auto" is, span F1 where labels are those of a scheme, else accuracy.
+
+    `spans` says whether they are, where that is not to be found out here.
 
     >>> from kcrf_core.scoring import choose_yardstick
     >>> choose_yardstick(["noun", "verb"]).name, choose_yardstick(["noun", "verb"], "macro-f1").title
     ('accuracy', 'macro F1 of labels')
     """
-    spans = detect_scheme(labels) is not None
+    spans = detect_scheme(labels) is not None if spans is None else spans
     if asked in (None, AUTO):
         asked = "f1" if spans else "accuracy"
     if asked not in METRICS:

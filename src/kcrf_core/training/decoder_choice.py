@@ -1,10 +1,10 @@
 """Which decoder a model stores: Viterbi, unless data that training has not seen speaks for posterior decoding.
 
 Viterbi finds the most probable labelling as a whole, posterior decoding the labelling with the most labels right on
-average. Where sequences are long and labels few, no labelling as a whole is probable, and the best of them may be a poor
-one; where labels make spans, a path keeps to what their scheme allows. So it is tried, on the same predictions that the
-figures come from: both decoders take one forward-backward. Posterior decoding is stored where it is better by more than
-one standard error of the difference.
+average. Where sequences are long and labels few, no labelling as a whole is probable, and the best one may be poor;
+where labels make spans, a path keeps to what usually follows what. So both are tried, on the same predictions, which
+take one forward-backward. Posterior decoding is stored where it is better by more than one standard error of the
+difference.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class DecoderChoice:
             return None
         other = POSTERIOR if self.decode == VITERBI else VITERBI
         own, beside = (self.yardstick.number(self.values[name]) for name in (self.decode, other))
-        margin = "" if math.isinf(self.error) else f", difference {100 * self.difference:.2f} +- {100 * self.error:.2f}"
-        return f"decoder: {NAMES[self.decode]}; {self.data} {self.yardstick.title} {own}, {beside} by {NAMES[other]}{margin}"
+        margin = self.yardstick.margin(self.error)
+        if margin:
+            margin = f", difference {100 * self.difference:.2f}{margin}"
+        figures = f"{self.data} {self.yardstick.title} {own}, {beside} by {NAMES[other]}{margin}"
+        return f"decoder: {NAMES[self.decode]}; {figures}"
 
     def to_dict(self) -> dict[str, Any]:
         if self.values is None:

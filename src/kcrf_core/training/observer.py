@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
+from ..scoring import DECODINGS
 from ..solvers import Progress
 
 ALL_TERMS = "all"
@@ -83,12 +84,21 @@ class DevScore:
     accuracy: float  # part of the positions labelled right, unknown labels counted wrong
     log_probability: float  # mean of log p(y_t | x) over positions whose label is known
     f1: float | None  # of spans, where labels follow a scheme
+    macro_f1: float | None = None  # of types of spans, or of labels; where it is what counts
+    metric: str = "accuracy"  # what counts, one of METRICS
+    decode: str = DECODINGS[0]  # the decoder that gave the labels
+
+    @property
+    def value(self) -> float:
+        """The figure that counts, larger being better."""
+        figures = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}
+        return figures.get(self.metric, self.log_probability)
 
     def better_than(self, other: DevScore | None) -> bool:
-        """By accuracy, then by log-probability."""
+        """By the figure that counts, then by log-probability."""
         if other is None:
             return True
-        return (self.accuracy, self.log_probability) > (other.accuracy, other.log_probability)
+        return (self.value, self.log_probability) > (other.value, other.log_probability)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from ..config import GRADIENT, Config
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
-from ..scoring import Yardstick, choose_yardstick
+from ..scoring import DECODINGS, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
 from ..system import AUTO, Workers, counted, hand_back
+from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .held_out import HoldOut, Splits, make_splits
@@ -57,6 +58,8 @@ class Report:
     certify: str  # which of the two
     score_columns: int
     parameters: int
+    decoder: DecoderChoice
+    metric: str  # one of METRICS: what choices went by
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
     growth: Growth | None = None  # how pivots were added, where they were
@@ -81,6 +84,8 @@ class Report:
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
             "parameters": self.parameters,
+            "metric": self.metric,
+            "decoder": self.decoder.to_dict(),
         }
         optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
         optional["scheme_violations"] = self.violations
@@ -285,11 +290,12 @@ class TrainingRun:
         self._observer.tell(FinalFit())
         run = Run(self._training.tolerance, self._training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
-        watch = self.watch(task, prior)
+        decoder = self.decoder(prior)
+        watch = self.watch(task, prior, decoder)
         run.watch(self._observer.tell if watch is None else watch.passed)
         fitted, growth = self.fit(task, prior, theta, run, watch)
-        solution = fitted if watch is None else watch.kept(fitted, self._training.tolerance)
-        model = solution.model(self._encoding, self._training.precision)
+        solution, decoder = self.kept(fitted, watch, decoder)
+        model = replace(solution.model(self._encoding, self._training.precision), decode=decoder.decode)
         model, solution, pruned = self.prune(model, solution, dataset)
         outside, certify = self.outside(solution, growth if solution is fitted else None, dataset)
         report = Report(
@@ -306,6 +312,8 @@ class TrainingRun:
             pruned=pruned,
             violations=self._violations,
             held_out=prior.held_out,
+            decoder=decoder,
+            metric=self._yardstick.name,
         )
         return self.described(model, solution.task, report), report
 
@@ -414,10 +422,32 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def watch(self, task: TrainingTask, prior: Prior) -> Watch | None:
+    def decoder(self, prior: Prior) -> DecoderChoice | None:
+        """The decoder that is asked for, or that the data held out for sigma2 speaks for; None leaves it open."""
+        if self._decode is not None:
+            return DecoderChoice(self._decode)
+        if prior.held_out is None:
+            return None
+        self._observer.note(prior.held_out.decoder.text)
+        return prior.held_out.decoder
+
+    def watch(self, task: TrainingTask, prior: Prior, decoder: DecoderChoice | None) -> Watch | None:
         """Held-out data to score on the way, where there is some."""
         dev, keep = self._options.dev, self._options.keep
-        return None if dev is None else Watch(dev, keep, self._encoding, task, prior.sigma2, self._observer)
+        if dev is None:
+            return None
+        return Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
+
+    def kept(
+        self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
+    ) -> tuple[Solution, DecoderChoice]:
+        """The parameters to keep and the decoder to go with them, by held-out data where that is open."""
+        if watch is None:
+            return fitted, decoder or DecoderChoice(DECODINGS[0])
+        solution, chosen = watch.kept(fitted, self._training.tolerance)
+        if decoder is None:
+            self._observer.note(chosen.text)
+        return solution, chosen
 
     def fit(
         self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None
