@@ -60,8 +60,8 @@ effort_options = options.group(
     click.option(
         "--effort",
         type=options.OneOf(efforts),
-        help="How much work to do, counted so that the result is the same every time: about a minute, ten minutes or two "
-        "hours of two cores. Default: normal.",
+        help="How much work to do, counted so that the result is the same every time: about a minute, ten minutes or "
+        "two hours of two cores. Default: normal.",
     ),
     click.option(
         "--budget",
@@ -77,7 +77,7 @@ held_out_options = options.group(
         "--dev",
         type=click.Path(allow_dash=True),
         metavar="DEV",
-        help="Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA, held out in turn.",
+        help="Labelled data to judge candidates by; nothing is learnt from it. Default: parts of DATA are held out.",
     ),
     click.option(
         "--dev-vectors",

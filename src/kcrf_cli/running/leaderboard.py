@@ -35,9 +35,7 @@ class Leaderboard(Listener):
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
         self._search, self._title, self._yardstick, self._table = search, title, yardstick, []
         if self._timed:
-            self._say(
-                f"searching for {text.duration(self._budget)}: counted in time, the result is not the same every time"
-            )
+            self._say(f"searching for {text.duration(self._budget)}: by the clock, another run may find something else")
 
     def outer(self, fold: int, folds: int) -> None:
         self._say(f"outer fold {fold + 1} of {folds}: a search without it")

@@ -81,7 +81,7 @@ def summary(tuning: Tuning) -> list[str]:
     chosen, yardstick = tuning.chosen, tuning.yardstick
     lines = [
         f"chosen: {tuning.space.title(chosen.candidate)}",
-        f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, decoder {chosen.found['decode']}",
+        f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, by {chosen.found['decode']}",
     ]
     if chosen is not tuning.best:
         best = tuning.best

@@ -1,4 +1,4 @@
-"""The search for a configuration: candidates made from what columns hold, judged on held-out parts of more and more data.
+"""The search for a configuration: candidates made from what columns hold, judged on held-out parts of the data.
 
 `space` makes candidates, `search` says which to judge next, `arena` judges them, `tuning` is the whole of it.
 """

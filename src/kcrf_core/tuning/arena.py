@@ -174,15 +174,18 @@ class CorpusArena:
     ):
         self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
         self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
-        self._digests = (
-            [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in rungs] if journal is not None else []
-        )
+        known = () if journal is None else rungs
+        self._digests = [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in known]
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
 
     @property
     def sizes(self) -> list[int]:
         return [rung.positions for rung in self._rungs]
+
+    @property
+    def ceiling(self) -> float:
+        return 0.0 if self._yardstick.by_probability else 1.0
 
     @property
     def fitted(self) -> list[int]:
@@ -245,9 +248,7 @@ class CorpusArena:
                 self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
             splits = self._splits[number]
             if splits is None:
-                raise DataError(
-                    "too little data to hold some out: a configuration cannot be chosen", rung.corpus.source
-                )
+                raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
             cost = pass_cost(encoding, dataset, config)
             found = judge(
                 encoding,

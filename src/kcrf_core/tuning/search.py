@@ -1,12 +1,12 @@
 """Successive halving over rungs of data, with a greedy refinement on each: which candidate is best, for a given effort.
 
 A rung is a part of the data; each is some times larger than the one before. Candidates are judged on the first, the
-better ones go on to the next. On every rung the best so far, the leader, is changed in one choice at a time, and a change
-that is better by what held-out units say becomes the leader. Comparisons are paired: a difference of two
+better ones go on to the next. On every rung the best so far, the leader, is changed in one choice at a time, and a
+change that is better by what held-out units say becomes the leader. Comparisons are paired: a difference of two
 candidates has a standard error over the units that both were judged by. Of those that cannot be told apart from the
 best by one standard error the simplest is chosen at the end.
 
-The search knows nothing of corpora and models: an `Arena` judges, a `Meter` says what a judgement cost and what is left.
+The search knows nothing of corpora and models: an `Arena` judges, a `Meter` says what that cost and what is left.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ class Arena(Protocol):
     @property
     def fitted(self) -> Sequence[int]:
         """Positions that the folds of each rung are fitted on, all together."""
+
+    @property
+    def ceiling(self) -> float:
+        """The value that nothing can be better than."""
 
     def judge(
         self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
@@ -203,7 +207,8 @@ class Search:
         return difference / error if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
 
     def _over(self, limit: float) -> bool:
-        return self._stopped() or self._meter.spent >= limit
+        perfect = self._leader is not None and self._leader.value >= self._arena.ceiling
+        return perfect or self._stopped() or self._meter.spent >= limit
 
     def _climbs(self, rung: int) -> bool:
         """Whether the leader and one more can be judged on this rung with what is left."""

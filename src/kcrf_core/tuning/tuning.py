@@ -185,16 +185,17 @@ def tune(
     """Search for the configuration that does best on held-out parts of a corpus.
 
     What `raw` says of features and terms stays as it is; the search is over the rest. Held-out parts are those that
-    `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so many
-    folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
+    `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so
+    many folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
     comes back.
 
     >>> from kcrf_core import Workers, read_corpus
     >>> from kcrf_core.tuning import tune
+    >>> some = read_corpus("sample_data/pitch_accent.conll").subset(range(60))
     >>> with Workers() as workers:
-    ...     found = tune(read_corpus("sample_data/pitch_accent.conll").subset(range(60)), effort="small", workers=workers)
+    ...     found = tune(some, {"terms": [{"kernel": "linear"}, {"type": "edge"}]}, effort="small", workers=workers)
     >>> found.yardstick.name, sorted(found.raw)
-    ('accuracy', ['features', 'terms', 'training'])
+    ('accuracy', ['terms', 'training'])
     """
     raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
     if nested is not None and dev is not None:

@@ -1,4 +1,4 @@
-"""A configuration as YAML text that people read: a line for each feature and term, the leaderboard above as comments."""
+"""A configuration as YAML text that people read: a line for each feature and term, with comments above."""
 
 from __future__ import annotations
 
