@@ -8,7 +8,6 @@ What a user's configuration says is no choice any more.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -251,6 +250,7 @@ class NumberBlock(Block):
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
         kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
+        reach = {"nested": NESTED[-1][0], "image": 0}.get(kernel, reach)  # which have windows of their own
         features = tuple({**feature, "window": around(reach)} for feature in self.features)
         names = tuple(feature["name"] for feature in features)
         seen = [*names, *self.beside]
@@ -374,20 +374,27 @@ class Space:
         # The best of each block come before the second best of any.
         turns = zip_longest(*(block.seeds for block in self._blocks))
         seeds = [seed for turn in turns for seed in turn if seed is not None]
-        return list(dict.fromkeys([self.start, *(self.start.changed(**_known(seed, self.choices)) for seed in seeds)]))
+        changed = (self._plain(self.start.changed(**_known(seed, self.choices))) for seed in seeds)
+        return list(dict.fromkeys([self.start, *changed]))
 
     def neighbours(self, candidate: Candidate) -> Iterable[Candidate]:
         """The candidates that differ in one choice, in the order of choices."""
-        found = {self._identity(candidate)}
+        found = {candidate}
         for choice in self.choices.values():
             for value in choice.near(candidate[choice.name]):
-                other = candidate.changed(**{choice.name: value})
-                if (identity := self._identity(other)) not in found:  # as a number of pivots that nothing has
-                    found.add(identity)
+                other = self._plain(candidate.changed(**{choice.name: value}))
+                if other not in found:
+                    found.add(other)
                     yield other
 
-    def _identity(self, candidate: Candidate) -> str:
-        return json.dumps(self.raw(candidate), sort_keys=True)
+    def _plain(self, candidate: Candidate) -> Candidate:
+        """The same configuration, with choices that make no difference to it as at the start, as pivots of linear."""
+        own = self.raw(candidate)
+        for choice in self.choices.values():
+            other = candidate.changed(**{choice.name: choice.start})
+            if self.raw(other) == own:
+                candidate = other
+        return candidate
 
     def raw(self, candidate: Candidate, positions: int | None = None) -> dict[str, Any]:
         """The configuration of a candidate, for so many positions, which bound the number of pivots."""
