@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy(
             "run_plan",
             "summarise",
             "task_count",
+            "without_column",
         ],
         "folds": ["groups_of", "read_folds"],
         "grid": ["Setting", "make_settings", "parse_grid", "shown"],

@@ -49,7 +49,7 @@ GOES_ON = 1.0
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
 # So many operations are always granted: some seconds.
-FREE_OPERATIONS = 5e9
+FREE_OPERATIONS = 2e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
 PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
@@ -82,6 +82,7 @@ class HeldOut:
     log_probability: float  # mean of log p(y_t | x)
     decoder: DecoderChoice
     work: float  # passes times positions of the search
+    scales: dict[str, float]  # mean of k(x, x) of each term whose sigma2 was chosen
 
     def to_dict(self) -> dict[str, Any]:
         return {**describe_units(self.splits), "log_probability": self.log_probability, "work": self.work}
@@ -311,6 +312,7 @@ class _Search:
             found.trial.log_probability,
             decoder if self._decode is None else DecoderChoice(self._decode),
             self._work,
+            self._scales,
         )
         return Prior(sigma2, self._mean_parameters(best, sigma2), tuple(self._tried), held_out)
 
