@@ -102,7 +102,7 @@ output_options = options.group(
 @folds_options
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
-@options.decision
+@options.weighing
 @options.kernel
 @options.basis_tolerance
 @options.encoding
@@ -131,7 +131,6 @@ def crossval(
     nested: bool,
     inner_folds: int | None,
     jobs: int,
-    decode: str | None,
     cost: tuple[tuple[str, float], ...],
     threshold: tuple[str, float] | None,
     vectors: tuple[tuple[str, str], ...],
@@ -152,10 +151,13 @@ def crossval(
     Example:
       kcrf crossval sample_data/pitch_accent.conll --folds 2 --grid degree=1,2 --kernel poly --size 100 \\
           --sigma2 1 -o results.json
+      kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
+          --sigma2 1
     """
     from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.errors import ConfigError
+    from kcrf_core.scoring import Decision
 
     from ..report import plots
     from ..running.files import is_archive, load_config, output_stream, read_data, show, write_out
@@ -164,7 +166,6 @@ def crossval(
 
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
-    decision = options.decision_of(decode, cost, threshold)
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
     if is_archive(data):
@@ -189,13 +190,16 @@ def crossval(
     source = config or "options"
     # Mistakes there come before any reading.
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    decoders = {each.training.decode for each in configs}
+    decision = options.decision_of("viterbi" if "viterbi" in decoders else None, cost, threshold)
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
     corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
     numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
     seed = base_seed(raw, chosen)
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
-    plan = make_plan(corpus, raw, source, settings, division, decision)
+    weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
+    plan = make_plan(corpus, raw, source, settings, division, weighed)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
         found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
@@ -221,9 +225,9 @@ def crossval(
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    """How labels were chosen, as far as it was not the default."""
-    told = {"decode": decision.decode, "cost": dict(decision.cost), "threshold": dict(decision.threshold)}
-    return {} if decision.plain else {name: value for name, value in told.items() if value}
+    """How labels were weighed, where they were."""
+    told = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
+    return {name: value for name, value in told.items() if value}
 
 
 def _check_files(

@@ -30,6 +30,14 @@ __getattr__, __dir__, __all__ = lazy(
         "forward": ["Messages"],
         "nbest": ["Labellings", "best_labellings"],
         "partial_labels": ["Held", "first_impossible", "hold"],
-        "problem": ["Problem", "gathered", "positions_within", "score_columns", "spread"],
+        "problem": [
+            "Problem",
+            "gathered",
+            "piece_rows",
+            "pieces_of",
+            "positions_within",
+            "score_columns",
+            "spread",
+        ],
     },
 )

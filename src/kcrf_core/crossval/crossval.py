@@ -20,10 +20,10 @@ import numpy as np
 from .._version import __version__
 from ..config import Config, parse_config, with_options
 from ..corpora import CodedColumn, Corpus
-from ..encoding import column_names, fit_encoding
+from ..encoding import Dataset, column_names, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
-from ..model import decided_labels
-from ..scoring import Decision, Score, detect_scheme, evaluate
+from ..model import Model, decided_labels
+from ..scoring import SMALLEST_PROBABILITY, Decision, Score, Yardstick, choose_yardstick, detect_scheme, evaluate
 from ..system import Budget, Whole, Workers, available_threads
 from ..training import train
 from .folds import Units, groups_of, label_contents, size_contents
@@ -31,7 +31,7 @@ from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
 
-VITERBI = Decision()
+AS_STORED = Decision()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Plan:
     source: str  # where it came from, for messages
     settings: tuple[Setting, ...]
     folds: tuple[Fold, ...]
-    decision: Decision = VITERBI
+    decision: Decision = AS_STORED
 
     @cached_property
     def costs(self) -> dict[str, float]:
@@ -89,9 +89,24 @@ class Plan:
         """By all labels of the corpus: a fold may lack those that show it."""
         return detect_scheme(set(self.corpus.columns[-1]))
 
+    @cached_property
+    def yardstick(self) -> Yardstick:
+        """The figure that settings are compared by."""
+        asked = {self.config(setting).training.metric for setting in range(len(self.settings))}
+        if len(asked) > 1:
+            raise ConfigError(
+                f"settings can be compared by one metric only, not by {', '.join(sorted(asked))}", settings=["metric"]
+            )
+        return choose_yardstick(sorted(set(self.corpus.columns[-1])), asked.pop())
+
     @property
     def judged_by(self) -> str:
-        return "accuracy" if self.scheme is None else "f1"
+        """The name of that figure in results."""
+        return self.yardstick.name.replace("-", "_")
+
+    def value(self, figure: float) -> float:
+        """Of a figure as results have it, larger being better."""
+        return self.yardstick.figure(figure)
 
     def config(self, setting: int) -> Config:
         return parse_config(with_options(self.raw, self.settings[setting].options), self.source)
@@ -132,7 +147,7 @@ def make_plan(
     source: str,
     settings: tuple[Setting, ...],
     division: Division,
-    decision: Decision = VITERBI,
+    decision: Decision = AS_STORED,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
     configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
@@ -150,7 +165,7 @@ def make_plan(
     if division.inner is not None:
         folds = tuple(_divided(fold, units, corpus, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
     plan = Plan(corpus, raw, source, settings, folds, decision)
-    _ = plan.costs  # a cost of no label should be heard of before work starts
+    _ = plan.costs, plan.yardstick  # a cost of no label should be heard of before work starts
     for setting in range(len(settings)):
         plan.config(setting)
     return plan
@@ -210,16 +225,22 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
         encoding, dataset = fit_encoding(config, training_part)
         model, report = train(encoding, dataset, config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
-        best = decided_labels(model, model.encoding.encode(test_part), plan.decision, costs, workers)
+        test = model.encoding.encode(test_part)
+        best = decided_labels(model, test, plan.decision, costs, workers)
+        more = {"log_loss": _log_loss(model, test, workers)} if plan.judged_by == "log_loss" else {}
         tagged = CodedColumn(list(model.labels), best)
     gold, told = test_part.columns[-1], plan.told_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
+    if plan.judged_by == "macro_f1":
+        more["macro_f1"] = scores.macro_f1 if scores.spans is None else scores.spans.macro_f1
     return {
         "sequences": scores.sequences,
         "positions": scores.positions,
         "accuracy": scores.accuracy,
         "sequence_accuracy": scores.sequence_accuracy,
         "f1": None if scores.spans is None else scores.spans.total.f1,
+        **more,
+        "decode": plan.decision.decoder(model.decode),
         **({"labels": {score.name: score.to_dict() for score in scores.labels if score.name in told}} if told else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
@@ -228,11 +249,18 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
     }
 
 
+def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
+    """Of the labels that the model knows; 0 where there is none."""
+    known = np.flatnonzero(test.labels >= 0)
+    of_gold = model.marginals(test, workers)[known, test.labels[known]]
+    return -float(np.log(np.maximum(of_gold, SMALLEST_PROBABILITY)).mean()) if len(known) else 0.0
+
+
 def task_key(plan: Plan, data: str, task: Task) -> str:
     """What the result of a task depends on, in short; `data` is the digest of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
-    decision = [] if plan.decision.plain else [plan.decision.decode, plan.costs]
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *decision)
+    costs = [plan.costs] if plan.costs else []
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *costs)
 
 
 # ----------------------------------------------------------------------------- running
@@ -281,7 +309,7 @@ def run_plan(
 def _choose(plan: Plan, found: Found, fold: int) -> int:
     """The setting with the best mean over the inner folds of an outer one; the first of equals."""
     means = [
-        np.mean([found[Task(s, fold, i)][plan.judged_by] for i in range(len(plan.folds[fold].inner))])
+        np.mean([plan.value(found[Task(s, fold, i)][plan.judged_by]) for i in range(len(plan.folds[fold].inner))])
         for s in range(len(plan.settings))
     ]
     return int(np.argmax(means))
@@ -354,7 +382,7 @@ def _named(plan: Plan, task: Task, error: Exception) -> Exception:
 
 
 SCHEMA = 2
-MEASURES = ("accuracy", "sequence_accuracy", "f1")
+MEASURES = ("accuracy", "sequence_accuracy", "f1", "macro_f1", "log_loss")
 COUNTS = ("sequences", "positions", "unknown_gold")
 
 
@@ -375,8 +403,9 @@ def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[st
         "folds": len(plan.folds),
         "sequences": plan.corpus.sequences,
         "positions": plan.corpus.positions,
+        "metric": plan.yardstick.name,
         "judged_by": judged_by,
-        "best": max(range(len(settings)), key=lambda s: settings[s][judged_by]["mean"]),
+        "best": max(range(len(settings)), key=lambda s: plan.value(settings[s][judged_by]["mean"])),
         "settings": settings,
     }
     if plan.nested:
@@ -394,7 +423,7 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         folds.append({**place, **found[task]})
     out: dict[str, Any] = {}
     for measure in MEASURES:
-        values = [fold[measure] for fold in folds]
+        values = [fold.get(measure) for fold in folds]
         if None not in values:
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}

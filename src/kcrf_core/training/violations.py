@@ -33,6 +33,7 @@ class Violations:
     freed: int  # labels that are taken as not observed
     first_label: str
     first_line: int
+    kept: np.ndarray | None = None  # numbers of the sequences that are left; None: all
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -76,7 +77,7 @@ def kept_to_scheme(
         rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
         if not len(rest):
             raise DataError(f"no sequence keeps to the scheme {training.scheme}: is it another?", dataset.source)
-        dataset = dataset.subset(rest)
+        dataset, found = dataset.subset(rest), replace(found, kept=rest)
     elif handled == FREE:
         labels = problem.labels.copy()
         labels[broken] = UNOBSERVED
