@@ -125,6 +125,8 @@ class Config:
     comment: tuple[str, ...] = ()  # lines that begin so are passed over
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
     missing_indicator: bool = False  # columns that say where, for all real features
+    ignore: tuple[str, ...] = ()  # columns that are no features unless they are named
+    plain: bool = False  # columns are features as they are; else defaults are made by what they look like
 
     @property
     def layout(self) -> Layout:
@@ -163,6 +165,10 @@ class Config:
         out |= layout_dict(self.layout)
         if self.missing_indicator:
             out["missing_indicator"] = True
+        if self.ignore:
+            out["ignore"] = list(self.ignore)
+        if self.plain:
+            out["plain"] = True
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

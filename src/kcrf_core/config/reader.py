@@ -119,6 +119,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     comment = section.get("comment", values.names, ())
     missing = section.get("missing", values.marks, MISSING)
     missing_indicator = section.get("missing_indicator", values.boolean, False)
+    ignore = section.get("ignore", values.column_names, ())
+    plain = section.get("plain", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -158,6 +160,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         comment=comment,
         missing=missing,
         missing_indicator=missing_indicator,
+        ignore=ignore,
+        plain=plain,
     )
 
 

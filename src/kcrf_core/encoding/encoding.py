@@ -480,7 +480,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         )
     settings = config.features
     if settings is None:
-        settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
+        settings = _default_features(corpus, [n for n in names[:-1] if n != config.weight and n not in config.ignore])
     fitter = _Fitter(config, names, columns, _term_offsets(config, settings))
     features = tuple(fitter.fit(feature) for feature in settings)
     encoding = Encoding(

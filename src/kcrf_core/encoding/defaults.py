@@ -1,0 +1,332 @@
+"""Features that data gets where a configuration names none: what the columns look like decides.
+
+words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
+tags         few values: as they are, and each with its neighbour
+numbers      a window where neighbours correlate, as far as their number allows
+the same     throughout a sequence (a speaker, a document): at the position alone
+others       as they are
+
+All of it is written out as an ordinary configuration, which `--dump-config` shows. Windows and parts were chosen on held-out
+parts of training data: see `experiments/defaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..config import Config, FeatureConfig, parse_config, with_options
+from ..corpora import Corpus
+from ..errors import ConfigError, KcrfError
+from ..kernels import KernelConfig
+from ..system import listed
+from .columns import Columns
+from .encoding import CATEGORICAL_WINDOW, column_names
+from .features import transformed
+from .views import window_text
+
+# A column of words has this many values, or this many of which this part stands once.
+MANY_VALUES = 200
+SOME_VALUES = 30
+ONCE = 0.4
+LETTERS = 0.5  # part of the positions whose values have letters
+CHARACTERS = 0.9  # part of the positions whose values are of one character, for a text of characters
+
+AFFIXES = (1, 2, 3, 4)
+NEAR = (-1, 0, 1)
+PAIRS = (-1, 0, 1, 2)  # each the second of two neighbours
+NEAR_PAIRS = (0, 1)
+
+# Labels from which on features have weights for the labels that they are seen with alone.
+SEVERAL_LABELS = 4
+
+CORRELATED = 0.3  # of a number and the one before it, for a window to be worth its columns
+POSITIONS_PER_COLUMN = 10  # at least
+MOST_NUMBERS = 50_000_000  # in windows, all positions together
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A categorical column by what its values look like."""
+
+    name: str
+    values: Sequence[str]  # distinct
+    counts: np.ndarray  # of them
+
+    def share(self, test: Callable[[str], bool]) -> float:
+        """Part of the positions whose values pass a test."""
+        passed = np.fromiter(map(test, self.values), bool, len(self.values))
+        return float(self.counts[passed].sum() / max(self.counts.sum(), 1))
+
+    @property
+    def of_characters(self) -> bool:
+        return self.share(lambda value: len(value) == 1) >= CHARACTERS
+
+    @property
+    def of_words(self) -> bool:
+        V = len(self.values)
+        rare = np.count_nonzero(self.counts == 1) >= ONCE * V
+        return (V >= MANY_VALUES or (V >= SOME_VALUES and rare)) and self.share(_has_letters) >= LETTERS
+
+    @property
+    def of_tags(self) -> bool:
+        return 1 < len(self.values) < MANY_VALUES
+
+
+def _has_letters(value: str) -> bool:
+    return any(map(str.isalpha, value))
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """A configuration with what the data suggests, and in words what that is."""
+
+    raw: dict[str, Any]
+    said: str | None  # None: nothing but what the configuration says
+
+
+def with_defaults(raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration") -> Defaults:
+    """A raw configuration with features for the columns of a corpus, and terms for them, where it names none.
+
+    >>> from kcrf_core import read_corpus
+    >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
+    ...                       read_corpus("sample_data/pitch_accent.conll"))
+    >>> found.raw["features"][:2], len(found.raw["features"])
+    ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 14)
+    """
+    config = parse_config(raw, source)
+    if config.features is not None or corpus.attributes is not None:
+        return Defaults(dict(raw), None)
+    maker = _Maker(config, corpus)
+    if config.plain:
+        return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw), None)
+    features = maker.features()
+    out = {**raw, "features": features}
+    if maker.words and (terms := _kernel_on_plain(config, maker, out)) is not None:
+        out["terms"] = terms
+    training = dict(raw.get("training") or {})
+    if maker.words and "observed_features" not in training and maker.label_count >= SEVERAL_LABELS:
+        if config.unobserved is None and all(_is_linear(term.kernel) for term in config.mapped_terms):
+            out["training"] = {**training, "observed_features": True}
+    return Defaults(out, maker.said())
+
+
+def configured(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str) -> tuple[Config, str | None]:
+    """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
+
+    Paths into features go into those that the defaults make, where the configuration has none.
+    """
+    early, late = split_options(raw, options)
+    found = with_defaults(with_options(raw, early), corpus, source)
+    return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
+
+
+def split_options(
+    raw: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options, and those apart that lead into features which only the data will tell."""
+    if raw.get("features") is not None or raw.get("plain"):
+        return dict(options), {}
+    late = {path: value for path, value in options.items() if path.startswith("features.")}
+    return {path: value for path, value in options.items() if path not in late}, late
+
+
+def _is_linear(kernel: KernelConfig) -> bool:
+    return kernel.type == KernelConfig.type and not kernel.cosine
+
+
+class _Maker:
+    """Features for the columns of a corpus, as entries of a raw configuration."""
+
+    def __init__(self, config: Config, corpus: Corpus):
+        self.config, self.corpus = config, corpus
+        names = column_names(config, corpus)
+        check_ignored(config, names)
+        left_out = {config.weight, *config.ignore}
+        self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
+        self.columns = Columns(corpus, config.missing, fitting=True)
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
+        self.numbers: set[str] = set()
+        self.near: list[str] = []  # features that stand for the plain columns where a kernel goes over near ones
+
+    @property
+    def label_count(self) -> int:
+        return len(self.columns.distinct(self.corpus.width - 1)[0])
+
+    def plain(self) -> list[dict[str, Any]]:
+        return [*({"column": name} for name in self.places), *({"vectors": name} for name in self.corpus.vectors)]
+
+    def features(self) -> list[dict[str, Any]]:
+        numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
+        self.numbers = set(numbers)
+        self._find_windows(numbers)
+        out: list[dict[str, Any]] = []
+        for name, place in self.places.items():
+            if name in numbers:
+                out.append({"column": name} | self._wide(name))
+                self.near.append(name)
+            else:
+                out += self._categorical(name, place)
+        return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
+
+    def said(self) -> str | None:
+        """What was made of the columns beyond themselves, in a line."""
+        parts = []
+        if self.words:
+            parts.append(f"{listed(self.words)} as words, with lower case, prefixes, suffixes and shapes")
+        if self.tags:
+            parts.append(f"{listed(self.tags)} with {'its' if len(self.tags) == 1 else 'their'} neighbours in pairs")
+        for window in dict.fromkeys(self.wide.values()):
+            names = [name for name, own in self.wide.items() if own == window]
+            parts.append(f"{listed(names)} at {window_text(window)}")
+        return f"features by the data: {'; '.join(parts)} ('plain' leaves them as they are)" if parts else None
+
+    # ------------------------------------------------------------------------- numbers
+
+    def _is_real(self, name: str, place: int) -> bool:
+        if self.corpus.names is not None:
+            return False
+        try:
+            return self.columns.looks_real(place, name)
+        except KcrfError:  # a number that is none, of which encoding will tell
+            return True
+
+    def _wide(self, name: str) -> dict[str, Any]:
+        return {"window": list(self.wide[name])} if name in self.wide else {}
+
+    def _find_windows(self, numbers: Mapping[str, int]) -> None:
+        """Windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
+        if self.config.window is not None or any(term.kernel.type == "image" for term in self.config.mapped_terms):
+            return
+        N = self.corpus.positions
+        widths = {name: 1 for name in numbers} | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
+        most = min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
+        if sum(widths.values()) * len(NEAR) > most:
+            return
+        later = np.ones(N, dtype=bool)
+        later[self.corpus.offsets[:-1]] = False
+        resembling = [
+            name
+            for name in widths
+            if _correlation(self._numbers(name, numbers), later) >= CORRELATED
+        ]
+        alone = sum(width for name, width in widths.items() if name not in resembling)
+        together = sum(widths[name] for name in resembling)
+        for window in (CATEGORICAL_WINDOW, NEAR):
+            if resembling and alone + together * len(window) <= most:
+                self.wide = dict.fromkeys(resembling, window)
+                return
+
+    def _numbers(self, name: str, places: Mapping[str, int]) -> np.ndarray:
+        """Numbers [N, r]; one row of zeros where a column turns out to have none."""
+        if name in self.corpus.vectors:
+            return np.asarray(self.corpus.vectors[name])
+        found = self.columns.numbers(places[name])
+        return np.zeros((self.corpus.positions, 1)) if found is None else found[:, None]
+
+    # ------------------------------------------------------------------------- categories
+
+    def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
+        values, codes = self.columns.distinct(place)
+        if self._same_throughout(codes):
+            return [{"column": name, "window": [0]}]
+        column = _Column(name, values, np.bincount(codes, minlength=len(values)))
+        out: list[dict[str, Any]] = [{"column": name}]
+        if column.of_words:
+            derived = self._word_features(column)
+            if derived:
+                self.words.append(name)
+            out += derived
+        else:
+            self.near.append(name)
+        if column.of_characters or not column.of_words and column.of_tags:
+            out += self._pairs(name, PAIRS)
+            self.tags.append(name)
+        return out
+
+    def _same_throughout(self, codes: np.ndarray) -> bool:
+        """Whether a column never changes within a sequence."""
+        later = np.ones(len(codes), dtype=bool)
+        later[self.corpus.offsets[:-1]] = False
+        before = np.concatenate([codes[:1], codes[:-1]])
+        return bool(later.any()) and bool((codes[later] == before[later]).all())
+
+    def _word_features(self, column: _Column) -> list[dict[str, Any]]:
+        """Lower case, parts and looks of words, as far as each tells more than the words and those before it."""
+        out: list[dict[str, Any]] = []
+        name, counts = column.name, len(column.values)
+        lower = self._distinct(column, transform="lower")
+        if lower < counts:
+            out.append({"column": name, "transform": "lower"} | {"window": self.within(CATEGORICAL_WINDOW)})
+        self.near.append(f"{name}.lower" if lower < counts else name)
+        for transform in ("prefix", "suffix"):
+            before = 1
+            for length in AFFIXES:
+                found = self._distinct(column, transform=transform, length=length)
+                if before < found < counts:  # more of them tell more apart, all of them no more than the words
+                    out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
+                before = found
+        if 1 < self._distinct(column, transform="shape") < counts:
+            out.append({"column": name, "transform": "shape"} | {"window": self.within(CATEGORICAL_WINDOW)})
+            self.near.append(f"{name}.shape")
+        return out
+
+    def _distinct(self, column: _Column, **transform: Any) -> int:
+        """How many values a transform leaves."""
+        return len(set(transformed(column.values, FeatureConfig(column.name, **transform))))
+
+    def within(self, window: Sequence[int]) -> list[int]:
+        """A window, of which the configuration may allow a part."""
+        allowed = self.config.window
+        return [offset for offset in window if allowed is None or offset in allowed] or [0]
+
+    def _pairs(self, name: str, places: Iterable[int]) -> list[dict[str, Any]]:
+        """A value and the one before it, at some places."""
+        allowed = self.config.window or CATEGORICAL_WINDOW
+        window = [place for place in places if place in allowed and place - 1 in allowed]
+        return [{"conjunction": [f"{name}[-1]", name], "window": window}] if window else []
+
+
+def check_ignored(config: Config, names: Sequence[str]) -> None:
+    """Refuse columns to be ignored that are none."""
+    for name in config.ignore:
+        if name not in names[:-1]:
+            raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
+
+
+def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
+    """Mean over columns of numbers [N, r] of their correlation with themselves one position before, where there is one."""
+    rows = np.flatnonzero(later)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = np.nan_to_num(numbers - np.nanmean(numbers, axis=0), nan=0.0, posinf=0.0, neginf=0.0)
+        variance = np.mean(centred**2, axis=0)
+        shared = np.mean(centred[rows] * centred[rows - 1], axis=0) if len(rows) else np.zeros(numbers.shape[1])
+        found = np.divide(shared, variance, out=np.zeros_like(shared), where=variance > 0)
+    return float(np.nan_to_num(found).mean())
+
+
+def _kernel_on_plain(config: Config, maker: _Maker, raw: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Terms for text where a kernel is asked for: everything linearly, the kernel over the near plain columns.
+
+    None where all is linear, or where the terms say themselves what they look at.
+    """
+    nodes = [term for term in config.mapped_terms if term.type == "node"]
+    if len(nodes) != 1 or _is_linear(nodes[0].kernel) or nodes[0].features != ("*",) or nodes[0].kernel.parts:
+        return None
+    if nodes[0].window is not None or len(nodes) < len(config.mapped_terms):
+        return None
+    near = {"features": list(dict.fromkeys(maker.near)) + list(maker.corpus.vectors)}
+    if not (maker.wide or maker.corpus.vectors or any(name in maker.numbers for name in maker.near)):
+        near["window"] = maker.within(NEAR)
+    out: list[dict[str, Any]] = []
+    for term in parse_config(raw).to_dict()["terms"]:
+        if term["type"] == "node":
+            out.append({"name": "linear" if term["name"] != "linear" else "all"})
+            term = {**term, **near}
+        out.append(term)
+    return out
