@@ -56,6 +56,7 @@ class Trial:
     log_probability: float  # held-out mean of log p(y_t | x)
     metric: str  # one of METRICS: what the figures are
     figures: dict[str, float]  # of held-out data, by decoder
+    folds: int  # that it was tried on: fewer than all where those showed that it is worse
 
     @property
     def text(self) -> str:

@@ -8,10 +8,9 @@ noisy than accuracy itself. The search has three parts; every fit starts from th
 2. Each of those terms moves by itself, since a variance that suits the inputs need not suit the transitions (OCR small,
    linear: 21.5 % letter error with one value for both, 18.3 % with two). Steps that gain little are taken on trial, and
    all of them are judged together in the end, by the standard error of what they gained.
-3. All variances move upwards together as long as the figure that counts goes on rising, since log p tires of large
-   variances before span F1 does (WNUT 2017: F1 wants sigma2 some 70 times larger). Of the settings on that way, and of
-   those that log p cannot tell from its best one, the best by that figure is taken where it is better than the choice
-   of log p by more than one standard error.
+3. Of the settings that log p cannot tell from its best one, that with the best figure is taken where it is better by
+   more than one standard error. From there all variances move upwards together as long as the figure gains more than
+   that, since log p tires of large variances before span F1 does (WNUT 2017: F1 wants sigma2 some 30 times larger).
 
 Work is counted in passes times positions, never in time. `plan_splits` sees to it that the search costs about twice the
 final fit at most, and the search ends where it has cost that much.
@@ -33,20 +32,24 @@ from .held_out import HANDFUL, HoldOut, Split, Splits, describe_units, make_spli
 from .observer import ALL_TERMS, Trial
 from .task import Minimiser, TrainingTask
 
-PATH_START, PATH_FACTOR = 1.0, 10**0.5
+PATH_START, PATH_FACTOR = 10**-0.5, 10**0.5
 PATH_LEAST, PATH_MOST = 1e-4, 1e4
 PATH_TOLERANCE, PATH_PASSES = 1e-2, 100
-# A step of one term must gain this part of the log-probability to be followed by another.
-STEP_GAIN = 0.0005
-# Steps of single terms that gained this part together are kept, whatever the standard error says.
-CLEAR_GAIN = 0.002
-# Steps upwards without a better figure, after which the search looks no further.
-PATIENCE = 2
+# Steps of single terms are kept once they have gained this part of log p, and this part of their standard error: fits
+# are rough, and larger variances are harder to certify.
+LEAST_GAIN, LEAST_ERRORS = 0.001, 0.5
+# Steps that may be taken on trial, one after another, before they have to have gained that.
+ON_TRIAL = 2
+# A setting that is worse by so many standard errors, on some folds with so many units, is not tried on the others.
+HOPELESS, ENOUGH_UNITS = 3.0, 100
+
+# How much of the last change of parameters the next one is taken to begin with.
+GOES_ON = 1.0
 
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
 # So many operations are always granted: some seconds.
-FREE_OPERATIONS = 1e10
+FREE_OPERATIONS = 2e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
 PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
@@ -79,6 +82,7 @@ class HeldOut:
     log_probability: float  # mean of log p(y_t | x)
     decoder: DecoderChoice
     work: float  # passes times positions of the search
+    scales: dict[str, float]  # mean of k(x, x) of each term whose sigma2 was chosen
 
     def to_dict(self) -> dict[str, Any]:
         return {**describe_units(self.splits), "log_probability": self.log_probability, "work": self.work}
@@ -154,11 +158,20 @@ class _Fold:
         self.fits: dict[Steps, Vector] = {}
 
     def start(self, steps: Steps, posterior: Posterior) -> Vector:
-        """The parameters of the nearest setting that was fitted, of equals the last one; zero before any."""
-        nearest = min(
-            enumerate(self.fits), key=lambda item: (np.abs(np.subtract(item[1], steps)).sum(), -item[0]), default=None
-        )
-        return posterior.vectors.zeros() if nearest is None else self.fits[nearest[1]]
+        """Parameters to begin with: those of the nearest setting that was fitted, of equals the last one.
+
+        Where the step there was the same as the step from there, parameters are taken to go on as they went.
+        """
+        vectors = posterior.vectors
+        if not self.fits:
+            return vectors.zeros()
+        at = {fitted: number for number, fitted in enumerate(self.fits)}
+        near = min(at, key=lambda fitted: (np.abs(np.subtract(fitted, steps)).sum(), -at[fitted]))
+        before = tuple((2 * np.array(near) - steps).tolist())
+        if before == near or before not in self.fits:
+            return self.fits[near]
+        change = vectors.stepped(self.fits[near], -1.0, self.fits[before])
+        return vectors.stepped(self.fits[near], GOES_ON, change)
 
 
 @dataclass
@@ -190,7 +203,9 @@ class _Search:
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, PATH_START / scale) for name, scale in scales.items()}
         self._folds = [_Fold(task, split) for split in splits.splits]
-        self._found: dict[Steps, _Found] = {}
+        self._found: dict[Steps, _Found] = {}  # on all folds
+        self._hopeless: set[Steps] = set()  # on some
+        self._tried: list[Trial] = []
         self._work = 0.0
         self._most_work = max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
         self._ended = False
@@ -220,7 +235,7 @@ class _Search:
         for way in (1, -1):
             begun = best
             while (after := self._moved(best, range(len(best)), way)) is not None:
-                if not self._look(after, ALL_TERMS) or self._gain(after, best)[0] <= 0:
+                if not self._look(after, ALL_TERMS, best) or self._gain(after, best)[0] <= 0:
                     break
                 best = after
             if best != begun:
@@ -228,7 +243,11 @@ class _Search:
         return best
 
     def _single_terms(self, begun: Steps) -> Steps:
-        """Each term by itself, upwards while that helps, else downwards; what all steps together gained decides."""
+        """Each term by itself, upwards while that helps, else downwards.
+
+        Small steps are taken on trial: they are kept where they have gained enough together, those of other terms
+        included.
+        """
         names = list(self._scales)
         if len(names) == 1:
             return begun
@@ -236,40 +255,40 @@ class _Search:
         # Transitions first: they come last in the list of terms, and mostly they want it most.
         for j in reversed(range(len(names))):
             for way in (1, -1):
-                from_here = best
-                while (after := self._moved(best, [j], way)) is not None:
-                    if not self._look(after, names[j]) or self._relative_gain(after, best) <= STEP_GAIN:
+                here, on_trial = best, 0
+                while on_trial < ON_TRIAL and (after := self._moved(here, [j], way)) is not None:
+                    if not self._look(after, names[j], here) or self._gain(after, here)[0] <= 0:
                         break
-                    best = after
-                if best != from_here:
+                    here, on_trial = after, on_trial + 1
+                    if self._has_gained(here, kept):
+                        kept, on_trial = here, 0
+                if here != best:
+                    best = here
                     break
-            gain, error = self._gain(best, kept)
-            if gain > error or self._relative_gain(best, kept) > CLEAR_GAIN:
-                kept = best
         return kept
 
-    def _upwards(self, best: Steps) -> Steps:
+    def _upwards(self, by_log: Steps) -> Steps:
         """All terms together upwards as long as the figure rises, then the best by the figure."""
         if not self._by_figure:
-            return best
-        by_log, tried, without = best, [best], 0
-        decode = self._decoder(best)
-        top = self._figure(best, decode)
-        while without < PATIENCE and (after := self._moved(tried[-1], range(len(best)), 1)) is not None:
-            if not self._look(after, ALL_TERMS):
-                break
-            tried.append(after)
-            here = self._figure(after, decode)
-            top, without = (here, 0) if here > top else (top, without + 1)
-        alike = [steps for steps in self._found if self._told_apart(by_log, steps) <= 1]
-        candidates = [by_log, *(steps for steps in dict.fromkeys([*tried, *alike]) if steps != by_log)]
-        best = max(candidates, key=lambda steps: self._figure(steps, decode))  # the first of equals
-        gain, error = self._yardstick.difference(self._found[best].counts[decode], self._found[by_log].counts[decode])
-        if best == by_log or gain <= error:
             return by_log
+        decode = self._decoder(by_log)
+        alike = [steps for steps in self._found if self._told_apart(by_log, steps) <= 1]
+        best = max([by_log, *alike], key=lambda steps: self._figure(steps, decode))  # the first of equals
+        if not self._is_better(best, by_log, decode):
+            best = by_log
+        here, on_trial = best, 0
+        while on_trial < ON_TRIAL and (after := self._moved(here, range(len(here)), 1)) is not None:
+            if not self._look(after, ALL_TERMS, best, decode):
+                break
+            here, on_trial = after, on_trial + 1
+            if self._is_better(here, best, decode):
+                best, on_trial = here, 0
+        if best == by_log:
+            return by_log
+        gain, error = self._yardstick.difference(self._found[best].counts[decode], self._found[by_log].counts[decode])
+        own, other = (self._yardstick.number(self._figure(steps, decode)) for steps in (best, by_log))
         self._minimiser.observer.note(
-            f"sigma2 by {self._yardstick.title}: {self._yardstick.number(self._figure(best, decode))} against "
-            f"{self._yardstick.number(self._figure(by_log, decode))} where log p is best, "
+            f"sigma2 by {self._yardstick.title}: {own}, {other} where log p is best, "
             f"difference {100 * gain:.2f} +- {100 * error:.2f}"
         )
         return best
@@ -281,7 +300,7 @@ class _Search:
             if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
                 note(f"sigma2 of {name} is near the end of the range searched: it may want more")
         if self._ended:
-            note(f"the search for sigma2 ends after {len(self._found)} settings: it has cost twice a fit")
+            note(f"the search for sigma2 ends after {len(self._tried)} settings: it has cost what it may")
         sigma2 = _in_order(self._task, self._fixed | self._used(best))
         found = self._found[best]
         decoder = choose_decoder(self._yardstick, found.counts, "held-out")
@@ -293,9 +312,9 @@ class _Search:
             found.trial.log_probability,
             decoder if self._decode is None else DecoderChoice(self._decode),
             self._work,
+            self._scales,
         )
-        trials = tuple(each.trial for each in self._found.values())
-        return Prior(sigma2, self._mean_parameters(best, sigma2), trials, held_out)
+        return Prior(sigma2, self._mean_parameters(best, sigma2), tuple(self._tried), held_out)
 
     def _mean_parameters(self, best: Steps, sigma2: dict[str, float]) -> Vector:
         """The mean over folds of parameters, those of columns that a fold lacks being zero there."""
@@ -335,9 +354,15 @@ class _Search:
         """By how much log p is better, and the standard error of that."""
         return self._log_loss.difference(self._found[steps].logs, self._found[other].logs)
 
-    def _relative_gain(self, steps: Steps, other: Steps) -> float:
-        log_probability = self._found[other].trial.log_probability
-        return (self._found[steps].trial.log_probability - log_probability) / max(abs(log_probability), 1e-300)
+    def _has_gained(self, steps: Steps, other: Steps) -> bool:
+        """Whether log p is better by more than what rough fits and chance may do."""
+        gain, error = self._gain(steps, other)
+        return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
+
+    def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
+        """Whether the figure is better by more than one standard error."""
+        gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
+        return gain > error
 
     def _told_apart(self, best: Steps, other: Steps) -> float:
         """By how many standard errors log p of the best is better than that of another."""
@@ -350,35 +375,78 @@ class _Search:
     def _figure(self, steps: Steps, decode: str) -> float:
         return self._yardstick.value(self._found[steps].counts[decode])
 
-    def _look(self, steps: Steps, label: str) -> bool:
-        """Fit and judge a setting, unless it was; False where the search has cost what it may."""
+    def _look(self, steps: Steps, label: str, rival: Steps | None = None, decode: str | None = None) -> bool:
+        """Fit and judge a setting, unless it was. False where the search has cost what it may.
+
+        False, too, where some folds show already that it is worse than a rival: by log p, or by the figure with a
+        decoder where one is given.
+        """
         if steps in self._found:
             return True
+        if steps in self._hopeless:
+            return False
         if self._found and self._work >= self._most_work:
             self._ended = True
             return False
-        used, names = self._used(steps), list(self._scales)
-        moved = label if label in names else (names[0] if names else None)
-        variance = _rounded(self._values(steps)[moved] * self._scales[moved]) if names else 0.0
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
-        for number, fold in enumerate(self._folds, start=1):
-            self._minimiser.observer.stage(f"score variance {variance:g} of {label}, fold {number}")
-            posterior = fold.sample.posterior(self._fixed | used)
-            result = self._minimiser.fitted(posterior, fold.start(steps, posterior), PATH_TOLERANCE, PATH_PASSES)
-            fold.fits[steps] = result.theta
-            self._work += result.work * fold.sample.problem.positions + 2 * fold.held.problem.positions
-            found = fold.held.posterior(self._fixed | used).engine.predictions(result.theta)
-            problem, pieces = fold.held.problem, fold.pieces
-            gold_logs = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
-            more = problem.offsets, problem.weights
-            logs.append(pieces.by_unit(self._log_loss.counts(problem.labels, None, gold_logs, *more)))
-            for name, labels in found.labels.items():
-                counts[name].append(pieces.by_unit(self._yardstick.counts(problem.labels, labels, gold_logs, *more)))
-        pooled = {name: np.concatenate(parts) for name, parts in counts.items()}
-        all_logs = np.concatenate(logs)
+        for number in range(len(self._folds)):
+            more_logs, more_counts = self._fitted(steps, label, number)
+            logs.append(more_logs)
+            for name, each in more_counts.items():
+                counts[name].append(each)
+            found = self._pooled(steps, label, logs, counts)
+            if number + 1 < len(self._folds) and rival is not None and self._is_hopeless(found, rival, decode):
+                self._hopeless.add(steps)
+                break
+        else:
+            self._found[steps] = found
+        self._tried.append(found.trial)
+        self._minimiser.observer.tell(found.trial)
+        return steps in self._found
+
+    def _is_hopeless(self, found: _Found, rival: Steps, decode: str | None) -> bool:
+        units, other = len(found.logs), self._found[rival]
+        if units < ENOUGH_UNITS:
+            return False
+        if decode is None:
+            gain, error = self._log_loss.difference(found.logs, other.logs[:units])
+        else:
+            own = found.counts[decode]
+            gain, error = self._yardstick.difference(own, other.counts[decode][: len(own)])
+        return gain < -HOPELESS * error
+
+    def _fitted(self, steps: Steps, label: str, number: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Counts of the units of one fold: of log p, and of the yardstick by decoder."""
+        fold, sigma2 = self._folds[number], self._fixed | self._used(steps)
+        self._minimiser.observer.stage(
+            f"score variance {self._variance(steps, label):g} of {label}, fold {number + 1} of {len(self._folds)}"
+        )
+        posterior = fold.sample.posterior(sigma2)
+        result = self._minimiser.fitted(posterior, fold.start(steps, posterior), PATH_TOLERANCE, PATH_PASSES)
+        fold.fits[steps] = result.theta
+        problem, by_unit = fold.held.problem, fold.pieces.by_unit
+        self._work += result.work * fold.sample.problem.positions + 2 * problem.positions
+        found = fold.held.posterior(sigma2).engine.predictions(result.theta)
+        gold = np.log(np.maximum(found.gold.astype(np.float64), SMALLEST_PROBABILITY))
+        units = problem.offsets, problem.weights
+        return by_unit(self._log_loss.counts(problem.labels, None, gold, *units)), {
+            name: by_unit(self._yardstick.counts(problem.labels, labels, gold, *units))
+            for name, labels in found.labels.items()
+        }
+
+    def _pooled(self, steps: Steps, label: str, logs: list[np.ndarray], counts: dict[str, list[np.ndarray]]) -> _Found:
+        """One setting on some folds together."""
+        all_logs, pooled = np.concatenate(logs), {name: np.concatenate(parts) for name, parts in counts.items()}
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
-        trial = Trial(label, variance, used, self._log_loss.value(all_logs), self._yardstick.name, figures)
-        self._found[steps] = _Found(trial, all_logs, pooled)
-        self._minimiser.observer.tell(trial)
-        return True
+        variance, log_probability = self._variance(steps, label), self._log_loss.value(all_logs)
+        trial = Trial(label, variance, self._used(steps), log_probability, self._yardstick.name, figures, len(logs))
+        return _Found(trial, all_logs, pooled)
+
+    def _variance(self, steps: Steps, label: str) -> float:
+        """The variance of scores of the term that has moved, or of the first one where all have."""
+        names = list(self._scales)
+        if not names:
+            return 0.0
+        name = label if label in names else names[0]
+        return _rounded(self._values(steps)[name] * self._scales[name])
