@@ -72,7 +72,7 @@ effort_options = options.group(
     ),
 )
 
-held_out_options = options.group(
+dev_options = options.group(
     click.option(
         "--dev",
         type=click.Path(allow_dash=True),
@@ -85,25 +85,6 @@ held_out_options = options.group(
         multiple=True,
         metavar="NAME=FILE",
         help="Vectors beside DEV, as --vectors has them beside DATA. Default: none.",
-    ),
-    click.option(
-        "--group",
-        metavar="COLUMN",
-        help="Hold out all sequences with the same value in this column (a speaker, a document) together; it is no "
-        "feature. Default: each sequence for itself.",
-    ),
-    click.option(
-        "--folds-file",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
-    ),
-    click.option(
-        "--block",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Hold out blocks of N positions, with gaps beside them. Default: whole sequences, blocks where there are "
-        "fewer than 20.",
     ),
 )
 
@@ -122,7 +103,8 @@ held_out_options = options.group(
     "pictures.",
 )
 @options.metric
-@held_out_options
+@dev_options
+@options.held_out
 @click.option(
     "--nested",
     is_flag=False,
@@ -204,7 +186,16 @@ def tune(
     from kcrf_core.tuning import tune as search
 
     from ..report import plots
-    from ..running.files import check_writable, is_archive, load_config, output_stream, read_data, say, write_out
+    from ..running.files import (
+        check_writable,
+        fold_numbers,
+        is_archive,
+        load_config,
+        output_stream,
+        read_data,
+        say,
+        write_out,
+    )
     from ..running.interruption import Stop
     from ..running.leaderboard import Leaderboard
     from ..text import figures as render
@@ -216,6 +207,7 @@ def tune(
         raise click.UsageError("--dev-vectors stand beside the data of --dev: give that, too")
     if dev is not None and (group, folds_file, block) != (None, None, None):
         raise click.UsageError("--dev is what candidates are judged by: leave out --group, --folds-file and --block")
+    options.check_held_out(group, folds_file, block)
     if data == dev == "-":
         raise click.UsageError("DATA and --dev cannot both be read from stdin")
     inputs = (data, config, dev, folds_file, *(path for _, path in (*vectors, *dev_vectors)))
@@ -237,7 +229,7 @@ def tune(
     judges = None if dev is None else read_data(dev, format_ or corpus.format, parsed.columns, parsed.layout, threads,
                                                 quiet, dev_vectors)  # fmt: skip
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
-    hold_out = HoldOut(groups, None if folds_file is None else _fold_numbers(corpus, folds_file), block)
+    hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), block)
     with (
         Workers(threads, memory) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
@@ -277,17 +269,6 @@ def tune(
         say(f"wrote {output}; kcrf train {data} -c {output} -o model.npz makes a model of it")
     if found.interrupted:
         raise KeyboardInterrupt
-
-
-def _fold_numbers(corpus: Corpus, path: str) -> np.ndarray:
-    from kcrf_core.crossval import read_folds
-    from kcrf_core.errors import DataError
-
-    try:
-        with open(path, encoding="utf-8-sig") as stream:
-            return read_folds(stream.read(), path, corpus)
-    except UnicodeDecodeError:
-        raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
 @contextmanager

@@ -67,6 +67,7 @@ class Part:
     features: tuple[dict[str, Any], ...]
     linear: tuple[str, ...]  # names of features, with patterns
     terms: tuple[dict[str, Any], ...] = ()
+    observed: bool = False  # whether weights are those for labels that features are seen with, where maps allow it
 
 
 class Block:
@@ -101,34 +102,46 @@ def _pivot_map(size: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TextBlock(Block):
-    """Categorical columns: words, of which parts and shapes tell something, and tags, which are few."""
+    """Categorical columns: words, of which parts and shapes tell something, and tags, which are few.
 
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
+    `features` are those that `train` would make of them; words have transforms among them.
+    """
+
+    features: tuple[dict[str, Any], ...]
+    observed: bool = False  # whether to begin with weights of features for labels that they are seen with alone
+    words: tuple[str, ...] = field(init=False)
+    tags: tuple[str, ...] = field(init=False)
     choices: tuple[Choice, ...] = field(init=False)
     seeds: tuple[dict[str, str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        columns = len(self.words) + len(self.tags)
+        words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
+        plain = (one for one in self.features if "column" in one and "transform" not in one)
+        # Columns that are the same throughout a sequence are seen at the position alone.
+        tags = tuple(one["column"] for one in plain if one["column"] not in words and one.get("window") != [0])
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "tags", tags)
         choices, seeds = [], []
-        if self.words:
+        if words:
             choices.append(Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True))
-        bigrams = ("none", "tags", "all") if self.words and self.tags else ("none", "all")
-        choices.append(Choice("bigrams", bigrams, bigrams[1] if self.tags else "none", True))
+        bigrams = ("none", "tags", "all") if words and tags else ("none", "all")
+        choices.append(Choice("bigrams", bigrams, bigrams[1] if tags else "none", True))
         paired = len(self._paired())
         near = ["none"]
         near += [f"pairs {reach}" for reach in (0, 1, 2) if 2 <= paired * (2 * reach + 1) <= MOST_PAIRED]
         near += [f"triples {reach}" for reach in (1,) if 3 <= paired * (2 * reach + 1) <= MOST_TRIPLED]
         choices.append(Choice("near", tuple(near), "none"))
-        if self.words:
+        if words:
+            choices.append(Choice("weights", ("all", "observed"), "observed" if self.observed else "all"))
             choices.append(Choice("rare", ("1", "2", "3"), "1", True))
         seeds += [{"near": value} for value in ("pairs 1",) if value in near]
-        if self.words:
+        if words:
             seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": "none"}]
             seeds += [{"words": "all affixes", "near": value} for value in ("pairs 1",) if value in near]
-        if columns > 1:
+        if len(words) + len(tags) > 1:
             seeds += [{"near": value} for value in ("pairs 2",) if value in near]
             seeds.append({"bigrams": "all"})
+            seeds += [{"near": value, "bigrams": "all"} for value in ("pairs 1",) if value in near]
         seeds += [{"near": value} for value in ("triples 1",) if value in near]
         object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "seeds", tuple(seeds))
@@ -137,56 +150,57 @@ class TextBlock(Block):
         """The features that conjunctions are made of: words and tags, or of words alone what they have in common."""
         if self.tags:
             return [*self.words, *self.tags]
-        return [f"{word}{ending}" for word in self.words for ending in (".lower", ".suffix3", ".shape")]
+        names = [_name(one) for one in self.features]
+        found = [f"{word}{end}" for word in self.words for end in (".lower", ".suffix3", ".shape")]
+        return [name for name in found if name in names]
 
     def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
-        features: list[dict[str, Any]] = []
         rare = int(chosen.get("rare", "1"))
         cut = {} if rare == 1 else {"min_count": rare}
-        reach = {"affixes": 0, "near affixes": 1, "all affixes": 2}.get(chosen.get("words", ""))
+        level, bigrams, paired = chosen.get("words", "plain"), chosen["bigrams"], self._paired()
+        reach = {"near affixes": 1, "all affixes": 2}.get(level)
+        features: list[dict[str, Any]] = []
         hidden: list[dict[str, Any]] = []  # for pairs alone
-        for word in self.words:
-            features.append({"column": word, "window": around(2), **cut})
-            parts = [{"column": word, "transform": "lower"}, {"column": word, "transform": "shape"}]
-            parts += [
-                {"column": word, "transform": affix, "length": length}
-                for affix in ("prefix", "suffix")
-                for length in (1, 2, 3, 4)
-            ]
-            if reach is None:
-                hidden += [one for one in parts if _name(one) in self._paired() and chosen["near"] != "none"]
-            else:
-                windows = {"lower": max(reach, 1), "shape": max(reach, 1)}
-                features += [{**one, "window": around(windows.get(one["transform"], reach)), **cut} for one in parts]
-        features += [{"column": tag, "window": around(2)} for tag in self.tags]
-        coupled = {"none": [], "tags": self.tags, "all": (*self.words, *self.tags)}[chosen["bigrams"]]
-        for column in coupled:
-            pairs = [(-1, 0), (0, 1)] if column in self.words else [(-2, -1), (-1, 0), (0, 1), (1, 2)]
-            features += [{"conjunction": [_at(column, a), _at(column, b)], "window": [0], **cut} for a, b in pairs]
+        for one in self.features:
+            wide = {} if reach is None else {"window": around(reach)}
+            if "conjunction" in one:
+                if bigrams != "none":
+                    features.append({**one, **cut})
+            elif "transform" not in one:
+                features.append({"window": around(2), **one, **cut})
+            elif level != "plain":
+                features.append({**one, **wide, **cut})
+            elif chosen["near"] != "none" and _name(one) in paired:
+                hidden.append(one)
+        if bigrams == "all":
+            known = [feature.get("conjunction") for feature in features]
+            pairs = [[f"{column}[-1]", column] for column in (*self.words, *self.tags)]
+            features += [{"conjunction": pair, "window": [0, 1], **cut} for pair in pairs if pair not in known]
+            features += [{"conjunction": [f"{tag}[-1]", tag, f"{tag}[1]"], "window": [-1, 0, 1]} for tag in self.tags]
         linear = tuple(_name(one) for one in features)
         terms = []
         kind, _, radius = chosen["near"].partition(" ")
         if kind != "none":
             degree = {"pairs": 2, "triples": 3}[kind]
             own_map = {"type": "explicit"} | ({"cut_off": TRIPLE_CUT_OFF} if kind == "triples" else {})
-            names = self._paired()
-            terms.append({"name": "near", "features": names, "window": around(int(radius)),
-                          "kernel": {"type": "poly", "degree": degree}, "map": own_map})  # fmt: skip
-        return Part((*features, *hidden), linear, tuple(terms))
+            terms.append({"name": "near", "features": paired, "window": around(int(radius)), "kernel": _poly(degree),
+                          "map": own_map})  # fmt: skip
+        observed = chosen.get("weights") == "observed"
+        return Part((*features, *hidden), linear, tuple(terms), observed)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         out = []
         if self.words:
-            out.append(
-                {"plain": "words", "affixes": "words and affixes"}.get(chosen["words"], f"words and {chosen['words']}")
-            )
+            out.append("words" if chosen["words"] == "plain" else f"words and {chosen['words']}")
         if self.tags:
             out.append("tags")
         if chosen["bigrams"] != "none":
-            out.append("bigrams" if chosen["bigrams"] == "all" or not self.words else "bigrams of tags")
+            out.append("bigrams of tags" if chosen["bigrams"] == "tags" else "bigrams")
         if chosen["near"] != "none":
             kind, _, radius = chosen["near"].partition(" ")
             out.append(f"{kind} {_shown(radius)}")
+        if chosen.get("weights", "all") != "all":
+            out.append("observed weights")
         if chosen.get("rare", "1") != "1":
             out.append(f"values seen {chosen['rare']} times")
         return out
@@ -198,10 +212,6 @@ def _name(feature: Mapping[str, Any]) -> str:
         return "/".join(feature["conjunction"])
     transform = feature.get("transform")
     return feature["column"] + (f".{transform}{feature.get('length', '')}" if transform else "")
-
-
-def _at(column: str, offset: int) -> str:
-    return column if offset == 0 else f"{column}[{offset}]"
 
 
 # ----------------------------------------------------------------------------- numbers
@@ -405,8 +415,10 @@ class Space:
         features: list[dict[str, Any]] = []
         linear: list[str] = []
         terms: list[dict[str, Any]] = []
+        observed = False
         for block in self._blocks:
             part = block.part(chosen, pivots)
+            observed = observed or part.observed
             features += part.features
             linear += part.linear
             terms += part.terms
@@ -422,16 +434,24 @@ class Space:
             terms.append({"type": "edge"})
             if order == LABELS[1]:
                 terms.append({"type": "edge2"})
-        return {**self._raw, **({"features": features} if features else {}), "terms": terms}
+        out = {**self._raw, **({"features": features} if features else {}), "terms": terms}
+        if observed and not any(_has_pivots(term) for term in terms):
+            out["training"] = {**out.get("training", {}), "observed_features": True}
+        return out
 
     def title(self, candidate: Candidate) -> str:
         """A candidate in a line."""
         chosen = dict(candidate.choices)
         out = [title for block in self._blocks for title in block.titles(chosen)]
-        if any(term.get("map", {}).get("type") == "reduced" for term in self.raw(candidate)["terms"]):
+        if any(map(_has_pivots, self.raw(candidate)["terms"])):
             out.append(f"{int(chosen[PIVOT_CHOICE]):,} pivots")
         labels = chosen.get(LABEL_CHOICE, LABELS[0])
         return ", ".join([*out, *([] if labels == LABELS[0] else [f"labels {labels}"])])
+
+
+def _has_pivots(term: Mapping[str, Any]) -> bool:
+    own = term.get("map")
+    return isinstance(own, Mapping) and own.get("type") == "reduced"
 
 
 def _known(seed: Mapping[str, str], choices: Mapping[str, Choice]) -> dict[str, str]:

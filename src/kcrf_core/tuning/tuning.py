@@ -13,7 +13,7 @@ from ..chains import CLIQUES
 from ..config import parse_config
 from ..corpora import Corpus
 from ..crossval import Journal
-from ..encoding import UNKNOWN, CategoricalFeature, Dataset, RealFeature, column_names, fit_encoding
+from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, with_defaults
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
@@ -27,6 +27,7 @@ from .space import AttributeBlock, Block, GivenBlock, NumberBlock, Space, TextBl
 EFFORTS = {"small": 1e11, "normal": 1e12, "large": 1.2e13}
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
+NUMBERS = "numbers"  # what real columns are called together
 
 
 class WorkMeter:
@@ -119,6 +120,7 @@ def make_space(
     names = column_names(config, corpus)
     terms = raw.get("terms")
     label_terms = terms is None
+    raw = {**raw, "ignore": sorted({*(raw.get("ignore") or ()), *left_out})} if left_out else raw
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
@@ -128,7 +130,7 @@ def make_space(
     if corpus.attributes is not None:
         blocks.append(AttributeBlock())
     else:
-        inputs = [name for name in names[:-1] if name not in (config.weight, *left_out)]
+        inputs = [name for name in names[:-1] if name not in (config.weight, *config.ignore, *left_out)]
         blocks += _column_blocks(corpus, raw, source, inputs, shape)
     for name, array in corpus.vectors.items():
         feature = {"vectors": name, "name": name}
@@ -139,16 +141,20 @@ def make_space(
 def _column_blocks(
     corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
 ) -> list[Block]:
-    features = [{"column": name, "window": [0]} for name in inputs]
-    features += [{"vectors": name} for name in corpus.vectors]
-    encoding, _ = fit_encoding(parse_config({**raw, "features": features, "terms": [{}]}, source), corpus)
-    words, tags, real = [], [], []
-    for feature in encoding.features:
-        name = feature.config.name
-        if isinstance(feature, CategoricalFeature):
-            (words if len(feature.vocabulary.values) > 100 else tags).append(name)
-        elif isinstance(feature, RealFeature) and feature.config.vectors is None:
-            real.append(name)
+    """Blocks of the columns, by what `train` would make of them."""
+    usual = with_defaults(raw, corpus, source).raw
+    features = usual.get("features") or [{"column": name} for name in inputs]
+    encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
+    kinds = {one.config.name: isinstance(one, RealFeature) for one in encoding.features}
+    text, real, reach = [], [], 0
+    for feature, fitted in zip(features, encoding.features, strict=True):
+        if "vectors" in feature:
+            continue
+        if not kinds[fitted.config.name]:
+            text.append(feature)
+        else:
+            real.append(feature["column"])
+            reach = max(reach, *map(abs, fitted.config.window))
     if shape is not None and len(real) != shape[0] * shape[1]:
         raise ConfigError(
             f"pictures of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers, and there are "
@@ -156,11 +162,14 @@ def _column_blocks(
             settings=["shape"],
         )
     blocks: list[Block] = []
-    if words or tags:
-        blocks.append(TextBlock(tuple(words), tuple(tags)))
+    tags: tuple[str, ...] = ()
+    if text:
+        observed = bool((usual.get("training") or {}).get("observed_features"))
+        blocks.append(TextBlock(tuple(text), observed))
+        tags = blocks[0].tags
     if real:
-        feature = {"name": "numbers", "columns": real, "type": "real"}
-        blocks.append(NumberBlock("numbers", (feature,), tuple(tags), len(real), shape))
+        feature = {"name": NUMBERS, "columns": real, "type": "real"}
+        blocks.append(NumberBlock(NUMBERS, (feature,), tags, len(real), shape, max(reach, 1)))
     return blocks
 
 
