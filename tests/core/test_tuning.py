@@ -1,6 +1,8 @@
-"""The search for a configuration on data: candidates that can be trained, the same result every time, what is held out."""
+"""The search for a configuration on data: candidates can be trained, results are the same every time."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -198,7 +200,7 @@ def test_rungs_grow_and_contain_each_other():
     assert sizes == sorted(sizes)
     assert sizes[-1] == corpus.positions
     firsts = [set(rung.corpus.columns[0].numbers[::20]) for rung in rungs]
-    assert all(small < large for small, large in zip(firsts, firsts[1:], strict=False))
+    assert all(small < large for small, large in itertools.pairwise(firsts))
 
 
 def test_nested_folds_judge_the_whole_procedure(accents, monkeypatch):

@@ -13,9 +13,6 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from kcrf_core.corpora import Corpus
     from kcrf_core.crossval import Journal
 
 DEFAULT_OUTER_FOLDS = 3
@@ -60,8 +57,8 @@ effort_options = options.group(
     click.option(
         "--effort",
         type=options.OneOf(efforts),
-        help="How much work to do, counted so that the result is the same every time: about a minute, ten minutes or "
-        "two hours of two cores. Default: normal.",
+        help="How much work to do, counted so that the result is the same every time: about half a minute, ten minutes "
+        "or two hours of two cores. Default: normal.",
     ),
     click.option(
         "--budget",
@@ -172,9 +169,9 @@ def tune(
 
     \b
     Example:
-      kcrf tune sample_data/pitch_accent.conll --effort small -o config.yaml
+      kcrf tune sample_data/pitch_accent.conll --budget 5s -o config.yaml
       kcrf train sample_data/pitch_accent.conll -c config.yaml -o model.npz
-      kcrf tune sample_data/digits.conll --shape 8x8 --budget 20s -o digits.yaml --plot digits.png
+      kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core._version import __version__
     from kcrf_core.config import parse_config, with_options
