@@ -193,7 +193,7 @@ def tune(
         say,
         write_out,
     )
-    from ..running.interruption import Stop
+    from ..running.interruption import StopRequest
     from ..running.leaderboard import Leaderboard
     from ..text import figures as render
     from ..text import tuning as tuning_text
@@ -230,7 +230,7 @@ def tune(
     with (
         Workers(threads, memory) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
-        Stop("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
+        StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
         Leaderboard(quiet, verbose, budget) as board,
     ):
         found = search(

@@ -57,7 +57,7 @@ class Interruption(Observer):
             signal.signal(signal.SIGINT, self._before)
 
 
-class Stop:
+class StopRequest:
     """Ctrl-C asks work that has something to keep for an end, and says so; the second gives up."""
 
     def __init__(self, word: str):
@@ -72,7 +72,7 @@ class Stop:
         self._asked = True
         say(self._word)
 
-    def __enter__(self) -> Stop:
+    def __enter__(self) -> StopRequest:
         with contextlib.suppress(ValueError):  # not in the main thread: nobody can interrupt
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self

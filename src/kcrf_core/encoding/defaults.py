@@ -114,9 +114,7 @@ def with_defaults(raw: Mapping[str, Any], corpus: Corpus, source: str = "configu
     return Defaults(out, maker.said())
 
 
-def configured(
-    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str
-) -> tuple[Config, str | None]:
+def configured(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str) -> tuple[Config, str | None]:
     """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
 
     Paths into features go into those that the defaults make, where the configuration has none.
@@ -126,7 +124,9 @@ def configured(
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
 
 
-def split_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(
+    raw: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options, and those apart that lead into features which only the data will tell."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
@@ -204,13 +204,17 @@ class _Maker:
         if self.config.window is not None or any(term.kernel.type == "image" for term in self.config.mapped_terms):
             return
         N = self.corpus.positions
-        widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
+        widths = {name: 1 for name in numbers} | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
         most = min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
         if sum(widths.values()) * len(NEAR) > most:
             return
         later = np.ones(N, dtype=bool)
         later[self.corpus.offsets[:-1]] = False
-        resembling = [name for name in widths if _correlation(self._numbers(name, numbers), later) >= CORRELATED]
+        resembling = [
+            name
+            for name in widths
+            if _correlation(self._numbers(name, numbers), later) >= CORRELATED
+        ]
         alone = sum(width for name, width in widths.items() if name not in resembling)
         together = sum(widths[name] for name in resembling)
         for window in (CATEGORICAL_WINDOW, NEAR):
@@ -240,7 +244,7 @@ class _Maker:
             out += derived
         else:
             self.near.append(name)
-        if column.of_characters or (not column.of_words and column.of_tags):
+        if column.of_characters or not column.of_words and column.of_tags:
             out += self._pairs(name, PAIRS)
             self.tags.append(name)
         return out

@@ -174,7 +174,6 @@ class Search:
             self._listener.rung(rung, positions, len(going))
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self._leader
-                # The first is judged whatever it costs: there is nothing else to fall back on.
                 most = limit if self._outcomes[rung] else self._meter.total
                 outcome = self._judge(candidate, rung, most, before, thorough=self._leader is None)
                 if outcome is not None and (self._leader.rung < rung or outcome.value > self._leader.value):
@@ -236,7 +235,8 @@ class Search:
         if self._over(limit):
             return None
         left = self._meter.total - self._meter.spent
-        most = min(LARGEST_SHARE * self._meter.total, left)
+        # The first is judged whatever it costs: there is nothing else to fall back on.
+        most = math.inf if self._leader is None else min(LARGEST_SHARE * self._meter.total, left)
         if self._expected(candidate, rung, like, thorough) > min(most, 1.5 * (limit - self._meter.spent)):
             return None
         self._listener.judging(candidate, rung)

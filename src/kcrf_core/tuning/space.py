@@ -29,6 +29,14 @@ MOST_PAIRED, MOST_TRIPLED = 60, 24
 TRIPLE_CUT_OFF = 2
 
 
+# What is made of inputs.
+LINEAR = "linear"
+RBF = "rbf"
+PAIRS, TRIPLES, NESTED_WINDOWS = "pairs", "triples", "nested"
+LINEAR_AND_PAIRS, LINEAR_AND_RBF = f"{LINEAR} and {PAIRS}", f"{LINEAR} and {RBF}"
+IMAGE = "image"
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A value for each choice."""
@@ -61,7 +69,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Part:
+class Contribution:
     """What a block adds to a configuration: features, which of them are weighed one by one, and terms of others."""
 
     features: tuple[dict[str, Any], ...]
@@ -70,13 +78,13 @@ class Part:
     observed: bool = False  # whether weights are those for labels that features are seen with, where maps allow it
 
 
-class Block:
+class ColumnBlock:
     """Columns of one kind."""
 
     choices: tuple[Choice, ...] = ()
     seeds: tuple[dict[str, str], ...] = ()  # changes of the start that mostly pay, in this order
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
         raise NotImplementedError
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
@@ -101,7 +109,7 @@ def _pivot_map(size: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class TextBlock(Block):
+class TextBlock(ColumnBlock):
     """Categorical columns: words, of which parts and shapes tell something, and tags, which are few.
 
     `features` are those that `train` would make of them; words have transforms among them.
@@ -154,7 +162,7 @@ class TextBlock(Block):
         found = [f"{word}{end}" for word in self.words for end in (".lower", ".suffix3", ".shape")]
         return [name for name in found if name in names]
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
         rare = int(chosen.get("rare", "1"))
         cut = {} if rare == 1 else {"min_count": rare}
         level, bigrams, paired = chosen.get("words", "plain"), chosen["bigrams"], self._paired()
@@ -186,7 +194,7 @@ class TextBlock(Block):
             terms.append({"name": "near", "features": paired, "window": around(int(radius)), "kernel": _poly(degree),
                           "map": own_map})  # fmt: skip
         observed = chosen.get("weights") == "observed"
-        return Part((*features, *hidden), linear, tuple(terms), observed)
+        return Contribution((*features, *hidden), linear, tuple(terms), observed)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         out = []
@@ -220,7 +228,7 @@ NESTED = ((1, 3), (2, 3), (3, 2))  # windows and degrees of a sum of polynomial 
 
 
 @dataclass(frozen=True)
-class NumberBlock(Block):
+class NumberBlock(ColumnBlock):
     """Real columns, or vectors, with columns of few values beside them: the kernel sees both."""
 
     name: str  # of the choices, where there are several such blocks
@@ -235,57 +243,59 @@ class NumberBlock(Block):
     def __post_init__(self) -> None:
         widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
         windows = tuple(str(reach) for reach in WINDOWS if reach <= widest)
-        kernels = ["linear", "rbf", "linear and rbf", "pairs", "triples"]
+        kernels = [LINEAR, RBF, LINEAR_AND_RBF, PAIRS, TRIPLES]
         if widest >= NESTED[-1][0]:
-            kernels.append("nested")
-        start = "linear"
+            kernels.append(NESTED_WINDOWS)
+        start = LINEAR
         if self.shape is not None:
-            kernels.append("image")
+            kernels.append(IMAGE)
         window, kernel = f"{self.name} window", f"{self.name} kernel"
         reach = str(min(self.reach, widest) if self.shape is None else 0)
         choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
         seeds: list[dict[str, str]] = []
         if self.shape is not None:
-            seeds += [{kernel: "image"}, {kernel: "image", "labels": "of second order"},
-                      {kernel: "image", "labels": "apart"}]  # fmt: skip
-        seeds.append({kernel: "rbf"})
-        if "nested" in kernels:
-            seeds.append({kernel: "nested"})
-        seeds += [{kernel: "triples"}, {kernel: "linear and rbf"}]
+            seeds += [{kernel: IMAGE}, {kernel: IMAGE, "labels": "of second order"},
+                      {kernel: IMAGE, "labels": "apart"}]  # fmt: skip
+        seeds.append({kernel: RBF})
+        if NESTED_WINDOWS in kernels:
+            seeds.append({kernel: NESTED_WINDOWS})
+        seeds += [{kernel: TRIPLES}, {kernel: LINEAR_AND_RBF}]
         if widest > self.reach and self.shape is None:
             wider = windows[windows.index(reach) + 2] if windows.index(reach) + 2 < len(windows) else windows[-1]
-            seeds += [{kernel: "rbf", window: wider}, {window: wider}]
+            seeds += [{kernel: RBF, window: wider}, {window: wider}]
         object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "seeds", tuple(seeds))
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
         kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
-        reach = {"nested": NESTED[-1][0], "image": 0}.get(kernel, reach)  # which have windows of their own
+        reach = {NESTED_WINDOWS: NESTED[-1][0], IMAGE: 0}.get(kernel, reach)  # which have windows of their own
         features = tuple({**feature, "window": around(reach)} for feature in self.features)
         names = tuple(feature["name"] for feature in features)
         seen = [*names, *self.beside]
         term = {"name": self.name, "features": seen, "map": _pivot_map(pivots)}
         if self.beside:
             term["window"] = around(reach)
-        if kernel == "linear":
-            return Part(features, names)
-        if kernel == "image":
+        if kernel == LINEAR:
+            return Contribution(features, names)
+        if kernel == IMAGE:
             shape = list(self.shape)
-            return Part(features, (), ({**term, "features": list(names), "kernel": {"type": "image", "shape": shape}},))
-        if kernel == "nested":
+            return Contribution(
+                features, (), ({**term, "features": list(names), "kernel": {"type": IMAGE, "shape": shape}},)
+            )
+        if kernel == NESTED_WINDOWS:
             terms = tuple(
                 {**term, "name": f"{self.name}{own}", "window": around(own), "kernel": _poly(degree)}
                 for own, degree in NESTED
             )
-            return Part(features, (), terms)
-        kernels = {"rbf": {"type": "rbf"}, "pairs": _poly(2), "triples": _poly(3)}
-        if kernel == "linear and rbf":
-            return Part(features, names, ({**term, "kernel": kernels["rbf"]},))
-        return Part(features, (), ({**term, "kernel": kernels[kernel]},))
+            return Contribution(features, (), terms)
+        kernels = {RBF: {"type": RBF}, PAIRS: _poly(2), TRIPLES: _poly(3)}
+        if kernel == LINEAR_AND_RBF:
+            return Contribution(features, names, ({**term, "kernel": kernels[RBF]},))
+        return Contribution(features, (), ({**term, "kernel": kernels[kernel]},))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
-        window = "" if kernel in ("nested", "image") else f" {_shown(reach)}"
+        window = "" if kernel in (NESTED_WINDOWS, IMAGE) else f" {_shown(reach)}"
         return [f"{self.name} {kernel}{window}"]
 
 
@@ -297,25 +307,25 @@ def _poly(degree: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class AttributeBlock(Block):
+class AttributeBlock(ColumnBlock):
     """Attributes, as CRFsuite's files have them."""
 
     choices: tuple[Choice, ...] = (
-        Choice("attributes", ("linear", "linear and pairs", "pairs", "rbf"), "linear"),
+        Choice("attributes", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR),
         Choice("rare", ("1", "2", "3"), "1", True),
     )
-    seeds: tuple[dict[str, str], ...] = ({"attributes": "linear and pairs"}, {"attributes": "pairs"}, {"rare": "2"})
+    seeds: tuple[dict[str, str], ...] = ({"attributes": LINEAR_AND_PAIRS}, {"attributes": PAIRS}, {"rare": "2"})
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
         rare = int(chosen["rare"])
         features = ({"type": "attributes", "name": "attributes"} | ({} if rare == 1 else {"min_count": rare}),)
         kernel = chosen["attributes"]
         term = {"name": "together", "features": ["attributes"], "map": _pivot_map(pivots)}
-        if kernel == "linear":
-            return Part(features, ("attributes",))
-        if kernel == "linear and pairs":
-            return Part(features, ("attributes",), ({**term, "kernel": _poly(2)},))
-        return Part(features, (), ({**term, "kernel": _poly(2) if kernel == "pairs" else {"type": "rbf"}},))
+        if kernel == LINEAR:
+            return Contribution(features, ("attributes",))
+        if kernel == LINEAR_AND_PAIRS:
+            return Contribution(features, ("attributes",), ({**term, "kernel": _poly(2)},))
+        return Contribution(features, (), ({**term, "kernel": _poly(2) if kernel == PAIRS else {"type": RBF}},))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         rare = [] if chosen["rare"] == "1" else [f"those seen {chosen['rare']} times"]
@@ -323,7 +333,7 @@ class AttributeBlock(Block):
 
 
 @dataclass(frozen=True)
-class GivenBlock(Block):
+class GivenBlock(ColumnBlock):
     """Features, and perhaps terms, that the user has chosen."""
 
     features: tuple[dict[str, Any], ...] | None
@@ -333,21 +343,21 @@ class GivenBlock(Block):
 
     def __post_init__(self) -> None:
         free = self.terms is None
-        kernels = Choice("kernel", ("linear", "linear and pairs", "pairs", "rbf"), "linear")
+        kernels = Choice("kernel", (LINEAR, LINEAR_AND_PAIRS, PAIRS, RBF), LINEAR)
         object.__setattr__(self, "choices", (kernels,) if free else ())
-        seeds = ({"kernel": "linear and pairs"}, {"kernel": "rbf"}, {"kernel": "pairs"}) if free else ()
+        seeds = ({"kernel": LINEAR_AND_PAIRS}, {"kernel": RBF}, {"kernel": PAIRS}) if free else ()
         object.__setattr__(self, "seeds", seeds)
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Part:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
         features = self.features or ()
         if self.terms is not None:
-            return Part(features, (), self.terms)
+            return Contribution(features, (), self.terms)
         kernel = chosen["kernel"]
-        linear = ("*",) if kernel.startswith("linear") else ()
-        kernels = {"linear and pairs": _poly(2), "pairs": _poly(2), "rbf": {"type": "rbf"}}
+        linear = ("*",) if kernel.startswith(LINEAR) else ()
+        kernels = {LINEAR_AND_PAIRS: _poly(2), PAIRS: _poly(2), RBF: {"type": RBF}}
         # Where conjunctions are few enough the map is exact, which is not known before the data is encoded.
         own = {"name": "together", "features": ["*"], "map": _pivot_map(pivots)}
-        return Part(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
+        return Contribution(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         return ["terms as given"] if self.terms is not None else [f"features as given, {chosen['kernel']}"]
@@ -362,7 +372,7 @@ PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
 class Space:
     """All candidates: what they are, where to begin, which are neighbours, and their configurations."""
 
-    def __init__(self, blocks: Sequence[Block], raw: Mapping[str, Any], positions: int, label_terms: bool = True):
+    def __init__(self, blocks: Sequence[ColumnBlock], raw: Mapping[str, Any], positions: int, label_terms: bool = True):
         self._blocks = tuple(blocks)
         self._raw = {key: value for key, value in raw.items() if key not in ("features", "terms")}
         self._given_labels = None if label_terms else [
@@ -426,7 +436,7 @@ class Space:
             # A pattern is shorter where all features are meant.
             whole = len(linear) == len(features) or "*" in linear
             names = ["*"] if whole else linear
-            terms.insert(0, {"name": "node", "features": names, "kernel": {"type": "linear"}})
+            terms.insert(0, {"name": "node", "features": names, "kernel": {"type": LINEAR}})
         order = chosen.get(LABEL_CHOICE)
         if self._given_labels is not None:
             terms += self._given_labels

@@ -21,7 +21,7 @@ from ..system import AUTO, Workers, counted
 from ..training import HoldOut, deal, train
 from .arena import CorpusArena, make_rungs
 from .search import Listener, Outcome, Search
-from .space import AttributeBlock, Block, GivenBlock, NumberBlock, Space, TextBlock
+from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Work of the efforts, as `pass_cost` counts it: about half a minute, ten minutes and two hours of two cores.
 EFFORTS = {"small": 3e10, "normal": 1e12, "large": 1.2e13}
@@ -124,7 +124,7 @@ def make_space(
     if raw.get("features") is not None or terms is not None:
         features = raw.get("features")
         mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
-        blocks: list[Block] = [GivenBlock(None if features is None else tuple(features), mapped)]
+        blocks: list[ColumnBlock] = [GivenBlock(None if features is None else tuple(features), mapped)]
         return Space(blocks, raw, corpus.positions, label_terms)
     blocks = []
     if corpus.attributes is not None:
@@ -140,7 +140,7 @@ def make_space(
 
 def _column_blocks(
     corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
-) -> list[Block]:
+) -> list[ColumnBlock]:
     """Blocks of the columns, by what `train` would make of them."""
     usual = with_defaults(raw, corpus, source).raw
     features = usual.get("features") or [{"column": name} for name in inputs]
@@ -161,7 +161,7 @@ def _column_blocks(
             f"{len(real):,}",
             settings=["shape"],
         )
-    blocks: list[Block] = []
+    blocks: list[ColumnBlock] = []
     tags: tuple[str, ...] = ()
     if text:
         observed = bool((usual.get("training") or {}).get("observed_features"))
@@ -250,9 +250,6 @@ class _Run:
         rungs = make_rungs(corpus, hold_out, self.seed, dev)
         meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
 
-        def over() -> bool:
-            return self.stopped() or (self.timed and meter.spent > meter.total)
-
         arena = CorpusArena(
             self.space,
             rungs,
@@ -260,7 +257,7 @@ class _Run:
             self.workers,
             seed=self.seed,
             journal=self.journal,
-            stopped=over,
+            stopped=self.stopped,
             timed=self.timed,
             note=self.listener.note,
         )
@@ -270,7 +267,7 @@ class _Run:
         if chosen is None:
             if self.stopped():
                 raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
-            raise DataError("no candidate was judged to the end: give it more time or effort", settings=["budget"])
+            raise DataError("no candidate could be judged", corpus.source)
         return Tuning(
             space=self.space,
             yardstick=self.yardstick,
