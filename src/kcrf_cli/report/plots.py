@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcrf_core.system import replacing
+from kcrf_core.system import counted, replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,7 +193,7 @@ def search(path: str, tuning: Tuning) -> None:
         colour = f"C{rung}"
         axes.errorbar(
             spent[own], values, yerr=errors, fmt="o", ms=4, capsize=2, lw=0.8, alpha=0.6, color=colour,
-            label=f"{positions:,} positions",
+            label=f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}",
         )  # fmt: skip
         best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
         axes.step(spent[own], best, where="post", color=colour, lw=1.5)

@@ -56,8 +56,8 @@ class Leaderboard(Listener):
             figure = text.figure(yardstick, outcome.value, outcome.error)
             mark = " *" if outcome is search.leader else ""
             self._say(
-                f"  {100 * search.share_spent:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions, "
-                f"{text.duration(outcome.seconds)}: {self._title(outcome.candidate)}{mark}"
+                f"  {100 * search.share_spent:3.0f} %  {yardstick.title} {figure}  {outcome.positions:,} positions x "
+                f"{outcome.found['folds']}, {text.duration(outcome.seconds)}: {self._title(outcome.candidate)}{mark}"
             )
 
     def note(self, line: str) -> None:

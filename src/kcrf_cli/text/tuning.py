@@ -46,13 +46,14 @@ def leaderboard(
             title(outcome.candidate),
             figure(yardstick, outcome.value, outcome.error),
             f"{outcome.positions:,}",
+            str(outcome.found["folds"]),
             outcome.found["decode"],
             f"{outcome.complexity:,.0f}",
             "*" if outcome is chosen else "",
         ]
         for outcome in shown
     ]
-    header = ["candidate", f"{yardstick.title} ± its error", "positions", "decoder", "cost", ""]
+    header = ["candidate", f"{yardstick.title} ± its error", "positions", "folds", "decoder", "cost", ""]
     return render.table(header, rows).split("\n")
 
 
@@ -122,6 +123,7 @@ def _outcome(outcome: Outcome, tuning: Tuning) -> dict[str, Any]:
         "title": tuning.space.title(outcome.candidate),
         "rung": outcome.rung,
         "positions": outcome.positions,
+        "folds": outcome.found["folds"],
         "value": yardstick.figure(outcome.value),
         "standard_error": outcome.error,
         "decode": outcome.found["decode"],

@@ -271,6 +271,7 @@ class CorpusArena:
             "kernels": _kernels(config),
             "counts": (found.log_counts if self._yardstick.by_probability else found.counts[found.decode]).tolist(),
             "units": splits.units,
+            "folds": len(splits.splits),
             "kind": splits.kind,
             "log_probability": found.log_probability,
             "complexity": cost,

@@ -69,7 +69,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Contribution:
+class BlockShare:
     """What a block adds to a configuration: features, which of them are weighed one by one, and terms of others."""
 
     features: tuple[dict[str, Any], ...]
@@ -84,7 +84,7 @@ class ColumnBlock:
     choices: tuple[Choice, ...] = ()
     seeds: tuple[dict[str, str], ...] = ()  # changes of the start that mostly pay, in this order
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         raise NotImplementedError
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
@@ -162,7 +162,7 @@ class TextBlock(ColumnBlock):
         found = [f"{word}{end}" for word in self.words for end in (".lower", ".suffix3", ".shape")]
         return [name for name in found if name in names]
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         rare = int(chosen.get("rare", "1"))
         cut = {} if rare == 1 else {"min_count": rare}
         level, bigrams, paired = chosen.get("words", "plain"), chosen["bigrams"], self._paired()
@@ -194,7 +194,7 @@ class TextBlock(ColumnBlock):
             terms.append({"name": "near", "features": paired, "window": around(int(radius)), "kernel": _poly(degree),
                           "map": own_map})  # fmt: skip
         observed = chosen.get("weights") == "observed"
-        return Contribution((*features, *hidden), linear, tuple(terms), observed)
+        return BlockShare((*features, *hidden), linear, tuple(terms), observed)
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         out = []
@@ -266,7 +266,7 @@ class NumberBlock(ColumnBlock):
         object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "seeds", tuple(seeds))
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         kernel, reach = chosen[f"{self.name} kernel"], int(chosen[f"{self.name} window"])
         reach = {NESTED_WINDOWS: NESTED[-1][0], IMAGE: 0}.get(kernel, reach)  # which have windows of their own
         features = tuple({**feature, "window": around(reach)} for feature in self.features)
@@ -276,10 +276,10 @@ class NumberBlock(ColumnBlock):
         if self.beside:
             term["window"] = around(reach)
         if kernel == LINEAR:
-            return Contribution(features, names)
+            return BlockShare(features, names)
         if kernel == IMAGE:
             shape = list(self.shape)
-            return Contribution(
+            return BlockShare(
                 features, (), ({**term, "features": list(names), "kernel": {"type": IMAGE, "shape": shape}},)
             )
         if kernel == NESTED_WINDOWS:
@@ -287,11 +287,11 @@ class NumberBlock(ColumnBlock):
                 {**term, "name": f"{self.name}{own}", "window": around(own), "kernel": _poly(degree)}
                 for own, degree in NESTED
             )
-            return Contribution(features, (), terms)
+            return BlockShare(features, (), terms)
         kernels = {RBF: {"type": RBF}, PAIRS: _poly(2), TRIPLES: _poly(3)}
         if kernel == LINEAR_AND_RBF:
-            return Contribution(features, names, ({**term, "kernel": kernels[RBF]},))
-        return Contribution(features, (), ({**term, "kernel": kernels[kernel]},))
+            return BlockShare(features, names, ({**term, "kernel": kernels[RBF]},))
+        return BlockShare(features, (), ({**term, "kernel": kernels[kernel]},))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         kernel, reach = chosen[f"{self.name} kernel"], chosen[f"{self.name} window"]
@@ -316,16 +316,16 @@ class AttributeBlock(ColumnBlock):
     )
     seeds: tuple[dict[str, str], ...] = ({"attributes": LINEAR_AND_PAIRS}, {"attributes": PAIRS}, {"rare": "2"})
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         rare = int(chosen["rare"])
         features = ({"type": "attributes", "name": "attributes"} | ({} if rare == 1 else {"min_count": rare}),)
         kernel = chosen["attributes"]
         term = {"name": "together", "features": ["attributes"], "map": _pivot_map(pivots)}
         if kernel == LINEAR:
-            return Contribution(features, ("attributes",))
+            return BlockShare(features, ("attributes",))
         if kernel == LINEAR_AND_PAIRS:
-            return Contribution(features, ("attributes",), ({**term, "kernel": _poly(2)},))
-        return Contribution(features, (), ({**term, "kernel": _poly(2) if kernel == PAIRS else {"type": RBF}},))
+            return BlockShare(features, ("attributes",), ({**term, "kernel": _poly(2)},))
+        return BlockShare(features, (), ({**term, "kernel": _poly(2) if kernel == PAIRS else {"type": RBF}},))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         rare = [] if chosen["rare"] == "1" else [f"those seen {chosen['rare']} times"]
@@ -348,16 +348,16 @@ class GivenBlock(ColumnBlock):
         seeds = ({"kernel": LINEAR_AND_PAIRS}, {"kernel": RBF}, {"kernel": PAIRS}) if free else ()
         object.__setattr__(self, "seeds", seeds)
 
-    def part(self, chosen: Mapping[str, str], pivots: int) -> Contribution:
+    def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
         features = self.features or ()
         if self.terms is not None:
-            return Contribution(features, (), self.terms)
+            return BlockShare(features, (), self.terms)
         kernel = chosen["kernel"]
         linear = ("*",) if kernel.startswith(LINEAR) else ()
         kernels = {LINEAR_AND_PAIRS: _poly(2), PAIRS: _poly(2), RBF: {"type": RBF}}
         # Where conjunctions are few enough the map is exact, which is not known before the data is encoded.
         own = {"name": "together", "features": ["*"], "map": _pivot_map(pivots)}
-        return Contribution(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
+        return BlockShare(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         return ["terms as given"] if self.terms is not None else [f"features as given, {chosen['kernel']}"]
