@@ -157,6 +157,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("build"))
     options.add_argument("--budget", type=float, default=600.0, help="seconds of each search")
     options.add_argument("--threads", default=None)
+    options.add_argument("--readme", type=Path, default=None, help="where to put the table, beside printing it")
     options.add_argument("--parts", type=int, default=None, help="only so many parts of a set")
     options.add_argument("sets", nargs="*", choices=[[], *SETS], default=list(SETS))
     given = options.parse_args()
@@ -172,7 +173,13 @@ def main() -> None:
             path.write_text(json.dumps(results, indent=1) + "\n")
         rows.append(line(name, json.loads(path.read_text())))
         print(rows[-1], flush=True)
-    print("\n| set | test | tune s | train s | chosen |\n| --- | --- | ---: | ---: | --- |\n" + "\n".join(rows))
+    header = "| set | test | tune s | train s | chosen |\n| --- | --- | ---: | ---: | --- |"
+    if given.readme is None:
+        print("\n".join(["", header, *rows]))
+    else:
+        from readme import fill
+
+        fill(given.readme, "\n".join([header, *rows]), SEED)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,15 @@ import numpy as np
 
 from .._version import __version__
 from ..chains import Problem
-from ..config import Config, parse_config
+from ..config import Config, TermConfig, parse_config
 from ..corpora import CodedColumn, Corpus, concatenate
 from ..crossval import Journal, corpus_digest, digest_of
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
+from ..kernels import Inputs
+from ..maps import why_not
 from ..scoring import Yardstick
-from ..system import Workers
+from ..system import AUTO, Workers
 from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .search import Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
@@ -295,6 +297,13 @@ class CorpusArena:
         return self._complexities[candidate]
 
 
+def _explicit(term: TermConfig, inputs: Inputs) -> bool:
+    """Whether a term gets an explicit map by itself, about."""
+    if term.kernel.type != "poly":
+        return term.kernel.kernel.explicit
+    return why_not(inputs, term.kernel.degree) is None
+
+
 def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
     """What a position costs in one pass over the data, by the sizes of maps and chains: about nanoseconds of a core."""
     Y = len(encoding.labels)
@@ -306,7 +315,7 @@ def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
         dense, sparse = inputs.real.shape[1], float(inputs.codes.shape[1])
         if inputs.bag is not None:
             sparse += inputs.bag.nnz / max(dataset.positions, 1)
-        if term.map.type == "reduced":
+        if term.map.type == "reduced" or (term.map.type == AUTO and not _explicit(term, inputs)):
             dense, sparse = term.map.size or PIVOTS[1], 0.0
         elif term.kernel.type == "poly":
             sparse = float(sum(math.comb(round(sparse), k) for k in range(1, term.kernel.degree + 1)))

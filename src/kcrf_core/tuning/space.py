@@ -33,6 +33,7 @@ TRIPLE_CUT_OFF = 2
 LINEAR = "linear"
 RBF = "rbf"
 PAIRS, TRIPLES, NESTED_WINDOWS = "pairs", "triples", "nested"
+BY_COLUMN = f"{RBF} of each"
 LINEAR_AND_PAIRS, LINEAR_AND_RBF = f"{LINEAR} and {PAIRS}", f"{LINEAR} and {RBF}"
 IMAGE = "image"
 
@@ -244,6 +245,8 @@ class NumberBlock(ColumnBlock):
         widest = max([r for r in WINDOWS if self.width * (2 * r + 1) <= MOST_NUMBERS], default=0)
         windows = tuple(str(reach) for reach in WINDOWS if reach <= widest)
         kernels = [LINEAR, RBF, LINEAR_AND_RBF, PAIRS, TRIPLES]
+        if len(self.features) > 1:
+            kernels.append(BY_COLUMN)
         if widest >= NESTED[-1][0]:
             kernels.append(NESTED_WINDOWS)
         start = LINEAR
@@ -288,6 +291,9 @@ class NumberBlock(ColumnBlock):
                 for own, degree in NESTED
             )
             return BlockShare(features, (), terms)
+        if kernel == BY_COLUMN:
+            parts = [{"type": RBF, "features": [name]} for name in seen]
+            return BlockShare(features, (), ({**term, "kernel": {"type": "sum", "parts": parts}},))
         kernels = {RBF: {"type": RBF}, PAIRS: _poly(2), TRIPLES: _poly(3)}
         if kernel == LINEAR_AND_RBF:
             return BlockShare(features, names, ({**term, "kernel": kernels[RBF]},))
@@ -306,6 +312,13 @@ def _poly(degree: int) -> dict[str, Any]:
 # ----------------------------------------------------------------------------- attributes
 
 
+def _together(features: list[str], kernel: str, pivots: int) -> dict[str, Any]:
+    """A term over some features: pairs of them, by conjunctions where these are exact and not too many, or rbf."""
+    if kernel == RBF:
+        return {"name": "together", "features": features, "kernel": {"type": RBF}, "map": _pivot_map(pivots)}
+    return {"name": "together", "features": features, "kernel": _poly(2)}
+
+
 @dataclass(frozen=True)
 class AttributeBlock(ColumnBlock):
     """Attributes, as CRFsuite's files have them."""
@@ -320,12 +333,8 @@ class AttributeBlock(ColumnBlock):
         rare = int(chosen["rare"])
         features = ({"type": "attributes", "name": "attributes"} | ({} if rare == 1 else {"min_count": rare}),)
         kernel = chosen["attributes"]
-        term = {"name": "together", "features": ["attributes"], "map": _pivot_map(pivots)}
-        if kernel == LINEAR:
-            return BlockShare(features, ("attributes",))
-        if kernel == LINEAR_AND_PAIRS:
-            return BlockShare(features, ("attributes",), ({**term, "kernel": _poly(2)},))
-        return BlockShare(features, (), ({**term, "kernel": _poly(2) if kernel == PAIRS else {"type": RBF}},))
+        linear = ("attributes",) if kernel.startswith(LINEAR) else ()
+        return BlockShare(features, linear, () if kernel == LINEAR else (_together(["attributes"], kernel, pivots),))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         rare = [] if chosen["rare"] == "1" else [f"those seen {chosen['rare']} times"]
@@ -354,10 +363,7 @@ class GivenBlock(ColumnBlock):
             return BlockShare(features, (), self.terms)
         kernel = chosen["kernel"]
         linear = ("*",) if kernel.startswith(LINEAR) else ()
-        kernels = {LINEAR_AND_PAIRS: _poly(2), PAIRS: _poly(2), RBF: {"type": RBF}}
-        # Where conjunctions are few enough the map is exact, which is not known before the data is encoded.
-        own = {"name": "together", "features": ["*"], "map": _pivot_map(pivots)}
-        return BlockShare(features, linear, ({**own, "kernel": kernels[kernel]},) if kernel in kernels else ())
+        return BlockShare(features, linear, () if kernel == LINEAR else (_together(["*"], kernel, pivots),))
 
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         return ["terms as given"] if self.terms is not None else [f"features as given, {chosen['kernel']}"]

@@ -28,6 +28,7 @@ EFFORTS = {"small": 3e10, "normal": 1e12, "large": 1.2e13}
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
+FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
 
 
 class WorkMeter:
@@ -168,8 +169,11 @@ def _column_blocks(
         blocks.append(TextBlock(tuple(text), observed))
         tags = blocks[0].tags
     if real:
-        feature = {"name": NUMBERS, "columns": real, "type": "real"}
-        blocks.append(NumberBlock(NUMBERS, (feature,), tags, len(real), shape, max(reach, 1)))
+        apart = shape is None and len(real) <= FEW_COLUMNS
+        features = [{"name": name, "columns": [name], "type": "real"} for name in real]
+        if not apart:
+            features = [{"name": NUMBERS, "columns": real, "type": "real"}]
+        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1)))
     return blocks
 
 
