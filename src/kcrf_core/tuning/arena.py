@@ -41,9 +41,9 @@ LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 PATH_SETTINGS, TERM_SETTINGS = 4, 2
 # What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
 # of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
-PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 1000.0, 4.0, 3.0
-DENSE_READ, DENSE_COST = 3.6, 0.3
-SPARSE_READ, SPARSE_COST = 8.0, 3.0
+PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
+DENSE_READ, DENSE_COST = 3.0, 0.25
+SPARSE_READ, SPARSE_COST = 4.0, 1.5
 
 
 @dataclass(frozen=True)

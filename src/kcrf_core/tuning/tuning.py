@@ -24,7 +24,7 @@ from .search import Listener, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
 # Work of the efforts, as `pass_cost` counts it: about half a minute, ten minutes and two hours of two cores.
-EFFORTS = {"small": 3e10, "normal": 1e12, "large": 1.2e13}
+EFFORTS = {"small": 4e10, "normal": 1.2e12, "large": 1.4e13}
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
