@@ -176,8 +176,11 @@ class CorpusArena:
     ):
         self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
         self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
-        known = () if journal is None else rungs
-        self._digests = [digest_of(corpus_digest(rung.corpus), rung.to_dict()) for rung in known]
+        self._digests = [
+            str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
+            for number, rung in enumerate(rungs)
+        ]
+        self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
 
@@ -210,9 +213,10 @@ class CorpusArena:
         if not thorough:
             known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
             config, start = replace(config, terms=known), {}
-        found, key = None, ""
-        if self._journal is not None:
-            key = digest_of(__version__, self._digests[rung], config.to_dict(), start, self._yardstick.name)
+        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, self._yardstick.name)
+        found = self._known.get(key)
+        repeated = found is not None
+        if found is None and self._journal is not None:
             found = self._journal.get(key)
         if found is None:
             found = self._judged(config, rung, limit, start)
@@ -221,6 +225,7 @@ class CorpusArena:
             if self._journal is not None:
                 about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
                 self._journal.add(key, about, found)
+        self._known[key] = found
         self._complexities[candidate] = found["complexity"]
         counts = np.array(found["counts"])
         return Outcome(
@@ -234,6 +239,7 @@ class CorpusArena:
             found["work"],
             found["seconds"],
             {**found, "counts": counts},
+            repeated,
         )
 
     def _judged(self, config: Config, number: int, limit: float, start: dict[str, float]) -> dict[str, Any] | None:

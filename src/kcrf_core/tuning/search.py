@@ -47,6 +47,7 @@ class Outcome:
     work: float  # that the judgement took, in the same unit
     seconds: float  # that it took
     found: dict[str, Any] = field(repr=False)  # what the judge says of it beside the figures
+    repeated: bool = False  # another candidate has the same configuration on this rung, and its outcome is told again
 
 
 class Arena(Protocol):
@@ -169,7 +170,11 @@ class Search:
         going = list(dict.fromkeys(seeds))
         for rung, positions in enumerate(self._arena.sizes):
             limit = self._meter.total * sum(shares[: rung + 1]) / sum(shares)
-            if self._over(self._meter.total) or (rung and not self._climbs(rung)):
+            if self._over(self._meter.total):
+                break
+            if rung and not self._climbs(rung):
+                self._refine(rung - 1, self._meter.total)
+                self._settle(self._meter.total)
                 break
             self._listener.rung(rung, positions, len(going))
             for candidate in going:
@@ -247,7 +252,8 @@ class Search:
         if known is None or outcome.value > known.value:
             self._outcomes[rung][candidate] = outcome
         self.history.append(outcome)
-        self._meter.add(outcome)
+        if not outcome.repeated:
+            self._meter.add(outcome)
         if self._leader is None:
             self._leader = outcome
         self._listener.judged(outcome)
