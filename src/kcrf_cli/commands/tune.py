@@ -57,7 +57,7 @@ effort_options = options.group(
     click.option(
         "--effort",
         type=options.OneOf(efforts),
-        help="How much work to do, counted so that the result is the same every time: about half a minute, ten minutes "
+        help="How much work to do, counted so that the result is the same every time: about ten seconds, ten minutes "
         "or two hours of two cores. Default: normal.",
     ),
     click.option(
