@@ -441,9 +441,13 @@ class TrainingRun:
     def kept(
         self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
     ) -> tuple[Solution, DecoderChoice]:
-        """The parameters to keep and the decoder to go with them, by held-out data where that is open."""
+        """The parameters to keep and the decoder to go with them, by held-out data where that is open.
+
+        Without any, an earlier model that its fit began with says how labels are given.
+        """
         if watch is None:
-            return fitted, decoder or DecoderChoice(DECODINGS[0])
+            start = self._options.start
+            return fitted, decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
         solution, chosen = watch.kept(fitted, self._training.tolerance)
         if decoder is None:
             self._observer.note(chosen.text)
