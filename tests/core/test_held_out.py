@@ -14,10 +14,9 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm, Posterior
-from kcrf_core.scoring import choose_yardstick
+from kcrf_core.scoring import choose_yardstick, median_run
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, Observer, Trial, blocks_of, judge, make_splits, problem_splits, train
-from kcrf_core.training.held_out import median_run
 from problems import random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.
@@ -128,9 +127,9 @@ def runs(rng, lengths, run=5, Y=3):
 
 def test_few_long_sequences_are_held_out_in_blocks_with_gaps(rng):
     problem = runs(rng, [400, 300, 500])
-    assert 5 <= median_run(problem) <= 10
+    assert 5 <= median_run(problem.labels, problem.offsets) <= 10
     splits = make_splits(problem, seed=0, reach=2, folds=3)
-    assert (splits.kind, splits.gap, len(splits.splits)) == ("blocks", median_run(problem), 3)
+    assert (splits.kind, splits.gap, len(splits.splits)) == ("blocks", median_run(problem.labels, problem.offsets), 3)
     held = np.concatenate([split.held.rows for split in splits.splits])
     assert np.array_equal(np.sort(held), np.arange(1200))
     sequence = np.repeat(np.arange(3), [400, 300, 500])
