@@ -274,7 +274,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 
-    out = prepared.encoding.remarks(prepared.dataset)
+    out = prepared.remarks()
     if dev is not None:
         unknown = int((dev.labels < 0).sum())
         out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")

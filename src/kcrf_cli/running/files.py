@@ -38,6 +38,12 @@ class Prepared:
     dataset: Dataset
     config: Config
     basis: StoredBasis | None = None
+    said: str | None = None  # of features that the data suggested
+
+    def remarks(self) -> list[str]:
+        """What a user should hear of the data before work begins."""
+        found = self.encoding.remarks(self.dataset)
+        return found if self.said is None else [*found[:2], self.said, *found[2:]]
 
 
 def is_archive(path: str) -> bool:
@@ -120,17 +126,17 @@ def prepare(
 
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
     """
-    from kcrf_core.config import parse_config, with_options
-    from kcrf_core.encoding import UNKNOWN, fit_encoding
+    from kcrf_core.encoding import UNKNOWN, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
-        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        config = described(raw, options, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
+        config, said = configured(raw, options, corpus, source)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config)
+        return Prepared(encoding, dataset, config, said=said)
 
     basis = load_basis(basis_path) if basis_path is not None else None
     if is_archive(data):
@@ -200,7 +206,7 @@ def load_dev(
 
 
 ENCODING_PARTS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing"),
 )
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..config import Config, parse_config, with_options
+from ..config import Config
 from ..corpora import CodedColumn, Corpus
-from ..encoding import Dataset, column_names, fit_encoding
+from ..encoding import Dataset, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Score, Yardstick, choose_yardstick, detect_scheme, evaluate
@@ -109,7 +109,8 @@ class Plan:
         return self.yardstick.figure(figure)
 
     def config(self, setting: int) -> Config:
-        return parse_config(with_options(self.raw, self.settings[setting].options), self.source)
+        """As far as it can be told before a fold has its data."""
+        return described(self.raw, self.settings[setting].options, self.source)
 
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Sequences to train on and to judge by."""
@@ -150,7 +151,7 @@ def make_plan(
     decision: Decision = AS_STORED,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
-    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]
     names = column_names(configs[0], corpus)
     units = _units(corpus, division, names)
     if division.group is not None:
@@ -204,13 +205,13 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
 def _without_column(
     raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
 ) -> Mapping[str, Any]:
-    """The configuration with one feature for each column but the group's, unless it says which features it wants."""
+    """The configuration without features of the group's column, unless it says which features it wants."""
     if config.features is not None:
         return raw
     others = [name for name in names[:-1] if name != column]
     if not others and not vectors:
         raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "features": [*({"column": name} for name in others), *({"vectors": name} for name in vectors)]}
+    return {**raw, "ignore": [*config.ignore, column]}
 
 
 # ----------------------------------------------------------------------------- one training
@@ -219,8 +220,8 @@ def _without_column(
 def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | None = None) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
-    config = plan.config(task.setting)
     training_part, test_part = (plan.corpus.subset(part) for part in plan.parts(task))
+    config, _ = configured(plan.raw, plan.settings[task.setting].options, training_part, plan.source)
     with Workers(threads, memory) as workers:
         encoding, dataset = fit_encoding(config, training_part)
         model, report = train(encoding, dataset, config, workers=workers)
@@ -260,7 +261,8 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
     """What the result of a task depends on, in short; `data` is the digest of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
     costs = [plan.costs] if plan.costs else []
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *costs)
+    options = plan.settings[task.setting].options  # which may lead into features that the data will tell
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
 # ----------------------------------------------------------------------------- running

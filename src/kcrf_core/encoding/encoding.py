@@ -271,12 +271,19 @@ class Encoding:
     def kinds(self) -> str:
         """Which features are real and which categorical, with how many values, in a line."""
         real, words, said = [], [], []
+        as_they_are = {
+            feature.config.columns
+            for feature in self.features
+            if isinstance(feature, CategoricalFeature) and feature.config.transform == "identity"
+        }
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
                 width = len(feature.columns) or len(feature.mean)
                 real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
+                if feature.config.transform != "identity" and feature.config.columns in as_they_are:
+                    continue  # a part of what is named already
                 words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
             elif isinstance(feature, AttributeFeature):
                 said.append(f"{counted(len(feature.vocabulary.values), 'attribute')}")
