@@ -278,7 +278,7 @@ class _Maker:
                     out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
                 before = found
         if 1 < self._distinct(column, transform="shape") < counts:
-            out.append({"column": name, "transform": "shape"} | {"window": self.within(CATEGORICAL_WINDOW)})
+            out.append({"column": name, "transform": "shape"} | {"window": self.within(NEAR)})
             self.near.append(f"{name}.shape")
         return out
 
