@@ -53,7 +53,9 @@ def quality() -> list[list[str]]:
         rows.append((title, "F1" if spans else "accuracy %", pair(name)))
     rows.append(("batteryless_adl, mean of five folds", "accuracy %", mean([f"activity{fold}" for fold in range(5)])))
     tasks = [mean([f"gpstruct.{task}.{split}" for split in range(1, 6)], error) for task in GPSTRUCT]
-    rows += [(f"GPstruct {task}, mean of five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks)]
+    rows += [
+        (f"GPstruct {task}, mean of five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)
+    ]
     if None not in tasks:
         rows.append(("GPstruct, mean of the four", "error %", tuple(map(statistics.fmean, zip(*tasks, strict=True)))))
     return [[title, what, f"{found[0]:.2f}", f"{found[1]:.2f}"] for title, what, found in rows if found is not None]

@@ -146,6 +146,19 @@ def test_vectors_have_windows_like_numbers(corpus_of):
     assert window_of_numbers(vectors, corpus) == (-2, -1, 0, 1, 2)
 
 
+def test_a_few_whole_numbers_may_be_names(corpus_of):
+    made = features(corpus_of(400, lambda rng, t: rng.randint(1, 4), label))
+    assert made == [{"column": "c0"}, {"name": "c0.code", "column": "c0", "type": "categorical"}]
+    for column in (
+        lambda rng, t: rng.randint(0, 1),
+        lambda rng, t: rng.randint(1, 20),
+        lambda rng, t: rng.randint(1, 4) / 2,
+    ):
+        assert features(corpus_of(400, column, label)) == [{"column": "c0"}]
+    pixels = corpus_of(400, *[lambda rng, t: rng.randint(0, 7)] * 20, label)
+    assert features(pixels) == [{"column": f"c{number}"} for number in range(20)]
+
+
 def test_gaps_do_not_count_as_resembling(corpus_of):
     made = features(corpus_of(400, lambda rng, t: "NA" if t % 3 else noise(rng, t), label))
     assert made == [{"column": "c0"}]

@@ -2,7 +2,7 @@
 
 words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
 tags         few values: as they are, and each with its neighbour
-numbers      a window where neighbours correlate, as far as their number allows
+numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too
 the same     throughout a sequence (a speaker, a document): at the position alone
 others       as they are
 
@@ -44,6 +44,11 @@ TIMES = 5  # that different ones are seen, in the mean, to be worth it
 
 # Labels from which on features have weights for the labels that they are seen with alone.
 SEVERAL_LABELS = 4
+
+# Whole numbers that may be names: so many different ones, each for so many positions, in so many columns.
+MOST_CODES = 12
+POSITIONS_PER_CODE = 20
+MOST_CODED_COLUMNS = 16
 
 CORRELATED = 0.3  # of a number and the one before it, for a window to be worth its columns
 POSITIONS_PER_COLUMN = 10  # at least
@@ -158,6 +163,7 @@ class _Maker:
         self.words: list[str] = []
         self.parts: set[str] = set()  # transforms that words have
         self.tags: list[str] = []
+        self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
         self.numbers: set[str] = set()
         self.near: list[str] = []  # features that stand for the plain columns where a kernel goes over near ones
@@ -173,11 +179,16 @@ class _Maker:
         numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
         self.numbers = set(numbers)
         self._find_windows(numbers)
+        codes = self.codes = self._find_codes(numbers)
         out: list[dict[str, Any]] = []
         for name, place in self.places.items():
             if name in numbers:
                 out.append({"column": name} | self._wide(name))
                 self.near.append(name)
+                if name in codes:
+                    as_code = f"{name}.code"
+                    out.append({"name": as_code, "column": name, "type": "categorical"} | self._wide(name))
+                    self.near.append(as_code)
             else:
                 out += self._categorical(name, place)
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
@@ -191,6 +202,8 @@ class _Maker:
             parts.append(f"{listed(self.words)} as words, with {shown}")
         if self.tags:
             parts.append(f"{listed(self.tags)} with {'its' if len(self.tags) == 1 else 'their'} neighbours in pairs")
+        if self.codes:
+            parts.append(f"{listed(self.codes)} as numbers and as categories")
         for window in dict.fromkeys(self.wide.values()):
             names = [name for name, own in self.wide.items() if own == window]
             parts.append(f"{listed(names)} at {window_text(window)}")
@@ -205,6 +218,21 @@ class _Maker:
             return self.columns.looks_real(place, name)
         except KcrfError:  # a number that is none, of which encoding will tell
             return True
+
+    def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
+        """Columns of a few whole numbers, which may be names of things: an antenna, a room. Not so pictures."""
+        found = []
+        for name, place in numbers.items():
+            values, positions = self.columns.numbers(place), self.corpus.positions
+            if values is None:
+                continue
+            some = np.unique(values[: 100 * MOST_CODES])  # most columns of numbers are done with at this
+            if len(some) <= MOST_CODES:
+                some = np.unique(values[~np.isnan(values)])
+                whole = bool((some == np.rint(some)).all())
+                if whole and 2 < len(some) <= MOST_CODES and positions >= POSITIONS_PER_CODE * len(some):
+                    found.append(name)
+        return found if len(found) <= MOST_CODED_COLUMNS else []
 
     def _wide(self, name: str) -> dict[str, Any]:
         return {"window": list(self.wide[name])} if name in self.wide else {}
