@@ -182,6 +182,14 @@ def test_columns_can_be_ignored(corpus_of):
         with_defaults({"ignore": ["c7"]}, corpus)
 
 
+def test_columns_that_have_the_names_of_what_would_be_made(corpus_of):
+    corpus = corpus_of(1000, word, word, label)
+    made = features(corpus, columns=["word", "word.shape", "label"])
+    assert "shape" not in transforms(made, "word") and "prefix1" in transforms(made, "word")
+    raw = {"columns": ["word", "word.shape", "label"], "terms": [{"kernel": "poly"}]}
+    fit_encoding(parse_config(with_defaults(raw, corpus).raw), corpus)
+
+
 def test_what_was_made_is_said(corpus_of):
     said = with_defaults({}, corpus_of(2000, word, lambda rng, t: rng.choice("pqr"), smooth, label)).said
     assert "c0 as words, with lower case, prefixes, suffixes and shapes;" in said

@@ -191,6 +191,7 @@ class _Maker:
                     self.near.append(as_code)
             else:
                 out += self._categorical(name, place)
+        out = [feature for feature in out if _own_name(feature) not in self.places]
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
 
     def said(self) -> str | None:
@@ -335,6 +336,13 @@ class _Maker:
             if window:
                 out.append({"conjunction": parts, "window": window})
         return out
+
+
+def _own_name(feature: Mapping[str, Any]) -> str | None:
+    """The name of what is made of a column; None for the column itself and for tuples."""
+    if "transform" in feature:
+        return f"{feature['column']}.{feature['transform']}{feature.get('length', '')}"
+    return feature.get("name")
 
 
 def check_ignored(config: Config, names: Sequence[str]) -> None:
