@@ -50,6 +50,14 @@ def group(*decorators: Decorator) -> Decorator:
     return apply
 
 
+def check_held_out(group: str | None, folds_file: str | None, block: int | None) -> None:
+    """A usage error where more than one of them says what is held out."""
+    said = {"--group": group, "--folds-file": folds_file, "--block": block}
+    names = [name for name, value in said.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
+
+
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
     """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
     found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
@@ -695,6 +703,28 @@ def resolve_c2(values: dict[str, Any]) -> None:
         raise click.UsageError("--c2 is another name for --sigma2: give one of them")
     values["sigma2"] = 1.0 / (2.0 * c2)
 
+
+held_out = group(
+    click.option(
+        "--group",
+        metavar="COLUMN",
+        help="Keep sequences with the same value in this column (a speaker, a document) together where some are held "
+        "out; it is no feature unless the configuration says so. Default: each sequence for itself.",
+    ),
+    click.option(
+        "--folds-file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
+    ),
+    click.option(
+        "--block",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
+        "sequences, and blocks where there are fewer than 20.",
+    ),
+)
 
 weighing = group(
     click.option(

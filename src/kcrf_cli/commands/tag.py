@@ -202,7 +202,8 @@ def tag(
         values["decode"] = "viterbi"
     else:
         values["decode"] = decision.decoder(fitted.decode)
-        if values["decode"] == "posterior" and decision == options.decision_of(None, (), None) and not quiet:
+        by_model = decision.decode is None and values["costs"] is None
+        if by_model and values["decode"] == "posterior" and not quiet:
             say("posterior decoding, as the model stores it")
     if values["lag"] is not None:
         with Workers(1), output_stream(output) as stream:
@@ -405,7 +406,8 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
         return model.encoding.encode(parsed.corpus)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
-    if values["decode"] == "viterbi" and not any(values[name] for name in asked):
+    if values["costs"] is None and not any(values[name] for name in asked):
+        model = replace(model, decode=values["decode"])
         return Tagger(
             encoded,
             model.chunks,

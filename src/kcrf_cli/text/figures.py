@@ -131,7 +131,7 @@ def dev_text(dev: DevReport) -> str:
         parts.append(f"the best {METRICS[dev.score.metric]} on the way (pass {dev.best_pass})")
     elif dev.best.value > dev.score.value:
         parts.append(f"best on the way {metric_text(dev.best)} (pass {dev.best_pass}; --keep best)")
-    return f"dev, {DECODERS[dev.score.decode]}: {'; '.join(parts)}"
+    return f"dev: {'; '.join(parts)}"
 
 
 METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
@@ -150,7 +150,7 @@ def _dev_figures(score: DevScore) -> str:
         parts.append(f"span F1 {percent(score.f1)}")
     if score.macro_f1 is not None:
         parts.append(f"macro F1 {percent(score.macro_f1)}")
-    return ", ".join(parts)
+    return f"{', '.join(parts)} by {DECODERS[score.decode]}"
 
 
 def decoder_text(report: Report) -> str:

@@ -33,7 +33,6 @@ __getattr__, __dir__, __all__ = lazy(
         "problem": [
             "Problem",
             "gathered",
-            "piece_rows",
             "pieces_of",
             "positions_within",
             "score_columns",

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import complete_sequences, sequence_rows
+from ..corpora import complete_sequences, piece_rows, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
@@ -75,13 +75,6 @@ class Problem:
         flat = np.ravel_multi_index(cliques, (Y,) * (order + 1)) if len(last) else last
         counts = np.bincount(flat, self.position_weights()[last], minlength=Y ** (order + 1))
         return counts.reshape((Y,) * (order + 1))
-
-
-def piece_rows(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Positions first:last of all pieces, one piece after another."""
-    ends = np.cumsum(last - first)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(first - (ends - (last - first)), last - first)
 
 
 def pieces_of(

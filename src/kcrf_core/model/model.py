@@ -190,6 +190,8 @@ class Model:
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()
         header |= {"info": self.info, "decode": self.decode, "terms": []}
+        if self.decode != VITERBI:
+            header["needs"] = [*header.get("needs", []), f"{self.decode}-decoding"]
         for number, term in enumerate(self.terms):
             at = f"term{number}"
             about = {"name": term.name, "type": term.type, "features": list(term.features)}

@@ -28,11 +28,10 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..system import AUTO
+from . import METRICS
 from .calibration import SMALLEST_PROBABILITY
 from .schemes import detect_scheme
 from .scores import SpanMatches
-
-METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 
 # Counts of many labels in many units are added up over neighbouring units, as far as it takes to have no more cells.
 MOST_CELLS = 1 << 24

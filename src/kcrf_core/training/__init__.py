@@ -14,7 +14,18 @@ __getattr__, __dir__, __all__ = lazy(
         "term_plans": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
-        "held_out": ["HoldOut", "Splits", "deal", "make_splits"],
+        "held_out": [
+            "FEW_SEQUENCES",
+            "Blocks",
+            "HoldOut",
+            "Pieces",
+            "Split",
+            "Splits",
+            "apart",
+            "blocks_of",
+            "deal",
+            "make_splits",
+        ],
         "observer": [
             "ALL_TERMS",
             "DevProgress",
@@ -31,7 +42,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Trial",
         ],
         "structure": ["MIN_GAIN"],
-        "training": ["Judgement", "Report", "judge", "problem_splits", "train"],
+        "training": ["Report", "Verdict", "judge", "problem_splits", "train"],
         "warm_start": ["WarmStart"],
     },
 )

@@ -21,7 +21,7 @@ from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardsti
 from ..solvers import BEST, Progress, moved
 from ..system import Workers
 from .decoder_choice import DecoderChoice, choose_decoder
-from .held_out import FEW_SEQUENCES, blocks_of, median_run
+from .held_out import blocks_of
 from .observer import DevProgress, DevScore, Observer
 from .task import Solution, TrainingTask
 
@@ -65,12 +65,8 @@ class DevData:
 
     def _blocks_of(self, Y: int) -> np.ndarray:
         """Offsets of units whose spread tells how sure a comparison is: sequences, or blocks of a few long ones."""
-        offsets = np.unique(self.dataset.offsets)
-        if len(offsets) > FEW_SEQUENCES:
-            return offsets
-        problem = self.problem(Y)
-        pieces = blocks_of(problem, np.flatnonzero(np.diff(problem.offsets)), None, median_run(problem))
-        return np.append(pieces.first, len(self._gold))
+        blocks = blocks_of(self.problem(Y), None, 0)
+        return np.unique(self.dataset.offsets) if blocks is None else np.append(blocks.pieces.first, len(self._gold))
 
     @property
     def unknown(self) -> int:

@@ -11,16 +11,17 @@ the median run of a label on both sides of it is neither fitted on nor judged by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..chains import Problem, piece_rows
-from ..errors import ConfigError, DataError
+from ..chains import Problem
+from ..corpora import piece_rows
+from ..errors import ConfigError
 
-FEW_SEQUENCES = 20  # below that many, blocks of them are held out
+FEW_SEQUENCES = 20  # below that many, blocks of them are held out where they are long
+GAPS_PER_BLOCK = 4  # how many times longer than a gap a block is at least
 MOST_BLOCKS = 40  # that all sequences together are divided into, about
 LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
 HANDFUL = 10  # units that are too few to choose by without a word
@@ -137,10 +138,10 @@ def make_splits(
     wishes = wishes or HoldOut()
     lengths = np.diff(problem.offsets)
     there = np.flatnonzero((problem.weights > 0) & (lengths > 0))
+    blocks = None if wishes.groups is not None or wishes.folds is not None else blocks_of(problem, wishes.block, reach)
     gap = 0
-    if wishes.block is not None or (len(there) < FEW_SEQUENCES and wishes.groups is None and wishes.folds is None):
-        gap = max(reach, median_run(problem))
-        pieces, kind = blocks_of(problem, there, wishes.block, gap), BLOCKS
+    if blocks is not None:
+        pieces, gap, kind = blocks.pieces, blocks.gap, BLOCKS
     else:
         unit = there if wishes.groups is None else wishes.groups[there]
         pieces = Pieces(problem.offsets[there], problem.offsets[there + 1], unit)
@@ -152,7 +153,7 @@ def make_splits(
     splits = []
     for number in range(int(fold.max(initial=-1)) + 1):
         held, rest = pieces.take(fold == number), pieces.take(fold != number)
-        rest = _apart(rest, held, gap, problem.offsets) if kind == BLOCKS else rest
+        rest = rest if blocks is None else apart(rest, held, gap, problem.offsets)
         if min(held.positions, rest.positions) >= LEAST_POSITIONS:
             splits.append(Split(rest, held))
     if not splits:
@@ -220,25 +221,40 @@ def median_run(problem: Problem) -> int:
     return int(np.median(runs)) if len(runs) else 0
 
 
-def blocks_of(problem: Problem, sequences: np.ndarray, block: int | None, gap: int) -> Pieces:
-    """Sequences in blocks of about equal length: `block`, or about MOST_BLOCKS of them, each worth its gaps."""
-    lengths = np.diff(problem.offsets)[sequences]
-    total = int(lengths.sum())
+@dataclass(frozen=True)
+class Blocks:
+    """Sequences in blocks, and how far apart what is fitted on is from what is held out."""
+
+    pieces: Pieces  # each a unit of its own
+    gap: int
+
+
+def blocks_of(problem: Problem, block: int | None, reach: int) -> Blocks | None:
+    """Sequences with weight in blocks of about equal length, `block` where it is given.
+
+    Else there are about MOST_BLOCKS of them, each worth its gaps; None where sequences are many, or so short that a
+    block would have no more than one.
+    """
+    lengths = np.diff(problem.offsets)
+    sequences = np.flatnonzero((problem.weights > 0) & (lengths > 0))
+    lengths = lengths[sequences]
+    total, gap = int(lengths.sum()), max(reach, median_run(problem))
     if block is None:
-        block = max(-(-total // MOST_BLOCKS), min(4 * gap, -(-total // HANDFUL)), 1)
+        if len(sequences) >= FEW_SEQUENCES or total < 2 * GAPS_PER_BLOCK * gap * len(sequences):
+            return None
+        block = max(-(-total // MOST_BLOCKS), min(GAPS_PER_BLOCK * gap, -(-total // HANDFUL)), 1)
     counts = np.maximum(np.rint(lengths / block).astype(np.int64), 1)
-    first, last = [], []
-    for begin, length, count in zip(
-        problem.offsets[sequences].tolist(), lengths.tolist(), counts.tolist(), strict=True
-    ):
-        borders = begin + np.linspace(0, length, count + 1).astype(np.int64)
-        first.append(borders[:-1])
-        last.append(borders[1:])
-    first, last = np.concatenate(first or [[]]).astype(np.int64), np.concatenate(last or [[]]).astype(np.int64)
-    return Pieces(first, last, np.arange(len(first), dtype=np.int64))
+    borders = [
+        begin + np.linspace(0, length, count + 1).astype(np.int64)
+        for begin, length, count in zip(problem.offsets[sequences], lengths, counts, strict=True)
+    ]
+    nothing = np.zeros(0, dtype=np.int64)
+    first = np.concatenate([nothing, *(each[:-1] for each in borders)])
+    last = np.concatenate([nothing, *(each[1:] for each in borders)])
+    return Blocks(Pieces(first, last, np.arange(len(first), dtype=np.int64)), gap)
 
 
-def _apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
+def apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
     """What is left of blocks to fit on at a distance from those that are held out; what is not parted is one piece."""
     rest = rest.take(np.argsort(rest.first))
     sequence = np.searchsorted(offsets, rest.first, side="right") - 1
@@ -257,16 +273,6 @@ def _apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
     last = np.minimum(last, after - gap - shift)
     kept = last > first
     return Pieces(first[kept], last[kept], unit[kept])
-
-
-def checked_folds(folds: Sequence[int] | np.ndarray, sequences: int) -> np.ndarray:
-    """Numbers of folds, one for each sequence and at least two different ones."""
-    folds = np.asarray(folds, dtype=np.int64)
-    if folds.shape != (sequences,):
-        raise DataError(f"{len(folds):,} folds for {sequences:,} sequences: there must be one for each")
-    if len(np.unique(folds)) < 2:
-        raise DataError("all sequences are in one fold: there must be at least two")
-    return folds
 
 
 def describe_units(splits: Splits | None) -> dict[str, Any]:

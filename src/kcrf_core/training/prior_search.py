@@ -49,13 +49,16 @@ GOES_ON = 1.0
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
 # So many operations are always granted: some seconds.
-FREE_OPERATIONS = 5e9
+FREE_OPERATIONS = 6e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
 PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 FEWEST_FOLDS, MOST_FOLDS = 2, 5
-SPARSE_ROW = 32  # features of a sparse row that are taken for granted where operations are counted
+# Of fewer sequences than that, half of them are too few to fit on: there are three folds at least.
+FEW_UNITS = 100
+# What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
+SPARSE_ROW, EXPONENTIALS = 32, 100
 
 # The variance of scores where too little can be held out to choose one.
 FALLBACK_VARIANCE = 1.0
@@ -82,6 +85,7 @@ class HeldOut:
     log_probability: float  # mean of log p(y_t | x)
     decoder: DecoderChoice
     work: float  # passes times positions of the search
+    scales: dict[str, float]  # mean of k(x, x) of each term whose sigma2 was chosen
 
     def to_dict(self) -> dict[str, Any]:
         return {**describe_units(self.splits), "log_probability": self.log_probability, "work": self.work}
@@ -116,7 +120,8 @@ def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach
     N = problem.positions
     passes = PASSES_OF_PATH + PASSES_PER_TERM * free
     allowed = max(MOST_WORK * N, FREE_OPERATIONS / operations(task)) / passes  # positions of all fits of a setting
-    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS, MOST_FOLDS))
+    units = np.count_nonzero(problem.weights) if wishes.groups is None else len(np.unique(wishes.groups))
+    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS + (units < FEW_UNITS), MOST_FOLDS))
     sample = int(min(allowed / (folds - 1), max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
     return make_splits(problem, seed=seed, wishes=wishes, reach=reach, folds=folds, most_positions=sample)
 
@@ -125,7 +130,7 @@ def operations(task: TrainingTask) -> float:
     """Multiplications at one position of a pass, about."""
     Y = task.problem.label_count
     second = any(term.config.clique.second_order for term in task.terms)
-    total = float(Y**3 if second else Y**2)
+    total = float(EXPONENTIALS + (Y**3 if second else Y**2))
     for term in task.terms:
         if term.map is not None:
             row = term.map.size if term.map.nested else max(term.map.dense_size, SPARSE_ROW)
@@ -311,6 +316,7 @@ class _Search:
             found.trial.log_probability,
             decoder if self._decode is None else DecoderChoice(self._decode),
             self._work,
+            self._scales,
         )
         return Prior(sigma2, self._mean_parameters(best, sigma2), tuple(self._tried), held_out)
 

@@ -140,7 +140,7 @@ def train(
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdict:
     """What held-out data says of a configuration, without a fit to all data."""
 
     sigma2: dict[str, float]  # of each term, chosen or given
@@ -158,7 +158,7 @@ class Judgement:
         """The figure that counts, larger being better."""
         return self.log_probability if self.yardstick.by_probability else self.yardstick.value(self.counts[self.decode])
 
-    def better_than(self, other: Judgement) -> tuple[float, float]:
+    def better_than(self, other: Verdict) -> tuple[float, float]:
         """By how much it is better than another on the same units, and the standard error of that."""
         if self.yardstick.by_probability:
             return self.yardstick.difference(self.log_counts, other.log_counts)
@@ -177,7 +177,7 @@ def judge(
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
     sigma2: Mapping[str, float] | None = None,
-) -> Judgement:
+) -> Verdict:
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. Splits belong to
@@ -364,7 +364,7 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float]) -> Judgement:
+    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float]) -> Verdict:
         """The first stages, and what held-out data says of them."""
         task = self.fit_terms()
         given = {term.name: self._given[term.name] for term in task.terms}
@@ -372,7 +372,7 @@ class TrainingRun:
             task, given, splits, yardstick, self._minimiser, decode=self._decode, start=sigma2, judged=True
         )
         found = prior.held_out
-        return Judgement(
+        return Verdict(
             prior.sigma2,
             found.decoder.decode,
             yardstick,
@@ -441,9 +441,13 @@ class TrainingRun:
     def kept(
         self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
     ) -> tuple[Solution, DecoderChoice]:
-        """The parameters to keep and the decoder to go with them, by held-out data where that is open."""
+        """The parameters to keep and the decoder to go with them, by held-out data where that is open.
+
+        Without any, an earlier model that its fit began with says how labels are given.
+        """
         if watch is None:
-            return fitted, decoder or DecoderChoice(DECODINGS[0])
+            start = self._options.start
+            return fitted, decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
         solution, chosen = watch.kept(fitted, self._training.tolerance)
         if decoder is None:
             self._observer.note(chosen.text)
