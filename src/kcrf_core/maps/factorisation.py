@@ -15,9 +15,9 @@ import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots, gram
 from ..system import Workers, in_place, linear_algebra, ranges
+from .triangles import ROWS_AT_ONCE, factorise, square_gram
 
 ROWS_PER_TASK = 1024
-ROWS_SUBSTITUTED = 256  # at a time
 CANDIDATES_PER_TASK = 8
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
@@ -238,7 +238,7 @@ class Factorisation:
 
 def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
     """L^-1 R in the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
-    for part in ranges(len(right), ROWS_SUBSTITUTED):
+    for part in ranges(len(right), ROWS_AT_ONCE):
         right[part] -= triangle[part, : part.start] @ right[: part.start]
         in_place.substitute(triangle[part, part], right[part])
     return right
@@ -246,10 +246,10 @@ def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Workers) -> np.ndarray:
     """Numbers of pivots that are no mixture of those before them."""
-    diagonal = _cholesky_diagonal(_square_gram(kernel, pivots, workers), workers)
-    if diagonal is not None and (diagonal**2 > floor).all():
+    K = square_gram(kernel, pivots, workers)
+    if factorise(K, workers) and (np.diagonal(K) ** 2 > floor).all():
         return np.arange(len(pivots))
-    K = _square_gram(kernel, pivots, workers)
+    K = square_gram(kernel, pivots, workers)
     kept: list[int] = []
     G = np.zeros_like(K)  # [M, kept]
     for i in range(len(K)):
@@ -258,36 +258,3 @@ def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Wo
             G[:, len(kept)] = column / np.sqrt(column[i])
             kept.append(i)
     return np.array(kept, dtype=np.int64)
-
-
-def _square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
-    """The kernel matrix of some inputs, [M, M] float64."""
-    K = np.empty((len(inputs), len(inputs)))
-
-    def task(part: slice) -> None:
-        K[part] = gram(kernel, inputs.take(part), inputs)
-
-    workers.run(task, ranges(len(inputs), ROWS_SUBSTITUTED))
-    return K
-
-
-def _cholesky_diagonal(K: np.ndarray, workers: Workers) -> np.ndarray | None:
-    """The diagonal of the Cholesky factor of K [M, M], which is overwritten; None where it has none.
-
-    Column blocks one after the other, the rows below each of them on all threads.
-    """
-    blocks = ranges(len(K), ROWS_SUBSTITUTED)
-    for number, block in enumerate(blocks):
-        if in_place.factorise(K[block, block]):
-            return None
-        below = blocks[number + 1 :]
-
-        def solve(rows: slice, block: slice = block) -> None:
-            in_place.substitute_rows(K[block, block], K[rows, block])
-
-        def update(rows: slice, block: slice = block) -> None:
-            K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T
-
-        workers.run(solve, below)
-        workers.run(update, below[::-1])  # those with most to do first
-    return np.diagonal(K).copy()
