@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core.corpora import Corpus
 from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, read_folds
-from kcrf_core.crossval.folds import deal
+from kcrf_core.training import deal
 from kcrf_core.errors import ConfigError, DataError
 
 

@@ -135,6 +135,15 @@ class SpanMatches:
         # Starts are in order: those of a sequence stand between the first from its beginning and from that of the next.
         return np.stack([np.diff(np.searchsorted(starts, self._offsets)) for starts in self._starts], axis=1)
 
+    @property
+    def types(self) -> int:
+        """How many types there are."""
+        return len(self._names)
+
+    def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where spans begin and the numbers of their types: of gold, predicted and correct ones."""
+        return list(zip(self._starts, self._types, strict=True))
+
 
 def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
