@@ -111,6 +111,14 @@ class SpanMatches:
         self._types = (gold_types, types, types[right])
 
     @classmethod
+    def between(
+        cls, alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
+    ) -> SpanMatches:
+        """Those of all spans of two labellings, whose codes number the labels of `alphabet`."""
+        finder = SpanFinder(alphabet)
+        return cls.of(finder, finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets), offsets)
+
+    @classmethod
     def of(cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray) -> SpanMatches:
         """Those of all spans of two labellings."""
         gold_spans, predicted_spans = ((found.starts, found.ends, found.kinds) for found in (gold, predicted))
@@ -149,6 +157,4 @@ def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
 ) -> SpanScores:
     """Score the spans of two labellings [N], whose codes number the labels of `alphabet`."""
-    finder = SpanFinder(alphabet)
-    gold, predicted = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
-    return SpanMatches.of(finder, gold, predicted, offsets).scores()
+    return SpanMatches.between(alphabet, gold_codes, predicted_codes, offsets).scores()
