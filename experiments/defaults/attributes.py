@@ -1,11 +1,11 @@
 """Attributes as users of CRFsuite write them, after the examples that come with CRFsuite and CRF++.
 
-chunking     words and tags in a window of five, their pairs and the triples of tags: CRFsuite's example for chunking and
-             CRF++'s template `chunking`
-columns      the same for every column after the first, as CRF++'s template `JapaneseNE` has them
-words        words, lower case, prefixes and suffixes of 1 to 3, shape, in a window of five: named entities of single words
-entities     words with the many tests of letters, digits and marks of CRFsuite's example for named entities
-bins         numbers in ten bins of equal size, at the position; `bins5` in a window of five
+columns     words and tags in a window of five, their pairs and the triples of tags, as CRFsuite's example for chunking
+            and CRF++'s templates `chunking` and `JapaneseNE` have them
+words       words, lower case, prefixes and suffixes of 1 to 3, shape, in a window of five: names in text without tags
+entities    words with the many tests of letters, digits and marks of CRFsuite's example for names
+bins        numbers in ten bins of equal size, at the position; `bins5` in a window of five
+given       those of an attribute file
 """
 
 from __future__ import annotations
@@ -182,4 +182,4 @@ def maker(kind: str, training: Sequence[Rows]) -> Callable[[Rows], Attributes]:
     """What turns sequences into attributes of a kind."""
     if kind.startswith("bins"):
         return Bins(training, WINDOW if kind == "bins5" else (0,))
-    return {"chunking": columns, "columns": columns, "words": words, "entities": entities, "given": given}[kind]
+    return {"columns": columns, "words": words, "entities": entities, "given": given}[kind]

@@ -1,8 +1,10 @@
-"""python-crfsuite beside it: `peer.py KIND TRAINING TEST TAGGED FIGURES`, with attributes of a KIND (see `attributes.py`).
+"""python-crfsuite beside it, with attributes of one of the kinds of `attributes.py`.
 
-Writes gold and predicted labels of TEST and what it took. c2 is tuned on every tenth sequence of the training data, the
-figure being what a test is judged by: labels that are right, of spans the F1. `peer.py --default KIND TRAINING MODEL` trains once with
-all defaults, and prints seconds and peak memory from file to model.
+peer.py KINDS TRAINING TEST TAGGED FIGURES    writes gold and predicted labels of TEST, and what it took
+peer.py --default KIND TRAINING MODEL         trains with all defaults; prints seconds and memory from file to model
+
+c2, and the kind where there are several (`bins,bins5`), are tuned on every tenth sequence of the training data by what
+the test is judged by: labels that are right, or the F1 of spans.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from attributes import Rows, maker, read_attributes, read_sequences
 C2 = [10.0**half for half in (-2, -1.5, -1, -0.5, 0, 0.5, 1)]
 START = 4  # 1, where CRFsuite begins
 HELD_OUT = 10  # every tenth sequence
-FEWEST = 5  # held-out sequences, or each sequence is held out in blocks of a tenth in turn
 
 
 def read(kind: str, path: str) -> list[Rows]:

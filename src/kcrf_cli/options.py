@@ -22,7 +22,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 LAYOUT_OPTIONS = ("separator", "header", "comment")
 ENCODING_OPTIONS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator"),
+    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator", "plain"),
     *LAYOUT_OPTIONS,
 )
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
@@ -372,7 +372,7 @@ config = group(
         type=click.Path(dir_okay=False),
         metavar="FILE",
         help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-        "Default: every column is a feature, numeric ones real and standardised, others categorical.",
+        "Default: features by what the columns look like, numbers, words or tags.",
     ),
     click.option(
         "--set",
@@ -462,8 +462,15 @@ encoding = group(
     click.option(
         "--window",
         type=Window(),
-        help="Offsets that columns are looked at, as -1..1, where the configuration names none. "
-        "Default: -2..2 for categorical columns, 0 for real ones.",
+        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
+        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
+    ),
+    click.option(
+        "--plain",
+        is_flag=True,
+        default=None,
+        help="Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
+        "neighbours, as --dump-config shows.",
     ),
     click.option(
         "--min-count",

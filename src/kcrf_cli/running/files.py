@@ -41,6 +41,12 @@ class Prepared:
     config: Config
     basis: StoredBasis | None = None
     groups: np.ndarray | None = None  # [S] what belongs together, where that was said
+    said: str | None = None  # of features that the data suggested
+
+    def remarks(self) -> list[str]:
+        """What a user should hear of the data before work begins."""
+        found = self.encoding.remarks(self.dataset)
+        return found if self.said is None else [*found[:2], self.said, *found[2:]]
 
 
 def is_archive(path: str) -> bool:
@@ -125,24 +131,23 @@ def prepare(
     A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
     what belongs together, and is no feature unless the configuration says so.
     """
-    from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import groups_of, without_column
-    from kcrf_core.encoding import UNKNOWN, column_names, fit_encoding
+    from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
-        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        config = described(raw, options, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
         groups = None
         if group is not None:
             names = column_names(config, corpus)
             groups = groups_of(corpus, group, names)
-            raw = without_column(with_options(raw, options), config, names, group, corpus.vectors)
-            config = parse_config(raw, source)
+            raw = without_column(raw, config, names, group, corpus.vectors)
+        config, said = configured(raw, options, corpus, source)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config, groups=groups)
+        return Prepared(encoding, dataset, config, groups=groups, said=said)
 
     basis = load_basis(basis_path) if basis_path is not None else None
     groups = None
@@ -228,7 +233,7 @@ def load_dev(
 
 
 ENCODING_PARTS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing"),
 )
 

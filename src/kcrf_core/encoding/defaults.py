@@ -2,17 +2,17 @@
 
 words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
 tags         few values: as they are, and each with its neighbour
-numbers      a window where neighbours correlate, as far as their number allows
+numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too
 the same     throughout a sequence (a speaker, a document): at the position alone
 others       as they are
 
-All of it is written out as an ordinary configuration, which `--dump-config` shows. Windows and parts were chosen on held-out
-parts of training data: see `experiments/defaults`.
+All of it is written out as an ordinary configuration, which can be shown and changed. Windows and parts were chosen on
+held-out parts of training data: see `experiments/defaults`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +36,19 @@ LETTERS = 0.5  # part of the positions whose values have letters
 CHARACTERS = 0.9  # part of the positions whose values are of one character, for a text of characters
 
 AFFIXES = (1, 2, 3, 4)
+PARTS_OF_WORDS = {"lower": "lower case", "prefix": "prefixes", "suffix": "suffixes", "shape": "shapes"}
 NEAR = (-1, 0, 1)
-PAIRS = (-1, 0, 1, 2)  # each the second of two neighbours
-NEAR_PAIRS = (0, 1)
+# Neighbours that are taken together, and where: the offset is that of the first one.
+TUPLES = {2: (-2, -1, 0, 1), 3: (-2, -1, 0)}
+TIMES = 5  # that different ones are seen, in the mean, to be worth it
 
 # Labels from which on features have weights for the labels that they are seen with alone.
 SEVERAL_LABELS = 4
+
+# Whole numbers that may be names: so many different ones, each for so many positions, in so many columns.
+MOST_CODES = 12
+POSITIONS_PER_CODE = 20
+MOST_CODED_COLUMNS = 16
 
 CORRELATED = 0.3  # of a number and the one before it, for a window to be worth its columns
 POSITIONS_PER_COLUMN = 10  # at least
@@ -108,25 +115,30 @@ def with_defaults(raw: Mapping[str, Any], corpus: Corpus, source: str = "configu
     if maker.words and (terms := _kernel_on_plain(config, maker, out)) is not None:
         out["terms"] = terms
     training = dict(raw.get("training") or {})
-    if maker.words and "observed_features" not in training and maker.label_count >= SEVERAL_LABELS:
-        if config.unobserved is None and all(_is_linear(term.kernel) for term in config.mapped_terms):
-            out["training"] = {**training, "observed_features": True}
+    all_linear = all(_is_linear(term.kernel) for term in config.mapped_terms)
+    if maker.words and maker.label_count >= SEVERAL_LABELS and all_linear and config.unobserved is None:
+        out["training"] = {"observed_features": True, **training}
     return Defaults(out, maker.said())
 
 
-def configured(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str) -> tuple[Config, str | None]:
+def configured(
+    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str
+) -> tuple[Config, str | None]:
     """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
 
     Paths into features go into those that the defaults make, where the configuration has none.
     """
-    early, late = split_options(raw, options)
+    early, late = _split(raw, options)
     found = with_defaults(with_options(raw, early), corpus, source)
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
 
 
-def split_options(
-    raw: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -> Config:
+    """The configuration as far as it can be told before there is data: features may still be made."""
+    return parse_config(with_options(raw, _split(raw, options)[0]), source)
+
+
+def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options, and those apart that lead into features which only the data will tell."""
     if raw.get("features") is not None or raw.get("plain"):
         return dict(options), {}
@@ -149,7 +161,9 @@ class _Maker:
         self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
         self.columns = Columns(corpus, config.missing, fitting=True)
         self.words: list[str] = []
+        self.parts: set[str] = set()  # transforms that words have
         self.tags: list[str] = []
+        self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
         self.numbers: set[str] = set()
         self.near: list[str] = []  # features that stand for the plain columns where a kernel goes over near ones
@@ -165,22 +179,32 @@ class _Maker:
         numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
         self.numbers = set(numbers)
         self._find_windows(numbers)
+        codes = self.codes = self._find_codes(numbers)
         out: list[dict[str, Any]] = []
         for name, place in self.places.items():
             if name in numbers:
                 out.append({"column": name} | self._wide(name))
                 self.near.append(name)
+                if name in codes:
+                    as_code = f"{name}.code"
+                    out.append({"name": as_code, "column": name, "type": "categorical"} | self._wide(name))
+                    self.near.append(as_code)
             else:
                 out += self._categorical(name, place)
+        out = [feature for feature in out if _own_name(feature) not in self.places]
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
 
     def said(self) -> str | None:
         """What was made of the columns beyond themselves, in a line."""
         parts = []
         if self.words:
-            parts.append(f"{listed(self.words)} as words, with lower case, prefixes, suffixes and shapes")
+            kinds = [words for transform, words in PARTS_OF_WORDS.items() if transform in self.parts]
+            shown = " and ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+            parts.append(f"{listed(self.words)} as words, with {shown}")
         if self.tags:
             parts.append(f"{listed(self.tags)} with {'its' if len(self.tags) == 1 else 'their'} neighbours in pairs")
+        if self.codes:
+            parts.append(f"{listed(self.codes)} as numbers and as categories")
         for window in dict.fromkeys(self.wide.values()):
             names = [name for name, own in self.wide.items() if own == window]
             parts.append(f"{listed(names)} at {window_text(window)}")
@@ -196,6 +220,21 @@ class _Maker:
         except KcrfError:  # a number that is none, of which encoding will tell
             return True
 
+    def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
+        """Columns of a few whole numbers, which may be names of things: an antenna, a room. Not so pictures."""
+        found = []
+        for name, place in numbers.items():
+            values, positions = self.columns.numbers(place), self.corpus.positions
+            if values is None:
+                continue
+            some = np.unique(values[: 100 * MOST_CODES])  # most columns of numbers are done with at this
+            if len(some) <= MOST_CODES:
+                some = np.unique(values[~np.isnan(values)])
+                whole = bool((some == np.rint(some)).all())
+                if whole and 2 < len(some) <= MOST_CODES and positions >= POSITIONS_PER_CODE * len(some):
+                    found.append(name)
+        return found if len(found) <= MOST_CODED_COLUMNS else []
+
     def _wide(self, name: str) -> dict[str, Any]:
         return {"window": list(self.wide[name])} if name in self.wide else {}
 
@@ -203,18 +242,12 @@ class _Maker:
         """Windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
         if self.config.window is not None or any(term.kernel.type == "image" for term in self.config.mapped_terms):
             return
-        N = self.corpus.positions
-        widths = {name: 1 for name in numbers} | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
-        most = min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
-        if sum(widths.values()) * len(NEAR) > most:
+        widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
+        most = _most_columns(self.corpus.positions)
+        if len(NEAR) * min(widths.values(), default=0) > most:
             return
-        later = np.ones(N, dtype=bool)
-        later[self.corpus.offsets[:-1]] = False
-        resembling = [
-            name
-            for name in widths
-            if _correlation(self._numbers(name, numbers), later) >= CORRELATED
-        ]
+        later = _later(self.corpus)
+        resembling = [name for name in widths if _correlation(self._numbers(name, numbers), later) >= CORRELATED]
         alone = sum(width for name, width in widths.items() if name not in resembling)
         together = sum(widths[name] for name in resembling)
         for window in (CATEGORICAL_WINDOW, NEAR):
@@ -241,18 +274,20 @@ class _Maker:
             derived = self._word_features(column)
             if derived:
                 self.words.append(name)
+                self.parts.update(feature["transform"] for feature in derived)
             out += derived
         else:
             self.near.append(name)
-        if column.of_characters or not column.of_words and column.of_tags:
-            out += self._pairs(name, PAIRS)
-            self.tags.append(name)
+        if column.of_characters or (column.of_tags and not column.of_words):
+            together = self._together(name, codes, len(values))
+            if together:
+                self.tags.append(name)
+            out += together
         return out
 
     def _same_throughout(self, codes: np.ndarray) -> bool:
         """Whether a column never changes within a sequence."""
-        later = np.ones(len(codes), dtype=bool)
-        later[self.corpus.offsets[:-1]] = False
+        later = _later(self.corpus)
         before = np.concatenate([codes[:1], codes[:-1]])
         return bool(later.any()) and bool((codes[later] == before[later]).all())
 
@@ -262,7 +297,7 @@ class _Maker:
         name, counts = column.name, len(column.values)
         lower = self._distinct(column, transform="lower")
         if lower < counts:
-            out.append({"column": name, "transform": "lower"} | {"window": self.within(CATEGORICAL_WINDOW)})
+            out.append({"column": name, "transform": "lower"} | {"window": self.within(NEAR)})
         self.near.append(f"{name}.lower" if lower < counts else name)
         for transform in ("prefix", "suffix"):
             before = 1
@@ -272,7 +307,7 @@ class _Maker:
                     out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
                 before = found
         if 1 < self._distinct(column, transform="shape") < counts:
-            out.append({"column": name, "transform": "shape"} | {"window": self.within(CATEGORICAL_WINDOW)})
+            out.append({"column": name, "transform": "shape"} | {"window": self.within(NEAR)})
             self.near.append(f"{name}.shape")
         return out
 
@@ -285,11 +320,29 @@ class _Maker:
         allowed = self.config.window
         return [offset for offset in window if allowed is None or offset in allowed] or [0]
 
-    def _pairs(self, name: str, places: Iterable[int]) -> list[dict[str, Any]]:
-        """A value and the one before it, at some places."""
+    def _together(self, name: str, codes: np.ndarray, V: int) -> list[dict[str, Any]]:
+        """Two and three neighbouring values as one, as long as such tuples recur."""
         allowed = self.config.window or CATEGORICAL_WINDOW
-        window = [place for place in places if place in allowed and place - 1 in allowed]
-        return [{"conjunction": [f"{name}[-1]", name], "window": window}] if window else []
+        out: list[dict[str, Any]] = []
+        tuples = codes.astype(np.int64)
+        for length, places in TUPLES.items():
+            if len(tuples) < length:
+                break
+            tuples = np.unique(tuples[:-1] * V + codes[length - 1 :], return_inverse=True)[1].ravel()
+            if len(tuples) < TIMES * (int(tuples.max(initial=0)) + 1):
+                break
+            window = [first for first in places if all(first + step in allowed for step in range(length))]
+            parts = [name, *(f"{name}[{step}]" for step in range(1, length))]
+            if window:
+                out.append({"conjunction": parts, "window": window})
+        return out
+
+
+def _own_name(feature: Mapping[str, Any]) -> str | None:
+    """The name of what is made of a column; None for the column itself and for tuples."""
+    if "transform" in feature:
+        return f"{feature['column']}.{feature['transform']}{feature.get('length', '')}"
+    return feature.get("name")
 
 
 def check_ignored(config: Config, names: Sequence[str]) -> None:
@@ -299,11 +352,34 @@ def check_ignored(config: Config, names: Sequence[str]) -> None:
             raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
 
 
+def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | None:
+    """The window of a feature of all columns of numbers [N, r] where they resemble their neighbours, else None."""
+    if _correlation(numbers, _later(corpus)) < CORRELATED:
+        return None
+    fitting = [w for w in (CATEGORICAL_WINDOW, NEAR) if len(w) * numbers.shape[1] <= _most_columns(len(numbers))]
+    return fitting[0] if fitting else None
+
+
+def _most_columns(N: int) -> int:
+    """Columns of numbers that N positions are enough for, and that fit."""
+    return min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
+
+
+def _later(corpus: Corpus) -> np.ndarray:
+    """Positions that have one before them in their sequence, [N]."""
+    later = np.ones(corpus.positions, dtype=bool)
+    later[corpus.offsets[:-1]] = False
+    return later
+
+
 def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
-    """Mean over columns of numbers [N, r] of their correlation with themselves one position before, where there is one."""
+    """Mean over columns of numbers [N, r] of their correlation with those one position before, where there are any."""
     rows = np.flatnonzero(later)
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = np.nan_to_num(numbers - np.nanmean(numbers, axis=0), nan=0.0, posinf=0.0, neginf=0.0)
+        there = np.isfinite(numbers)
+        known = np.where(there, numbers, 0.0)
+        mean = known.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        centred = np.where(there, known - mean, 0.0)
         variance = np.mean(centred**2, axis=0)
         shared = np.mean(centred[rows] * centred[rows - 1], axis=0) if len(rows) else np.zeros(numbers.shape[1])
         found = np.divide(shared, variance, out=np.zeros_like(shared), where=variance > 0)

@@ -46,6 +46,7 @@ from .features import (
     real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
+from .seen_values import SeenValues
 from .template_feature import TemplateFeature, expanded, template_width
 from .views import View, view_called, window_text
 
@@ -145,10 +146,15 @@ class Encoding:
             int(corpus.lines[0]) if corpus.positions else None,
         )
 
+    @cached_property
+    def _seen(self) -> dict[int, SeenValues]:
+        """Values of each column that were met so far."""
+        return {column: SeenValues() for column in range(self.width)}
+
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        columns = columns or Columns(corpus, self.layout.missing)
+        columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
             if weighed and self.weight is not None:
@@ -271,12 +277,19 @@ class Encoding:
     def kinds(self) -> str:
         """Which features are real and which categorical, with how many values, in a line."""
         real, words, said = [], [], []
+        as_they_are = {
+            feature.config.columns
+            for feature in self.features
+            if isinstance(feature, CategoricalFeature) and feature.config.transform == "identity"
+        }
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
                 width = len(feature.columns) or len(feature.mean)
                 real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
+                if feature.config.transform != "identity" and feature.config.columns in as_they_are:
+                    continue  # a part of what is named already
                 words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
             elif isinstance(feature, AttributeFeature):
                 said.append(f"{counted(len(feature.vocabulary.values), 'attribute')}")

@@ -1,0 +1,82 @@
+"""The tables of README.md from build/*.json: `collect.py README.md`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from readme import fill, table
+
+BUILD = Path("build")
+TEXTS = {
+    "conll2000": "CoNLL-2000",
+    "japanese": "CRF++ JapaneseNE",
+    "chunking": "CRF++ chunking",
+    "wnut17": "wnut17",
+    "prosody": "Helsinki prosody, 2 classes",
+}
+GPSTRUCT = ("basenp", "chunking", "segmentation", "japanesene")
+
+
+def loaded(name: str) -> dict[str, Any] | None:
+    path = BUILD / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def figure(found: dict[str, Any]) -> float:
+    """F1 of spans where labels are spans, else accuracy, in %."""
+    return 100 * (found["accuracy"] if found.get("spans") is None else found["spans"]["f1"])
+
+
+def pair(name: str, of: Any = figure) -> tuple[float, float] | None:
+    """The figures of kcrf and of its peer."""
+    found = [loaded(f"{name}.{whose}.json") for whose in ("kcrf", "peer")]
+    return None if None in found else (of(found[0]), of(found[1]))
+
+
+def mean(names: list[str], of: Any = figure) -> tuple[float, float] | None:
+    found = [pair(name, of) for name in names]
+    return None if None in found else tuple(statistics.fmean(values) for values in zip(*found, strict=True))
+
+
+def error(found: dict[str, Any]) -> float:
+    return 100 * (1 - found["accuracy"])
+
+
+def quality() -> list[list[str]]:
+    rows = []
+    for name, title in TEXTS.items():
+        spans = (loaded(f"{name}.kcrf.json") or {}).get("spans") is not None
+        rows.append((title, "F1" if spans else "accuracy %", pair(name)))
+    rows.append(("batteryless_adl, mean of five folds", "accuracy %", mean([f"activity{fold}" for fold in range(5)])))
+    tasks = [mean([f"gpstruct.{task}.{split}" for split in range(1, 6)], error) for task in GPSTRUCT]
+    rows += [
+        (f"GPstruct {task}, mean of five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)
+    ]
+    if None not in tasks:
+        rows.append(("GPstruct, mean of the four", "error %", tuple(map(statistics.fmean, zip(*tasks, strict=True)))))
+    return [[title, what, f"{found[0]:.2f}", f"{found[1]:.2f}"] for title, what, found in rows if found is not None]
+
+
+def speed() -> list[list[str]]:
+    rows = []
+    for name in TEXTS:
+        own, peer = loaded(f"{name}.training.json"), loaded(f"{name}.default.json")
+        if own is not None and peer is not None:
+            cells = [f"{one['seconds']:.0f} s, {one['peak_memory'] / 1e6:.0f} MB" for one in (own, peer)]
+            rows.append([TEXTS[name], *cells])
+    return rows
+
+
+def main(readme: str) -> None:
+    header = ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")
+    fill(Path(readme), table(header, quality(), 2), peers=())
+    header = ("file to model", "kcrf, no configuration", "python-crfsuite, all defaults")
+    fill(Path(readme), table(header, speed()), peers=(), name="speed")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
