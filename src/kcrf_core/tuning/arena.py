@@ -22,9 +22,9 @@ from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..kernels import Inputs
 from ..maps import why_not
-from ..scoring import Yardstick
+from ..scoring import FEW_SEQUENCES, Yardstick
 from ..system import AUTO, Workers
-from ..training import FEW_SEQUENCES, SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
+from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .search import Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 
@@ -37,8 +37,8 @@ LEAST_SEQUENCES = 40
 # end at least.
 FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
 LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
-# Settings that a search for prior variances looks at: on the common path, and for each term.
-PATH_SETTINGS, TERM_SETTINGS = 4, 2
+# Settings that a search for prior variances looks at: on the common path, upwards, and for each term.
+PATH_SETTINGS, UPWARDS, TERM_SETTINGS = 4, 2, 2
 # What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
 # of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
 PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
@@ -199,7 +199,9 @@ class CorpusArena:
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
         config = self.config(candidate, 0)
         free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
-        return 1 if not free else PATH_SETTINGS + (TERM_SETTINGS * free if free > 1 else 0)
+        if not free:
+            return 1
+        return PATH_SETTINGS + (UPWARDS + TERM_SETTINGS * free if thorough else 0)
 
     def config(self, candidate: Candidate, rung: int) -> Config:
         raw = self._space.raw(candidate, self._rungs[rung].positions)
@@ -213,13 +215,13 @@ class CorpusArena:
         if not thorough:
             known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
             config, start = replace(config, terms=known), {}
-        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, self._yardstick.name)
+        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
         found = self._known.get(key)
         repeated = found is not None
         if found is None and self._journal is not None:
             found = self._journal.get(key)
         if found is None:
-            found = self._judged(config, rung, limit, start)
+            found = self._judged(config, rung, limit, start, thorough)
             if found is None:
                 return None
             if self._journal is not None:
@@ -242,7 +244,9 @@ class CorpusArena:
             repeated,
         )
 
-    def _judged(self, config: Config, number: int, limit: float, start: dict[str, float]) -> dict[str, Any] | None:
+    def _judged(
+        self, config: Config, number: int, limit: float, start: dict[str, float], thorough: bool
+    ) -> dict[str, Any] | None:
         """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
         began = time.perf_counter()
         rung = self._rungs[number]
@@ -267,6 +271,7 @@ class CorpusArena:
                 workers=self._workers,
                 interrupted=over,
                 sigma2=start,
+                together=not thorough,
             )
         except Interrupted:
             return None

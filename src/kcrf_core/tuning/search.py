@@ -137,7 +137,7 @@ class Search:
         self._outcomes: list[dict[Candidate, Outcome]] = [{} for _ in arena.sizes]
         self.history: list[Outcome] = []  # all outcomes, as they came
         self._failed: set[tuple[Candidate, int, bool]] = set()
-        self._settled: list[Outcome] = []
+        self._settled: set[tuple[Candidate, int]] = set()  # whose prior variances were all searched for
         self._leader: Outcome | None = None
 
     @property
@@ -244,6 +244,8 @@ class Search:
         most = math.inf if self._leader is None else min(LARGEST_SHARE * self._meter.total, left)
         if self._expected(candidate, rung, like, thorough) > min(most, 1.5 * (limit - self._meter.spent)):
             return None
+        if thorough:
+            self._settled.add((candidate, rung))
         self._listener.judging(candidate, rung)
         outcome = self._arena.judge(candidate, rung, most, like, thorough)
         if outcome is None:
@@ -260,14 +262,15 @@ class Search:
         return outcome
 
     def _settle(self, limit: float) -> None:
-        """Search for all prior variances of the leader, which may still be those of another candidate."""
-        leader = self._leader
-        if leader in self._settled or (leader.candidate, leader.rung, True) in self._failed:
-            return
-        outcome = self._judge(leader.candidate, leader.rung, limit, leader, thorough=True)
-        if outcome is not None and outcome.value > leader.value:
-            self._leader = outcome
-        self._settled.append(self._leader)
+        """Search for all prior variances of the leader and of the next best, which may still be those of others."""
+        rung = self._leader.rung
+        level = [one for one in self.on(rung) if self._told_apart(self._leader, one) <= 1.0 and one is not self._leader]
+        for outcome in [self._leader, *level[:1]]:
+            if (outcome.candidate, rung) in self._settled:
+                continue
+            found = self._judge(outcome.candidate, rung, limit, outcome, thorough=True)
+            if found is not None and found.value > self._leader.value:
+                self._leader = found
 
     def _refine(self, rung: int, limit: float) -> None:
         """Change the leader in one choice at a time, as long as that helps and the limit is not reached."""

@@ -127,21 +127,22 @@ class TextBlock(ColumnBlock):
         words = tuple(dict.fromkeys(one["column"] for one in self.features if "transform" in one))
         plain = (one for one in self.features if "column" in one and "transform" not in one)
         # Columns that are the same throughout a sequence are seen at the position alone.
-        tags = tuple(one["column"] for one in plain if one["column"] not in words and one.get("window") != [0])
+        tags = tuple(_name(one) for one in plain if one["column"] not in words and one.get("window") != [0])
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "tags", tags)
         choices, seeds = [], []
         if words:
             choices.append(Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True))
-        bigrams = ("none", "tags", "all") if words and tags else ("none", "all")
-        choices.append(Choice("bigrams", bigrams, bigrams[1] if tags else "none", True))
+        tuples = any("conjunction" in one for one in self.features)
+        bigrams = ("none", "tags", "all") if tuples else ("none", "all")
+        choices.append(Choice("bigrams", bigrams, "tags" if tuples else "none", True))
         paired = len(self._paired())
         near = ["none"]
         near += [f"pairs {reach}" for reach in (0, 1, 2) if 2 <= paired * (2 * reach + 1) <= MOST_PAIRED]
         near += [f"triples {reach}" for reach in (1,) if 3 <= paired * (2 * reach + 1) <= MOST_TRIPLED]
         choices.append(Choice("near", tuple(near), "none"))
         if words:
-            choices.append(Choice("weights", ("all", "observed"), "observed" if self.observed else "all"))
+            choices.insert(0, Choice("weights", ("all", "observed"), "observed" if self.observed else "all"))
             choices.append(Choice("rare", ("1", "2", "3"), "1", True))
         seeds += [{"near": value} for value in ("pairs 1",) if value in near]
         if words:
@@ -176,16 +177,15 @@ class TextBlock(ColumnBlock):
                 if bigrams != "none":
                     features.append({**one, **cut})
             elif "transform" not in one:
-                features.append({"window": around(2), **one, **cut})
+                features.append({**one, "window": one.get("window", around(2)), **cut})
             elif level != "plain":
                 features.append({**one, **wide, **cut})
             elif chosen["near"] != "none" and _name(one) in paired:
                 hidden.append(one)
         if bigrams == "all":
-            known = [feature.get("conjunction") for feature in features]
-            pairs = [[f"{column}[-1]", column] for column in (*self.words, *self.tags)]
-            features += [{"conjunction": pair, "window": [0, 1], **cut} for pair in pairs if pair not in known]
-            features += [{"conjunction": [f"{tag}[-1]", tag, f"{tag}[1]"], "window": [-1, 0, 1]} for tag in self.tags]
+            known = {part.partition("[")[0] for one in features for part in one.get("conjunction", ())}
+            fresh = [column for column in (*self.words, *self.tags) if column not in known]
+            features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
         linear = tuple(_name(one) for one in features)
         terms = []
         kind, _, radius = chosen["near"].partition(" ")
@@ -216,7 +216,9 @@ class TextBlock(ColumnBlock):
 
 
 def _name(feature: Mapping[str, Any]) -> str:
-    """The name that a feature gets by default."""
+    """The name of a feature, given or by default."""
+    if "name" in feature:
+        return feature["name"]
     if "conjunction" in feature:
         return "/".join(feature["conjunction"])
     transform = feature.get("transform")
