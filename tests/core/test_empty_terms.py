@@ -7,8 +7,7 @@ from kcrf_core import DataError, KernelCRF, Workers, fit_encoding, parse_config,
 from kcrf_core.chains import Problem
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.model import Model
-from kcrf_core.training import WarmStart
-from kcrf_core.training import make_splits
+from kcrf_core.training import WarmStart, make_splits
 from listening import Recorder
 
 FEATURES = [{"column": "word", "window": [0]}, {"name": "rare", "column": "pos", "window": [0], "min_count": 1000}]
