@@ -9,7 +9,7 @@ noisy than accuracy itself. The search has three parts; every fit starts from th
    linear: 21.5 % letter error with one value for both, 18.3 % with two). Steps that gain little are taken on trial, and
    all of them are judged together in the end, by the standard error of what they gained.
 3. Of the settings that log p cannot tell from its best one, that with the best figure is taken where it is better by
-   more than one standard error. From there all variances move upwards together as long as the figure gains more than
+   more than half a standard error. From there all variances move upwards together as long as the figure gains more than
    that, since log p tires of large variances before span F1 does (WNUT 2017: F1 wants sigma2 some 30 times larger).
 
 Work is counted in passes times positions, never in time. `plan_splits` sees to it that the search costs about twice the
@@ -364,9 +364,9 @@ class _Search:
         return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
 
     def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
-        """Whether the figure is better by more than one standard error."""
+        """Whether the figure is better by more than half a standard error."""
         gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
-        return gain > error
+        return gain > LEAST_ERRORS * error
 
     def _told_apart(self, best: Steps, other: Steps) -> float:
         """By how many standard errors log p of the best is better than that of another."""
