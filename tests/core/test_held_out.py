@@ -288,3 +288,21 @@ def test_the_search_ends_where_it_has_cost_what_it_may(rng, workers, monkeypatch
     _, report = train(encoding, dataset, config, workers=workers, observer=trials)
     assert any("it has cost what it may" in text for text in trials.texts)
     assert report.held_out.work < 2 * 60 * corpus.positions
+
+
+def test_what_log_p_gives_up_may_still_be_good_by_the_figure(workers, monkeypatch):
+    """By log p the way up is left after one fold; by the figure it is gone on all folds."""
+    import kcrf_core.training.prior_search as prior_search
+
+    search = prior_search._Search
+
+    def by_log_p_alone(self, found, rival, decode):
+        return decode is None
+
+    monkeypatch.setattr(search, "_is_hopeless", by_log_p_alone)
+    corpus, config, trials = drawn(np.random.default_rng(0), 150, 8), parse_config({"window": [0]}), Trials()
+    encoding, dataset = fit_encoding(config, corpus)
+    train(encoding, dataset, config, workers=workers, observer=trials)
+    up = [(trial.score_variance, trial.folds) for trial in trials.trials if trial.term == "all"]
+    first = [folds for variance, folds in up if variance == 1.0]  # one step above where the search begins
+    assert first[0] == 1 and first[-1] > 1

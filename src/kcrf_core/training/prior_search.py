@@ -55,8 +55,6 @@ PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 FEWEST_FOLDS, MOST_FOLDS = 2, 5
-# Of fewer sequences than that, half of them are too few to fit on: there are three folds at least.
-FEW_UNITS = 100
 # What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
 SPARSE_ROW, EXPONENTIALS = 32, 100
 
@@ -120,8 +118,7 @@ def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach
     N = problem.positions
     passes = PASSES_OF_PATH + PASSES_PER_TERM * free
     allowed = max(MOST_WORK * N, FREE_OPERATIONS / operations(task)) / passes  # positions of all fits of a setting
-    units = np.count_nonzero(problem.weights) if wishes.groups is None else len(np.unique(wishes.groups))
-    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS + (units < FEW_UNITS), MOST_FOLDS))
+    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS, MOST_FOLDS))
     sample = int(min(allowed / (folds - 1), max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
     return make_splits(problem, seed=seed, wishes=wishes, reach=reach, folds=folds, most_positions=sample)
 
@@ -387,7 +384,7 @@ class _Search:
         """
         if steps in self._found:
             return True
-        if steps in self._hopeless:
+        if steps in self._hopeless and decode is None:  # what log p gives up may be good by the figure
             return False
         if self._found and self._work >= self._most_work:
             self._ended = True
