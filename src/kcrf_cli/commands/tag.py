@@ -31,7 +31,8 @@ DECODING = options.group(
         type=click.IntRange(min=0),
         metavar="K",
         help="Give each label when K more lines have been read, in memory that does not grow, as sequences that do not "
-        "end need it; posterior decoding by what is known then. Default: label whole sequences.",
+        "end need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
+        "--sequence-probability, --explain, --json-lines) and without --vectors. Default: label whole sequences.",
     ),
     click.option(
         "--scheme",

@@ -100,7 +100,7 @@ def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, t
     from kcrf_core.corpora import CodedColumn
 
     gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
-    names = sorted(gold.present() | predicted.present())
+    names = sorted(gold.present | predicted.present)
     numbers = {name: number for number, name in enumerate(names)}
     codes = [np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)]
     sure = None if labelling.probabilities is None else labelling.probabilities.predicted

@@ -40,6 +40,9 @@ def _head(found: dict[str, Any], path: str) -> str:
         f"columns ({len(found['columns']):,}, {found['data_format']}): {_some(found['columns'])}",
         f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
     ]
+    if "layout" in found:
+        said = (f"{key} {_plain(value)}" for key, value in found["layout"].items())
+        lines.append(f"files: {shown(', '.join(said))}")
     if found["kind"] == "dataset":
         lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
@@ -62,6 +65,8 @@ def _head(found: dict[str, Any], path: str) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(f"'{item}'" for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 

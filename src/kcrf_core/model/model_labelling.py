@@ -28,10 +28,10 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
         raise DataError("no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
     empty = FORMATS[corpus.format].no_value
-    if gold.present() == {empty}:
+    if gold.present == {empty}:
         raise DataError(f"no gold labels: column '{model.encoding.columns[-1]}' is {empty} throughout", corpus.source)
     check_label_count(gold, corpus.source)  # before all the work of labelling
-    if gold.present() == {model.encoding.unobserved}:
+    if gold.present == {model.encoding.unobserved}:
         raise DataError(NOT_OBSERVED, corpus.source)
 
     def encoded(sequences: tuple[int, int]) -> Dataset:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config import layout_dict
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
 from ..kernels import kernel_to_dict
 from ..scoring import METRICS
@@ -39,6 +40,8 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
         "labels": list(encoding.labels),
         "features": [_feature(feature) for feature in encoding.features],
     }
+    if layout := layout_dict(encoding.layout):
+        out["layout"] = layout
     kind = _KINDS[header["kind"]]
     about = kind.about(contents, stored)
     provenance = {key: about[key] for key in ("digest", "training", "config") if key in about}

@@ -146,7 +146,7 @@ class Yardstick:
         alphabet, predicted = (*self.labels, "B-<unknown>", "O"), np.where(hidden, outside, predicted)
         if self.strict is not None:
             return SpanMatches.both(alphabet, gold, predicted, offsets, self.strict)[1]
-        return SpanMatches(alphabet, gold, predicted, offsets)
+        return SpanMatches.between(alphabet, gold, predicted, offsets)
 
     def _macro_counts(
         self,
