@@ -9,7 +9,7 @@ noisy than accuracy itself. The search has three parts; every fit starts from th
    linear: 21.5 % letter error with one value for both, 18.3 % with two). Steps that gain little are taken on trial, and
    all of them are judged together in the end, by the standard error of what they gained.
 3. Of the settings that log p cannot tell from its best one, that with the best figure is taken where it is better by
-   more than half a standard error. From there all variances move upwards together as long as the figure gains more than
+   more than one standard error. From there all variances move upwards together as long as the figure gains more than
    that, since log p tires of large variances before span F1 does (WNUT 2017: F1 wants sigma2 some 30 times larger).
 
 Work is counted in passes times positions, never in time. `plan_splits` sees to it that the search costs about twice the
@@ -48,6 +48,8 @@ GOES_ON = 1.0
 
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
+# The part of it that parts 1 and 2 may take, where the figure is asked after them.
+FOR_LOG_P = 0.6
 # So many operations are always granted: some seconds.
 FREE_OPERATIONS = 6e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
@@ -361,9 +363,9 @@ class _Search:
         return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
 
     def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
-        """Whether the figure is better by more than half a standard error."""
+        """Whether the figure is better by more than one standard error: half of one lets chance alone go far up."""
         gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
-        return gain > LEAST_ERRORS * error
+        return gain > error
 
     def _told_apart(self, best: Steps, other: Steps) -> float:
         """By how many standard errors log p of the best is better than that of another."""
@@ -386,7 +388,8 @@ class _Search:
             return True
         if steps in self._hopeless and decode is None:  # what log p gives up may be good by the figure
             return False
-        if self._found and self._work >= self._most_work:
+        share = FOR_LOG_P if decode is None and self._by_figure else 1.0
+        if self._found and self._work >= share * self._most_work:
             self._ended = True
             return False
         logs: list[np.ndarray] = []
