@@ -101,8 +101,8 @@ def evaluate(
     """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
 
     `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
-    `known_labels` are those of the model: they help detection and give `unknown_gold`. Where `units` [U+1] are offsets of
-    blocks within sequences, counts `by_sequence` are theirs.
+    `known_labels` are those of the model: they help detection and give `unknown_gold`. Where `units` [U+1] are offsets
+    of blocks within sequences, counts `by_sequence` are theirs.
 
     >>> from kcrf_core import evaluate
     >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
