@@ -14,10 +14,9 @@ from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm, Posterior
-from kcrf_core.scoring import choose_yardstick
+from kcrf_core.scoring import choose_yardstick, median_run
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, Observer, Trial, blocks_of, judge, make_splits, problem_splits, train
-from kcrf_core.training.held_out import median_run
 from problems import random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.
@@ -128,9 +127,9 @@ def runs(rng, lengths, run=5, Y=3):
 
 def test_few_long_sequences_are_held_out_in_blocks_with_gaps(rng):
     problem = runs(rng, [400, 300, 500])
-    assert 5 <= median_run(problem) <= 10
+    assert 5 <= median_run(problem.labels, problem.offsets) <= 10
     splits = make_splits(problem, seed=0, reach=2, folds=3)
-    assert (splits.kind, splits.gap, len(splits.splits)) == ("blocks", median_run(problem), 3)
+    assert (splits.kind, splits.gap, len(splits.splits)) == ("blocks", median_run(problem.labels, problem.offsets), 3)
     held = np.concatenate([split.held.rows for split in splits.splits])
     assert np.array_equal(np.sort(held), np.arange(1200))
     sequence = np.repeat(np.arange(3), [400, 300, 500])
@@ -247,8 +246,8 @@ def test_groups_that_share_words_want_no_stiff_transitions(workers):
     assert edge[1] <= edge[0] / 10
 
 
-def test_the_figure_may_want_more_than_log_p(workers):
-    """Spans that are rare: log p is careful, F1 is not. The search goes up as long as that gains more than noise."""
+def rare_spans():
+    """Names that are spans, mostly."""
     rng = np.random.default_rng(0)
     words, labels = [], []
     for _ in range(400):
@@ -256,7 +255,12 @@ def test_the_figure_may_want_more_than_log_p(workers):
             name = rng.random() < 0.06
             words.append(f"n{rng.integers(60)}" if name else f"w{rng.integers(300)}")
             labels.append("B-X" if name and rng.random() < 0.75 else "O")
-    corpus = Corpus("toy", (words, labels), np.arange(0, 3201, 8), np.arange(1, 3201))
+    return Corpus("toy", (words, labels), np.arange(0, 3201, 8), np.arange(1, 3201))
+
+
+def test_the_figure_may_want_more_than_log_p(workers):
+    """Spans that are rare: log p is careful, F1 is not. The search goes up as long as that gains more than noise."""
+    corpus = rare_spans()
     config = parse_config({"window": [0]})
     encoding, dataset = fit_encoding(config, corpus)
     trials = Trials()
@@ -289,3 +293,16 @@ def test_the_search_ends_where_it_has_cost_what_it_may(rng, workers, monkeypatch
     _, report = train(encoding, dataset, config, workers=workers, observer=trials)
     assert any("it has cost what it may" in text for text in trials.texts)
     assert report.held_out.work < 2 * 60 * corpus.positions
+
+
+def test_what_log_p_gives_up_may_still_be_good_by_the_figure(workers, monkeypatch):
+    """A step up that log p gave up after one fold is looked at again when the figure asks for it."""
+    import kcrf_core.training.prior_search as prior_search
+
+    monkeypatch.setattr(prior_search, "HOPELESS", -1e9)  # whatever is tried second is given up
+    monkeypatch.setattr(prior_search, "ENOUGH_UNITS", 1)
+    corpus, config, trials = rare_spans(), parse_config({"window": [0]}), Trials()
+    encoding, dataset = fit_encoding(config, corpus)
+    train(encoding, dataset, config, workers=workers, observer=trials)
+    up = [trial for trial in trials.trials if trial.term == "all" and trial.score_variance == 1.0]
+    assert len(up) == 2 and all(trial.folds == 1 for trial in up)

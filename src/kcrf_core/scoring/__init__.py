@@ -21,6 +21,7 @@ METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "blocks": ["FEW_SEQUENCES", "block_borders", "median_run", "unit_offsets"],
         "calibration": ["Bin", "Calibration", "Probabilities", "SMALLEST_PROBABILITY", "from_marginals"],
         "costs": ["Decision", "label_costs", "threshold_costs"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],

@@ -48,6 +48,8 @@ GOES_ON = 1.0
 
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
+# The part of it that parts 1 and 2 may take, where the figure is asked after them.
+FOR_LOG_P = 0.6
 # So many operations are always granted: some seconds.
 FREE_OPERATIONS = 6e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
@@ -55,8 +57,6 @@ PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 FEWEST_FOLDS, MOST_FOLDS = 2, 5
-# Of fewer sequences than that, half of them are too few to fit on: there are three folds at least.
-FEW_UNITS = 100
 # What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
 SPARSE_ROW, EXPONENTIALS = 32, 100
 
@@ -120,8 +120,7 @@ def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach
     N = problem.positions
     passes = PASSES_OF_PATH + PASSES_PER_TERM * free
     allowed = max(MOST_WORK * N, FREE_OPERATIONS / operations(task)) / passes  # positions of all fits of a setting
-    units = np.count_nonzero(problem.weights) if wishes.groups is None else len(np.unique(wishes.groups))
-    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS + (units < FEW_UNITS), MOST_FOLDS))
+    folds = int(np.clip(1 + allowed // max(N, 1), FEWEST_FOLDS, MOST_FOLDS))
     sample = int(min(allowed / (folds - 1), max(SEARCH_POSITIONS, SEARCH_SHARE * N)))
     return make_splits(problem, seed=seed, wishes=wishes, reach=reach, folds=folds, most_positions=sample)
 
@@ -364,7 +363,7 @@ class _Search:
         return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
 
     def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
-        """Whether the figure is better by more than one standard error."""
+        """Whether the figure is better by more than one standard error: half of one lets chance alone go far up."""
         gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
         return gain > error
 
@@ -387,9 +386,10 @@ class _Search:
         """
         if steps in self._found:
             return True
-        if steps in self._hopeless:
+        if steps in self._hopeless and decode is None:  # what log p gives up may be good by the figure
             return False
-        if self._found and self._work >= self._most_work:
+        share = FOR_LOG_P if decode is None and self._by_figure else 1.0
+        if self._found and self._work >= share * self._most_work:
             self._ended = True
             return False
         logs: list[np.ndarray] = []
