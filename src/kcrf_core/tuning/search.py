@@ -185,6 +185,7 @@ class Search:
                     self._leader = outcome
             if self._leader is None or self._leader.rung < rung:
                 break
+            self._leader = self._cheapest(self._leader, DEARER_GAIN)
             self._settle(limit)
             self._refine(rung, limit)
             self._settle(limit)
@@ -192,14 +193,20 @@ class Search:
         return self.choice()
 
     def choice(self) -> Outcome | None:
-        """The simplest of those that cannot be told apart from the leader by one standard error."""
-        best = self._leader
-        if best is None:
-            return None
+        """The simplest of those that cannot be told apart from the best by one standard error."""
+        return None if self.best is None else self._cheapest(self.best, 1.0)
+
+    @property
+    def best(self) -> Outcome | None:
+        """The best on the highest rung, whatever it costs."""
+        return None if self._leader is None else self.on(self._leader.rung)[0]
+
+    def _cheapest(self, best: Outcome, apart: float) -> Outcome:
+        """The simplest of those that are worse than the best by no more than so many standard errors."""
         level = [
             outcome
             for outcome in self._outcomes[best.rung].values()
-            if outcome.complexity <= best.complexity and self._told_apart(best, outcome) <= 1.0
+            if outcome.complexity <= best.complexity and self._told_apart(best, outcome) <= apart
         ]
         return min([best, *level], key=lambda outcome: (outcome.complexity, -outcome.value))
 

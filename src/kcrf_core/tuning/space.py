@@ -29,6 +29,8 @@ MOST_PAIRED, MOST_TRIPLED = 60, 24
 TRIPLE_CUT_OFF = 2
 
 
+LABELS = ("in chains", "of second order", "apart")  # what labels know of their neighbours
+PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
 # What is made of inputs.
 LINEAR = "linear"
 RBF = "rbf"
@@ -249,7 +251,7 @@ class NumberBlock(ColumnBlock):
         kernels = [LINEAR, RBF, LINEAR_AND_RBF, PAIRS, TRIPLES]
         if len(self.features) > 1:
             kernels.append(BY_COLUMN)
-        if widest >= NESTED[-1][0]:
+        if widest >= NESTED[-1][0] and self.shape is None:
             kernels.append(NESTED_WINDOWS)
         start = LINEAR
         if self.shape is not None:
@@ -259,8 +261,8 @@ class NumberBlock(ColumnBlock):
         choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
         seeds: list[dict[str, str]] = []
         if self.shape is not None:
-            seeds += [{kernel: IMAGE}, {kernel: IMAGE, "labels": "of second order"},
-                      {kernel: IMAGE, "labels": "apart"}]  # fmt: skip
+            orders = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
+            seeds += [{kernel: IMAGE, **labels} for labels in orders]
         seeds.append({kernel: RBF})
         if NESTED_WINDOWS in kernels:
             seeds.append({kernel: NESTED_WINDOWS})
@@ -372,9 +374,6 @@ class GivenBlock(ColumnBlock):
 
 
 # ----------------------------------------------------------------------------- the space
-
-LABELS = ("in chains", "of second order", "apart")  # what labels know of their neighbours
-PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
 
 
 class Space:

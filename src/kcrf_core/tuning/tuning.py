@@ -276,7 +276,7 @@ class _Run:
             space=self.space,
             yardstick=self.yardstick,
             chosen=chosen,
-            best=search.leader,
+            best=search.best,
             outcomes=tuple(search.outcomes),
             history=tuple(search.history),
             sizes=tuple(arena.sizes),
