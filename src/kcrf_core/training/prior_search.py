@@ -101,7 +101,7 @@ def choose_prior(
     decode: str | None = None,  # the decoder that the yardstick looks at; None: the better one
     start: Mapping[str, float] | None = None,  # sigma2 to begin with
     judged: bool = False,  # whether given values are to be judged, too, where none is to be chosen
-    together: bool = False,  # whether free terms move together and by log p alone, which takes far fewer settings
+    together: bool = False,  # whether free terms only move together, which takes far fewer settings
 ) -> Prior:
     """The given prior variances and, for terms that have none, those that predict held-out data best."""
     fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
@@ -228,8 +228,8 @@ class _Search:
         self._look(best, ALL_TERMS)
         if self._scales:
             best = self._common_path(best)
-        if self._scales and not together:
-            best = self._single_terms(best)
+            if not together:
+                best = self._single_terms(best)
             best = self._upwards(best)
         return self._prior(best)
 

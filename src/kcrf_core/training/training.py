@@ -182,7 +182,7 @@ def judge(
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, only the first part of it is done. Splits belong to the dataset: see `problem_splits`.
+    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
     >>> from kcrf_core.scoring import choose_yardstick

@@ -37,8 +37,8 @@ LEAST_SEQUENCES = 40
 # end at least.
 FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
 LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
-# Settings that a search for prior variances looks at: on the common path, upwards, and for each term.
-PATH_SETTINGS, UPWARDS, TERM_SETTINGS = 4, 2, 2
+# Settings that a search for prior variances looks at: on the common path and upwards, and for each term.
+PATH_SETTINGS, TERM_SETTINGS = 6, 2
 # What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
 # of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
 PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
@@ -201,7 +201,7 @@ class CorpusArena:
         free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
         if not free:
             return 1
-        return PATH_SETTINGS + (UPWARDS + TERM_SETTINGS * free if thorough else 0)
+        return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
 
     def config(self, candidate: Candidate, rung: int) -> Config:
         raw = self._space.raw(candidate, self._rungs[rung].positions)

@@ -146,15 +146,20 @@ class TextBlock(ColumnBlock):
         if words:
             choices.insert(0, Choice("weights", ("all", "observed"), "observed" if self.observed else "all"))
             choices.append(Choice("rare", ("1", "2", "3"), "1", True))
-        seeds += [{"near": value} for value in ("pairs 1",) if value in near]
+        # Conjunctions are worth more where they may speak against labels that they were not seen with.
+        every = {"weights": "all"} if words else {}
+        if self.observed:
+            seeds.append(every)
+        seeds += [{"near": value, **every} for value in ("pairs 1",) if value in near]
         if words:
             seeds += [{"words": "all affixes"}, {"words": "plain", "bigrams": "none"}]
-            seeds += [{"words": "all affixes", "near": value} for value in ("pairs 1",) if value in near]
         if len(words) + len(tags) > 1:
-            seeds += [{"near": value} for value in ("pairs 2",) if value in near]
-            seeds.append({"bigrams": "all"})
-            seeds += [{"near": value, "bigrams": "all"} for value in ("pairs 1",) if value in near]
-        seeds += [{"near": value} for value in ("triples 1",) if value in near]
+            seeds += [{"near": value, **every} for value in ("pairs 2",) if value in near]
+            seeds += [{"bigrams": "all"}]
+            seeds += [{"near": value, "bigrams": "all", **every} for value in ("pairs 1",) if value in near]
+        seeds += [{"near": value, **every} for value in ("triples 1",) if value in near]
+        if words:
+            seeds += [{"words": "all affixes", "near": value, **every} for value in ("pairs 1",) if value in near]
         object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "seeds", tuple(seeds))
 
