@@ -31,15 +31,14 @@ def figure(found: dict[str, Any]) -> float:
     return 100 * (found["accuracy"] if found.get("spans") is None else found["spans"]["f1"])
 
 
-def pair(name: str, of: Any = figure) -> tuple[float, float] | None:
-    """The figures of kcrf and of its peer."""
+def pair(name: str, of: Any = figure) -> list[float | None]:
+    """The figures of kcrf and of its peer, as far as they are there."""
     found = [loaded(f"{name}.{whose}.json") for whose in ("kcrf", "peer")]
-    return None if None in found else (of(found[0]), of(found[1]))
+    return [None if one is None else of(one) for one in found]
 
 
-def mean(names: list[str], of: Any = figure) -> tuple[float, float] | None:
-    found = [pair(name, of) for name in names]
-    return None if None in found else tuple(statistics.fmean(values) for values in zip(*found, strict=True))
+def mean(pairs: list[list[float | None]]) -> list[float | None]:
+    return [None if None in values else statistics.fmean(values) for values in zip(*pairs, strict=True)]
 
 
 def error(found: dict[str, Any]) -> float:
@@ -51,14 +50,16 @@ def quality() -> list[list[str]]:
     for name, title in TEXTS.items():
         spans = (loaded(f"{name}.kcrf.json") or {}).get("spans") is not None
         rows.append((title, "F1" if spans else "accuracy %", pair(name)))
-    rows.append(("batteryless_adl, mean of five folds", "accuracy %", mean([f"activity{fold}" for fold in range(5)])))
-    tasks = [mean([f"gpstruct.{task}.{split}" for split in range(1, 6)], error) for task in GPSTRUCT]
-    rows += [
-        (f"GPstruct {task}, mean of five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)
+    activity = mean([pair(f"activity{fold}") for fold in range(5)])
+    rows.append(("batteryless_adl, mean of five folds", "accuracy %", activity))
+    tasks = [mean([pair(f"gpstruct.{task}.{split}", error) for split in range(1, 6)]) for task in GPSTRUCT]
+    rows += [(f"GPstruct {task}, five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)]
+    rows.append(("GPstruct, mean of the four", "error %", mean(tasks)))
+    return [
+        [title, what, *("" if one is None else f"{one:.2f}" for one in found)]
+        for title, what, found in rows
+        if found[0] is not None
     ]
-    if None not in tasks:
-        rows.append(("GPstruct, mean of the four", "error %", tuple(map(statistics.fmean, zip(*tasks, strict=True)))))
-    return [[title, what, f"{found[0]:.2f}", f"{found[1]:.2f}"] for title, what, found in rows if found is not None]
 
 
 def speed() -> list[list[str]]:
@@ -66,7 +67,7 @@ def speed() -> list[list[str]]:
     for name in TEXTS:
         own, peer = loaded(f"{name}.training.json"), loaded(f"{name}.default.json")
         if own is not None and peer is not None:
-            cells = [f"{one['seconds']:.0f} s, {one['peak_memory'] / 1e6:.0f} MB" for one in (own, peer)]
+            cells = [f"{one['user_seconds']:.0f} s, {one['peak_memory'] / 1e6:.0f} MB" for one in (own, peer)]
             rows.append([TEXTS[name], *cells])
     return rows
 
@@ -74,7 +75,7 @@ def speed() -> list[list[str]]:
 def main(readme: str) -> None:
     header = ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")
     fill(Path(readme), table(header, quality(), 2), peers=())
-    header = ("file to model", "kcrf, no configuration", "python-crfsuite, all defaults")
+    header = ("file to model, processor time", "kcrf, no configuration", "python-crfsuite, all defaults")
     fill(Path(readme), table(header, speed()), peers=(), name="speed")
 
 

@@ -1,7 +1,7 @@
 """python-crfsuite beside it, with attributes of one of the kinds of `attributes.py`.
 
 peer.py KINDS TRAINING TEST TAGGED FIGURES    writes gold and predicted labels of TEST, and what it took
-peer.py --default KIND TRAINING MODEL         trains with all defaults; prints seconds and memory from file to model
+peer.py --default KIND TRAINING MODEL         trains with all defaults
 
 c2, and the kind where there are several (`bins,bins5`), are tuned on every tenth sequence of the training data by what
 the test is judged by: labels that are right, or the F1 of spans.
@@ -10,7 +10,6 @@ the test is judged by: labels that are right, or the F1 of spans.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -104,11 +103,7 @@ def main(kinds: str, training: str, test: str, output: str, figures: str) -> Non
 
 
 def default(kind: str, training: str, model: str) -> None:
-    began = time.perf_counter()
     fit(kind, read(kind, training), model)
-    peak = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = time.perf_counter() - began
-    print(json.dumps({"seconds": seconds, "user_seconds": peak.ru_utime, "peak_memory": peak.ru_maxrss * 1024}))
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def featurize(
         given, source = load_config(config), config or "options"
         settings = described(given, chosen, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet, vectors)
-        settings, said = configured(given, chosen, corpus, source)
+        settings, said = configured(given, chosen, corpus, source, terms=False)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):

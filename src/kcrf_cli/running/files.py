@@ -179,7 +179,7 @@ def prepare(
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
-        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding)
     return Prepared(encoding, dataset, config, basis, groups)
 
 
@@ -245,18 +245,28 @@ def _merge(
     fixed: tuple[str, ...],
     origin: str,
     source: str,
+    suggested_by: Encoding | None = None,
 ) -> Config:
-    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
+    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts.
+
+    Features that the data suggested, in an encoding, get terms that suit them.
+    """
     from kcrf_core.config import parse_config, with_options
+    from kcrf_core.encoding import RealFeature, with_terms
 
     stored = base.to_dict()
+    if base.suggested and not base.training.observed_features:
+        del stored["training"]["observed_features"]  # which nobody asked for
     combined = {**stored, **raw}
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}
     _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
-    merged = parse_config(with_options(combined, options), source)
-    _refuse_changes(base, merged, fixed, "an option", origin)
-    return merged
+    laid_over = with_options(combined, options)
+    _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
+    if suggested_by is not None:
+        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
+        laid_over = with_terms(laid_over, len(suggested_by.labels), numbers, source)
+    return parse_config(laid_over, source)
 
 
 def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:

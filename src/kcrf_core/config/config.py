@@ -127,6 +127,7 @@ class Config:
     missing_indicator: bool = False  # columns that say where, for all real features
     ignore: tuple[str, ...] = ()  # columns that are no features unless they are named
     plain: bool = False  # columns are features as they are; else defaults are made by what they look like
+    suggested: bool = False  # the features were made so, and terms may still be
 
     @property
     def layout(self) -> Layout:
@@ -169,6 +170,8 @@ class Config:
             out["ignore"] = list(self.ignore)
         if self.plain:
             out["plain"] = True
+        if self.suggested:
+            out["suggested"] = True
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]

@@ -121,6 +121,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     missing_indicator = section.get("missing_indicator", values.boolean, False)
     ignore = section.get("ignore", values.column_names, ())
     plain = section.get("plain", values.boolean, False)
+    suggested = section.get("suggested", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -162,6 +163,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         missing_indicator=missing_indicator,
         ignore=ignore,
         plain=plain,
+        suggested=suggested,
     )
 
 

@@ -12,7 +12,7 @@ held-out parts of training data: see `experiments/defaults`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,8 +95,10 @@ class Defaults:
     said: str | None  # None: nothing but what the configuration says
 
 
-def with_defaults(raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration") -> Defaults:
-    """A raw configuration with features for the columns of a corpus, and terms for them, where it names none.
+def with_defaults(
+    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True
+) -> Defaults:
+    """A raw configuration with features for the columns of a corpus, where it names none, and `terms` that suit them.
 
     >>> from kcrf_core import read_corpus
     >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
@@ -110,26 +112,22 @@ def with_defaults(raw: Mapping[str, Any], corpus: Corpus, source: str = "configu
     maker = _Maker(config, corpus)
     if config.plain:
         return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw), None)
-    features = maker.features()
-    out = {**raw, "features": features}
-    if maker.words and (terms := _kernel_on_plain(config, maker, out)) is not None:
-        out["terms"] = terms
-    training = dict(raw.get("training") or {})
-    all_linear = all(_is_linear(term.kernel) for term in config.mapped_terms)
-    if maker.words and maker.label_count >= SEVERAL_LABELS and all_linear and config.unobserved is None:
-        out["training"] = {"observed_features": True, **training}
+    out = {**raw, "features": maker.features(), "suggested": True}
+    if terms:
+        out = with_terms(out, maker.label_count, maker.numbers | set(corpus.vectors), source)
     return Defaults(out, maker.said())
 
 
 def configured(
-    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str
+    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str, terms: bool = True
 ) -> tuple[Config, str | None]:
     """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
 
-    Paths into features go into those that the defaults make, where the configuration has none.
+    Paths into features go into those that the defaults make, where the configuration has none. Without `terms`, those
+    are left to who trains on the encoded data.
     """
     early, late = _split(raw, options)
-    found = with_defaults(with_options(raw, early), corpus, source)
+    found = with_defaults(with_options(raw, early), corpus, source, terms)
     return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
 
 
@@ -166,11 +164,15 @@ class _Maker:
         self.codes: list[str] = []
         self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
         self.numbers: set[str] = set()
-        self.near: list[str] = []  # features that stand for the plain columns where a kernel goes over near ones
 
     @property
     def label_count(self) -> int:
         return len(self.columns.distinct(self.corpus.width - 1)[0])
+
+    @property
+    def _pictures(self) -> bool:
+        """Whether numbers are pixels, which are to stay as they are."""
+        return any(term.kernel.type == "image" for term in self.config.mapped_terms)
 
     def plain(self) -> list[dict[str, Any]]:
         return [*({"column": name} for name in self.places), *({"vectors": name} for name in self.corpus.vectors)]
@@ -184,11 +186,9 @@ class _Maker:
         for name, place in self.places.items():
             if name in numbers:
                 out.append({"column": name} | self._wide(name))
-                self.near.append(name)
                 if name in codes:
                     as_code = f"{name}.code"
                     out.append({"name": as_code, "column": name, "type": "categorical"} | self._wide(name))
-                    self.near.append(as_code)
             else:
                 out += self._categorical(name, place)
         out = [feature for feature in out if _own_name(feature) not in self.places]
@@ -222,7 +222,9 @@ class _Maker:
 
     def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
         """Columns of a few whole numbers, which may be names of things: an antenna, a room. Not so pictures."""
-        found = []
+        found: list[str] = []
+        if self._pictures:
+            return found
         for name, place in numbers.items():
             values, positions = self.columns.numbers(place), self.corpus.positions
             if values is None:
@@ -240,7 +242,7 @@ class _Maker:
 
     def _find_windows(self, numbers: Mapping[str, int]) -> None:
         """Windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
-        if self.config.window is not None or any(term.kernel.type == "image" for term in self.config.mapped_terms):
+        if self.config.window is not None or self._pictures:
             return
         widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
         most = _most_columns(self.corpus.positions)
@@ -276,8 +278,6 @@ class _Maker:
                 self.words.append(name)
                 self.parts.update(feature["transform"] for feature in derived)
             out += derived
-        else:
-            self.near.append(name)
         if column.of_characters or (column.of_tags and not column.of_words):
             together = self._together(name, codes, len(values))
             if together:
@@ -297,8 +297,7 @@ class _Maker:
         name, counts = column.name, len(column.values)
         lower = self._distinct(column, transform="lower")
         if lower < counts:
-            out.append({"column": name, "transform": "lower"} | {"window": self.within(NEAR)})
-        self.near.append(f"{name}.lower" if lower < counts else name)
+            out.append({"column": name, "transform": "lower"} | {"window": _within(NEAR, self.config)})
         for transform in ("prefix", "suffix"):
             before = 1
             for length in AFFIXES:
@@ -307,18 +306,12 @@ class _Maker:
                     out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
                 before = found
         if 1 < self._distinct(column, transform="shape") < counts:
-            out.append({"column": name, "transform": "shape"} | {"window": self.within(NEAR)})
-            self.near.append(f"{name}.shape")
+            out.append({"column": name, "transform": "shape"} | {"window": _within(NEAR, self.config)})
         return out
 
     def _distinct(self, column: _Column, **transform: Any) -> int:
         """How many values a transform leaves."""
         return len(set(transformed(column.values, FeatureConfig(column.name, **transform))))
-
-    def within(self, window: Sequence[int]) -> list[int]:
-        """A window, of which the configuration may allow a part."""
-        allowed = self.config.window
-        return [offset for offset in window if allowed is None or offset in allowed] or [0]
 
     def _together(self, name: str, codes: np.ndarray, V: int) -> list[dict[str, Any]]:
         """Two and three neighbouring values as one, as long as such tuples recur."""
@@ -386,23 +379,50 @@ def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
     return float(np.nan_to_num(found).mean())
 
 
-def _kernel_on_plain(config: Config, maker: _Maker, raw: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Terms for text where a kernel is asked for: everything linearly, the kernel over the near plain columns.
+def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:
+    """A raw configuration whose features the data suggested, with terms and training that suit words.
 
-    None where all is linear, or where the terms say themselves what they look at.
+    `numbers` are the names of features that are real. Where a kernel is asked for, everything is there linearly, and
+    the kernel goes over the near plain columns. With several labels and no kernel, features have weights for labels
+    that they are seen with.
     """
-    nodes = [term for term in config.mapped_terms if term.type == "node"]
-    if len(nodes) != 1 or _is_linear(nodes[0].kernel) or nodes[0].features != ("*",) or nodes[0].kernel.parts:
-        return None
-    if nodes[0].window is not None or len(nodes) < len(config.mapped_terms):
-        return None
-    near = {"features": list(dict.fromkeys(maker.near)) + list(maker.corpus.vectors)}
-    if not (maker.wide or maker.corpus.vectors or any(name in maker.numbers for name in maker.near)):
-        near["window"] = maker.within(NEAR)
-    out: list[dict[str, Any]] = []
-    for term in parse_config(raw).to_dict()["terms"]:
-        if term["type"] == "node":
-            out.append({"name": "linear" if term["name"] != "linear" else "all"})
-            term = {**term, **near}
-        out.append(term)
+    config = parse_config(raw, source)
+    out = dict(raw)
+    words = {f.columns[0] for f in config.features or () if f.transform in PARTS_OF_WORDS}
+    if not config.suggested or not words:
+        return out
+    if all(_is_linear(term.kernel) for term in config.mapped_terms):
+        if label_count >= SEVERAL_LABELS and config.unobserved is None:
+            out["training"] = {"observed_features": True, **(raw.get("training") or {})}
+        return out
+    (first, *others) = config.mapped_terms
+    if others or first.type != "node" or first.features != ("*",) or first.kernel.parts or first.window is not None:
+        return out  # they say themselves what they look at
+    plain = {"features": _plain_features(config, words)}
+    if not numbers:
+        plain["window"] = _within(NEAR, config)
+    out["terms"] = []
+    for term in config.to_dict()["terms"]:
+        if term["name"] == first.name:
+            out["terms"].append({"name": "linear" if first.name != "linear" else "all"})
+            term = {**term, **plain}
+        out["terms"].append(term)
     return out
+
+
+def _plain_features(config: Config, words: Collection[str]) -> list[str]:
+    """Features that stand for the columns: of words lower case and shape, of what never changes in a sequence none."""
+    lowered = {f.columns[0] for f in config.features if f.transform == "lower"}
+    out = []
+    for feature in config.features:
+        whole = feature.transform == "identity" and not feature.parts
+        if whole and feature.columns and feature.columns[0] in words:
+            whole = feature.columns[0] not in lowered
+        if feature.transform in ("lower", "shape") or (whole and feature.window != (0,)):
+            out.append(feature.name)
+    return out
+
+
+def _within(window: Sequence[int], config: Config) -> list[int]:
+    """A window, of which the configuration may allow a part."""
+    return [offset for offset in window if config.window is None or offset in config.window] or [0]
