@@ -175,3 +175,11 @@ def test_a_perfect_candidate_ends_the_search():
 def test_all_rungs_are_climbed_where_there_is_enough(rungs):
     _, chosen = run(Hills(GAINS, sizes=rungs), 1e10)
     assert chosen.rung == len(rungs) - 1
+
+
+@pytest.mark.parametrize(("cost", "usual"), [(40.0, True), (150.0, False)])
+def test_what_data_gets_without_a_search_gives_way_to_what_is_simpler_by_far(cost, usual):
+    gains = {"a": {"0": 0.0, "1": 0.0005, "2": 0.0}, "b": {"0": 0.0, "1": 0.0}, "c": {"0": 0.0, "1": -0.1}}
+    costs = {("a", "0"): cost}  # all others are cheaper, and as good
+    _, chosen = run(Hills(gains, costs=costs), 1e9)
+    assert (chosen.candidate == START) == usual

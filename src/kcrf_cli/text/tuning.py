@@ -67,7 +67,10 @@ def comments(tuning: Tuning, version: str) -> list[str]:
         f"{tuning.positions:,} positions.",
     ]
     if chosen is not tuning.best:
-        out.append("It is the simplest of those that cannot be told apart from the best by one standard error.")
+        out.append(
+            "Of those that cannot be told apart from the best by one standard error it is the simplest, or what data "
+            "gets without a search."
+        )
     out += [
         "A figure that was chosen among many is a little better than what new data will show.",
         "",
@@ -87,7 +90,7 @@ def summary(tuning: Tuning) -> list[str]:
     if chosen is not tuning.best:
         best = tuning.best
         lines.append(
-            f"  simpler than the best, {tuning.space.title(best.candidate)}, "
+            f"  simpler or more usual than the best, {tuning.space.title(best.candidate)}, "
             f"{figure(yardstick, best.value, best.error)}, and not to be told apart from it"
         )
     return lines

@@ -23,6 +23,8 @@ from .space import Candidate
 KEPT_SHARE, KEPT_LEAST = 1 / 3, 3
 # Candidates that are worse than the best by so many standard errors do not go on.
 HOPELESS = 2.0
+# A candidate is simpler by far than another that costs so many times as much.
+FAR_SIMPLER = 2.0
 # A leader is replaced by a dearer candidate only if that is better by this part of a standard error.
 DEARER_GAIN = 0.5
 # No judgement may cost more than this part of all that may be spent.
@@ -139,6 +141,7 @@ class Search:
         self._failed: set[tuple[Candidate, int, bool]] = set()
         self._settled: set[tuple[Candidate, int]] = set()  # whose prior variances were all searched for
         self._leader: Outcome | None = None
+        self._usual: Candidate | None = None  # what the data gets without a search
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -165,9 +168,10 @@ class Search:
         return [outcome for rung in reversed(range(len(self._outcomes))) for outcome in self.on(rung)]
 
     def run(self, seeds: Sequence[Candidate]) -> Outcome | None:
-        """Search from these candidates, the most promising first; the one to take, or None where none was judged."""
+        """Search from these candidates, the usual one first; the one to take, or None where none was judged."""
         shares = [SHARE_FACTOR**rung for rung in range(len(self._outcomes))]
         going = list(dict.fromkeys(seeds))
+        self._usual = going[0] if going else None
         for rung, positions in enumerate(self._arena.sizes):
             limit = self._meter.total * sum(shares[: rung + 1]) / sum(shares)
             if self._over(self._meter.total):
@@ -193,8 +197,18 @@ class Search:
         return self.choice()
 
     def choice(self) -> Outcome | None:
-        """The simplest of those that cannot be told apart from the best by one standard error."""
-        return None if self.best is None else self._cheapest(self.best, 1.0)
+        """The simplest of those that cannot be told apart from the best by one standard error.
+
+        What data gets without a search is one that many data sets speak for: where it is among them, only one that is
+        simpler by far takes its place.
+        """
+        if self.best is None:
+            return None
+        simplest = self._cheapest(self.best, 1.0)
+        usual = self._outcomes[self.best.rung].get(self._usual)
+        if usual is None or self._told_apart(self.best, usual) > 1.0:
+            return simplest
+        return simplest if FAR_SIMPLER * simplest.complexity <= usual.complexity else usual
 
     @property
     def best(self) -> Outcome | None:
