@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from keyword import iskeyword
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -105,12 +106,12 @@ def _leave(message: str, code: int) -> NoReturn:
 class _Commands(Mapping[str, click.Command]):
     """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
 
-    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "inspect")
+    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "inspect", "import")
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self.NAMES:
             raise KeyError(name)
-        module = name.replace("-", "_")
+        module = name.replace("-", "_") + "_" * iskeyword(name)
         return getattr(import_module(f".commands.{module}", __package__), module)
 
     def __contains__(self, name: object) -> bool:

@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
             "in_order",
         ],
         "corpus": [
+            "ATTRIBUTE_FORMAT",
             "AttributeRows",
             "COLUMN_FORMAT",
             "Corpus",

@@ -15,8 +15,9 @@ __getattr__, __dir__, __all__ = lazy(
         "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
         "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export"],
-        "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],
+        "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature", "Vocabulary"],
         "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "template_feature": ["TemplateFeature", "readable", "template_width"],
         "translating": ["Translation", "translation"],
     },
 )
