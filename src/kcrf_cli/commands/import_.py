@@ -28,9 +28,7 @@ from .. import options
 )
 @options.json
 @options.quiet
-def import_(
-    model: str, output: str, columns: Sequence[str] | None, encoding: str, as_json: bool, quiet: bool
-) -> None:
+def import_(model: str, output: str, columns: Sequence[str] | None, encoding: str, as_json: bool, quiet: bool) -> None:
     """Make a model of ours out of MODEL, which CRFsuite, CRF++ (text or binary) or Wapiti wrote.
 
     Which of them it was is seen from the file. The new model gives the same labels and probabilities, and is used

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..chains import CLIQUES
+from ..chains import CLIQUES, Edge
 from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
@@ -143,6 +143,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
+        if sum(isinstance(term.clique, Edge) for term in terms) > 1:
+            raise section.error("terms", "an edge term has transitions, too: give one of edge and transitions")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
     return Config(
         columns=columns,

@@ -5,7 +5,8 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "crfsuite_models": ["CrfsuiteModel", "read_crfsuite", "write_crfsuite"],
+        "crfsuite_models": ["CrfsuiteModel", "crfsuite_header", "read_crfsuite", "write_crfsuite"],
+        "exporting": ["PROGRAMS", "crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],
         "importing": ["import_model", "read_foreign"],
         "_lookup": ["ItemRows", "LabelScorer"],

@@ -186,6 +186,17 @@ class _Reader:
         return features[numbers], ends
 
 
+def crfsuite_header(model: CrfsuiteModel) -> dict[str, str]:
+    """The head of the file that the model is written to, as CRFsuite shows it."""
+    arrays = model.ends, model.columns, model.values, model.transitions, model.listed
+    found = HEADER.unpack_from(write_crfsuite(model.labels, model.attributes, *arrays))
+    named = dict(zip(HEADER_FIELDS, found, strict=True))
+    return {
+        name: value.decode() if isinstance(value, bytes) else f"0x{value:X}" if name.startswith("off_") else str(value)
+        for name, value in named.items()
+    }
+
+
 # ----------------------------------------------------------------------------- writing
 
 

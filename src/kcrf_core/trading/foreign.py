@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import EDGE_X, NODE, Edges
+from ..chains import EDGE_X, NODE, TRANSITIONS, Edges
 from ..config import PATTERNS, FeatureConfig, parse_config
 from ..corpora import ATTRIBUTE_FORMAT, BREAKS, COLUMN_FORMAT, MOST_LABELS
 from ..encoding import AttributeFeature, Encoding, TemplateFeature, Vocabulary, readable, template_width
@@ -118,7 +118,7 @@ class ForeignModel:
         terms = [{"name": "node", "type": NODE.name, "features": [name]}]
         if self.pairs is not None:
             terms.append({"name": "edge-x", "type": EDGE_X.name, "features": [name]})
-        terms.append({"name": "edge", "type": "edge"})
+        terms.append({"name": "edge", "type": TRANSITIONS.name})
         raw: dict[str, Any] = {"features": [feature], "terms": terms}
         if self.templates is not None:
             raw["columns"] = list(names)
