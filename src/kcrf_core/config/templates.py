@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .config import WIDEST_WINDOW
+from .config import WIDEST_WINDOW, FeatureConfig
 from .wapiti_patterns import Macro, is_wapiti_line, wapiti_pieces
 
 # No key of a YAML configuration begins with U, B or *.
@@ -130,7 +130,7 @@ def load_template(text: str, source: str) -> dict[str, Any]:
 
 
 def wapiti_lines(text: str) -> list[tuple[int, str]]:
-    """The patterns of a file with their line numbers, as Wapiti keeps them: without comments, the first letter small."""
+    """The patterns of a file with their line numbers, as Wapiti keeps them: no comments, the first letter small."""
     found = [(number, line.partition("#")[0].rstrip()) for number, line in enumerate(text.split("\n"), start=1)]
     return [(number, line[0].lower() + line[1:]) for number, line in found if line]
 
@@ -201,3 +201,15 @@ def _feature(line: _Line) -> dict[str, Any]:
     if len(macros) == 1:
         return {"name": line.name, "column": f"c{macros[0].column}", "type": "categorical", "window": [macros[0].row]}
     return {"name": line.name, "conjunction": [f"c{one.column}[{one.row}]" for one in macros], "window": [0]}
+
+
+def same_line(text: str, feature: FeatureConfig) -> bool:
+    """Whether a feature is what this line of a template becomes."""
+    line = _Line(0, text)
+    if is_wapiti_line(text) or line.name != feature.name or not line.macros:
+        return False
+    macros = line.macros
+    if len(macros) == 1:
+        column, window = f"c{macros[0].column}", (macros[0].row,)
+        return (feature.columns, feature.window, feature.transform) == ((column,), window, "identity")
+    return feature.parts == tuple((f"c{one.column}", one.row) for one in macros) and feature.window == (0,)

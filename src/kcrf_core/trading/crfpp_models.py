@@ -1,7 +1,7 @@
 """Models of CRF++, as text (`crf_learn -t` writes it beside the model) and binary, read and written.
 
-Both hold a version, a factor that all weights are multiplied with, the number of weights and of columns, the labels, the
-lines of the template, the strings that these become with the place of their first weight, and the weights: of a U
+Both hold a version, a factor that all weights are multiplied with, the number of weights and of columns, the labels,
+the lines of the template, the strings that these become with the place of their first weight, and the weights: of a U
 string one for each label, of a B string one for each pair. The binary form has its strings in a double array
 (`_double_array`) and weights in single precision, which `crf_test` adds up in single precision, too.
 """
@@ -12,6 +12,7 @@ import re
 import struct
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,8 +40,8 @@ def looks_binary(data: bytes) -> bool:
 
 def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
     sections = data.replace(b"\r\n", b"\n").split(b"\n\n", 4)
-    if len(sections) < 5:
-        raise _damaged(source, "a part of it is missing")
+    if len(sections) < 5 or not data.endswith(b"\n"):
+        raise _damaged(source, "its end is missing")
     head, labels, templates, strings, weights = sections
     fields = dict(re.findall(rb"^([a-z-]+):[ \t]*(\S+)", head, re.MULTILINE))
     try:
@@ -127,7 +128,7 @@ def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[l
     for back, (which, bytes_) in enumerate(levels):
         text[borders[which + 1] - 1 - back] = bytes_
     whole, places = text.tobytes(), borders.tolist()
-    return [whole[a:b] for a, b in zip(places[:-1], places[1:], strict=True)], -base[ends] - 1
+    return [whole[a:b] for a, b in pairwise(places)], -base[ends] - 1
 
 
 def _foreign(

@@ -86,8 +86,8 @@ def _check(model: Model, program: str) -> None:
             )
         if term.clique is not NODE and program == "crfsuite":
             raise ConfigError(
-                f"term '{term.name}' has transitions that look at the input, which {name} lacks: leave it out, or write "
-                "the model for CRF++ or Wapiti",
+                f"term '{term.name}' has transitions that look at the input, which {name} lacks: leave it out, or "
+                "write the model for CRF++ or Wapiti",
                 settings=["to"],
             )
 
@@ -212,10 +212,14 @@ class _Templates:
         return kind if self.wants_wapiti else kind.upper()
 
     def _prefix(self, kind: str, name: str) -> str:
-        """The beginning of a new line, which no other line's strings can have."""
-        taken = [line[1:] for line in (*self._own_lines, *self.lines)]
+        """The beginning of a new line, which those of other lines do not have."""
+        taken = [
+            found[0][1:] for line in (*self._own_lines, *self.lines) if isinstance((found := pieces(line))[0], str)
+        ]
         number = ""
-        while any(line.startswith(f"{name}{number}:"[: len(line)]) or line == f"{name}{number}" for line in taken):
+        while any(
+            f"{name}{number}:".startswith(text) or text.startswith(f"{name}{number}:") for text in filter(None, taken)
+        ):
             number = str(int(number or 0) + 1)
         return f"{self._letter(kind)}{name}{number}:"
 
@@ -230,8 +234,8 @@ class _Templates:
                 continue
             if isinstance(feature, RealFeature):
                 raise ConfigError(
-                    f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model for "
-                    "CRFsuite, or leave it out",
+                    f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model "
+                    "for CRFsuite, or leave it out",
                     settings=["to"],
                 )
             if isinstance(feature, AttributeFeature):
@@ -286,14 +290,14 @@ class _Templates:
     def _macro(self, feature: CategoricalFeature, offset: int) -> str:
         if feature.config.transform != "identity":
             raise ConfigError(
-                f"'{feature.config.name}' is a column through '{feature.config.transform}', which {self.name} lacks: put "
-                "what it gives into a column of the data and train with that"
+                f"'{feature.config.name}' is a column through '{feature.config.transform}', which {self.name} lacks: "
+                "put what it gives into a column of the data and train with that"
             )
         most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
         if abs(offset) > most:
             raise ConfigError(
-                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {most} apart: train "
-                "with a smaller window",
+                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {most} apart: "
+                "train with a smaller window",
                 settings=["window"],
             )
         return f"%x[{offset},{feature.column}]"

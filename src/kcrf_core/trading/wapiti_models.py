@@ -65,7 +65,7 @@ def read_wapiti(data: bytes, source: str, encoding: str) -> ForeignModel:
     kind, active = parser.numbers(_HEAD, "its head")
     if kind == MEMM:
         raise FileFormatError(
-            f"{source}: a maximum entropy Markov model (memm) of Wapiti, which has no counterpart here; train it as a crf"
+            f"{source}: a maximum entropy Markov model (memm) of Wapiti, which has no counterpart here: train a crf"
         )
     if kind not in (None, MAXENT, CRF) or active is None:
         raise parser.damaged("its head says an unknown kind of model")
@@ -97,6 +97,8 @@ def _believed(parser: _Parser, count: int | None) -> int:
 def _weights(parser: _Parser, active: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers and values of the weights that are not zero."""
     lines = parser.data[parser.at :].split()
+    if not parser.data.endswith(b"\n"):
+        raise parser.damaged("its end is missing")
     if len(lines) < active:
         raise parser.damaged(f"{len(lines):,} weights, where {active:,} should be")
     pairs = [line.partition(b"=") for line in lines[:active]]
@@ -155,8 +157,9 @@ def _foreign(
     )
     remarks = []
     if not patterns:
-        form = "the strings that Wapiti's data has, without patterns"
-        remarks.append(f"the model takes attribute files: label, TAB, and {form}, between TABs")
+        remarks.append(
+            r"it takes attribute files: the label and, after TABs, the strings of Wapiti's data, with \: for a colon"
+        )
     lines = tuple(line for line in patterns if line[0] != "b" or line not in fixed)
     return ForeignModel(
         "Wapiti",
