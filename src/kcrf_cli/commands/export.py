@@ -25,7 +25,7 @@ def export(model: str, output: str, to: str | None, quiet: bool) -> None:
 
     \b
     Example:
-      kcrf train sample_data/pitch_accent.conll --columns word,class,duration,f0,energy,label --sigma2 1 -o model.npz
+      kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
       kcrf export model.npz -o model.crfsuite
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """

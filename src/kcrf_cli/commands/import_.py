@@ -37,8 +37,9 @@ def import_(model: str, output: str, columns: Sequence[str] | None, encoding: st
 
     \b
     Example:
-      kcrf import sample_data/pitch_accent.crfsuite-model -o model.npz
-      kcrf inspect model.npz --top 3
+      kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
+      kcrf export model.npz -o model.crfsuite
+      kcrf import model.crfsuite -o again.npz
     """
     from kcrf_core.trading import import_model
 

@@ -309,7 +309,7 @@ def _same(parsed: ParsedBlock) -> ParsedBlock:
 
 def _tagged(
     parsers: Iterator[Callable[[], ParsedBlock]],
-    tagger: Tagger,
+    tagger: TagRun,
     own_form: bool,
     workers: Workers,
     missing: Counter[str],
@@ -375,7 +375,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Tagger:
+class TagRun:
     """How blocks become what is written."""
 
     encoded: Callable[[ParsedBlock], Dataset]
@@ -384,7 +384,7 @@ class Tagger:
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
+def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun:
     """The shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 
@@ -395,7 +395,7 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["decode"] == "viterbi" and not any(values[name] for name in asked):
-        return Tagger(
+        return TagRun(
             encoded,
             model.chunks,
             lambda parsed, part: Decoded(part.offsets, model.best_labels(part)),
@@ -424,6 +424,6 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
         dataset = encoded(parsed)
         return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
 
-    return Tagger(
+    return TagRun(
         constrained, decoder.chunks, lambda parsed, part: decoder.decode_part(part, parsed.corpus.source), writer
     )

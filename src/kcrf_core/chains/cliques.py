@@ -317,7 +317,7 @@ class Edge(LabelClique):
         return np.concatenate([total, *(weights @ variances[rows] for rows in ends)])
 
 
-class Transitions(Edge):
+class InnerEdge(Edge):
     """Edges without weights for first and last labels, as CRFsuite, CRF++ and Wapiti have them."""
 
     name = "transitions"
@@ -360,7 +360,7 @@ class Edge2(LabelClique):
         return PartialSum(found.triple.ravel(), 0)
 
 
-NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), Transitions(), Edge2()
+NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
 
 
 def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -138,14 +138,15 @@ def wapiti_lines(text: str) -> list[tuple[int, str]]:
 def _load_patterns(text: str, source: str) -> dict[str, Any]:
     unigrams: list[str] = []
     bigrams: list[str] = []
-    edge = False
+    edge = any_looks = False
     for number, line in wapiti_lines(text):
         try:
             if not is_wapiti_line(line):
                 raise ConfigError(f"a pattern starts with u, b or *, not '{line[0]}'")
-            looks = len(pieces(line)) > 1 or isinstance(pieces(line)[0], Macro)
+            looks = any(isinstance(piece, Macro) for piece in pieces(line))
         except ConfigError as error:
             raise ConfigError(f"{source}:{number}: {error}") from None
+        any_looks |= looks
         if line[0] != "b":
             unigrams.append(line)
         if line[0] != "u" and looks:
@@ -160,7 +161,7 @@ def _load_patterns(text: str, source: str) -> dict[str, Any]:
         own = {f"pairs{number}": line for number, line in enumerate(bigrams)}
         features += [{"name": name, "type": "categorical", "templates": [line]} for name, line in own.items()]
         terms.append({"name": "edge-x", "type": "edge-x", "features": list(own)})
-    if not terms:
+    if not any_looks:
         raise ConfigError(f"{source}: no pattern looks at the input: there is none such as u:%x[0,0]")
     if edge:
         terms.append({"name": "edge", "type": "edge"})
