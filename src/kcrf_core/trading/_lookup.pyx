@@ -1,8 +1,8 @@
 """Attributes of one sequence, from the objects of a program straight to scores and labels.
 
 Programs that label one short sequence at a time spend their time in turning dictionaries into attributes. Here an item
-is walked through once: the bytes of each name are put together in one buffer, looked up in a hash table, and the weights
-found are added to the scores of the item. Nothing is allocated for an attribute.
+is walked through once: the bytes of each name are put together in one buffer, looked up in a hash table, and the
+weights found are added to the scores of the item. Nothing is allocated for an attribute.
 
 An item is what python-crfsuite takes for one:
 
