@@ -1,8 +1,8 @@
 """Double arrays: a trie in two rows of numbers, as CRF++ keeps its strings.
 
 A node with the base b has its child by the byte c at unit b + c + 1, whose `check` is b and whose `base` is the
-child's; the end of a string is at unit b itself, with the negative of its number less one in the place of a base. Unit 0
-has the base of the root.
+child's; the end of a string is at unit b itself, with the negative of its number less one in the place of a base. Unit
+0 has the base of the root.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
