@@ -27,7 +27,9 @@ ENCODING_OPTIONS = (
 )
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
-TRAINING_OPTIONS = ("observed_features", "sigma2", "solver", "tolerance", "max_passes", "seed", "precision")
+TRAINING_OPTIONS = (
+    *("observed_features", "sigma2", "decode", "metric", "solver", "tolerance", "max_passes", "seed", "precision"),
+)
 
 
 def kernel_options() -> tuple[str, ...]:
@@ -46,6 +48,14 @@ def group(*decorators: Decorator) -> Decorator:
         return function
 
     return apply
+
+
+def check_held_out(group: str | None, folds_file: str | None, block: int | None) -> None:
+    """A usage error where more than one of them says what is held out."""
+    said = {"--group": group, "--folds-file": folds_file, "--block": block}
+    names = [name for name, value in said.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
 
 
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
@@ -258,6 +268,12 @@ class Command(click.Command):
         return out
 
 
+def decoders() -> Iterable[str]:
+    from kcrf_core.scoring import DECODINGS
+
+    return DECODINGS
+
+
 def exports() -> Iterable[str]:
     from kcrf_core.encoding import EXPORTS
 
@@ -294,6 +310,12 @@ def maps() -> Iterable[str]:
     from kcrf_core.config import MAPS
 
     return MAPS
+
+
+def metrics() -> Iterable[str]:
+    from kcrf_core.scoring import METRICS
+
+    return METRICS
 
 
 def precisions() -> Iterable[str]:
@@ -521,6 +543,13 @@ precision = click.option(
     help="Precision of feature maps and scores. Default: single.",
 )
 
+metric = click.option(
+    "--metric",
+    type=OneOf(metrics),
+    help="The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
+    "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
+)
+
 training = group(
     click.option(
         "--observed-features",
@@ -541,6 +570,13 @@ training = group(
         metavar="C",
         help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
     ),
+    click.option(
+        "--decode",
+        type=OneOf(decoders, "auto"),
+        help="How the model gives labels: the most probable labelling as a whole, or the most probable label at each "
+        "position. Default: auto, posterior where held-out data shows it to be better by more than a standard error.",
+    ),
+    metric,
     click.option(
         "--solver",
         type=OneOf(solvers),
@@ -647,33 +683,57 @@ def resolve_c2(values: dict[str, Any]) -> None:
     values["sigma2"] = 1.0 / (2.0 * c2)
 
 
-decision = group(
+held_out = group(
     click.option(
-        "--decode",
-        type=click.Choice(["viterbi", "posterior"]),
-        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
-        "marginal (of labellings that are possible, where transitions are forbidden). Default: viterbi.",
+        "--group",
+        metavar="COLUMN",
+        help="Keep sequences with the same value in this column (a speaker, a document) together where some are held "
+        "out; it is no feature unless the configuration says so. Default: each sequence for itself.",
     ),
+    click.option(
+        "--folds-file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
+    ),
+    click.option(
+        "--block",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
+        "sequences, and blocks where there are fewer than 20.",
+    ),
+)
+
+weighing = group(
     click.option(
         "--cost",
         type=LabelNumber(),
         multiple=True,
         metavar="LABEL=C",
-        help="With --decode posterior: missing this label costs C times as much as missing another, so the label of "
+        help="Posterior decoding in which missing this label costs C times as much as missing another: the label of "
         "the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be repeated. Default: 1.",
     ),
     click.option(
         "--threshold",
         type=LabelNumber(),
         metavar="LABEL=P",
-        help="With --decode posterior and two labels: give this one where its probability is at least P. Default: 0.5.",
+        help="Posterior decoding of two labels: give this one where its probability is at least P. Default: 0.5.",
     ),
 )
 
+decision = group(
+    click.option(
+        "--decode",
+        type=OneOf(decoders),
+        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
+        "marginal (of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
+    ),
+    weighing,
+)
 
-def decision_of(
-    decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None, default: str = "viterbi"
-) -> Any:
+
+def decision_of(decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None) -> Any:
     """What the options above ask for, a `scoring.Decision`."""
     from kcrf_core.scoring import Decision
 
@@ -681,4 +741,4 @@ def decision_of(
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise click.UsageError(f"two costs for '{twice[0]}': give one")
-    return Decision(decode or default, dict(cost), {} if threshold is None else dict([threshold]))
+    return Decision(decode, dict(cost), {} if threshold is None else dict([threshold]))

@@ -432,6 +432,7 @@ def test_strict_spans_are_those_that_come_back_when_written_down(scheme):
             labels = tuple(alphabet[y] for y in path)
             again = written(length, spans(labels), scheme)
             expected = [(a, b) for a, b, _ in spans(labels) if again[a:b] == labels[a:b]]
-            whole = np.array(path), np.array([0, length])
-            starts, ends, _ = finder.well_formed(*whole, finder.find(*whole), scheme)
+            found = finder.find(np.array(path), np.array([0, length]))
+            starts, ends, _ = found.well_formed(scheme)
+            assert found.explained_by(scheme) == len(starts)
             assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == expected, labels

@@ -9,8 +9,8 @@ import pytest
 
 from kcrf_core.corpora import Corpus
 from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, read_folds
-from kcrf_core.crossval.folds import deal
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.training import deal
 
 
 def corpus_of(sequences):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @options.vectors
 @options.chain
 @options.training
+@options.held_out
 @click.option(
     "--certify",
     type=click.Choice(["estimate", "exact"]),
@@ -106,6 +107,9 @@ def train(
     format_: str | None,
     basis: str | None,
     vectors: tuple[tuple[str, str], ...],
+    group: str | None,
+    folds_file: str | None,
+    block: int | None,
     certify: str,
     select_terms: bool,
     min_gain: float | None,
@@ -136,6 +140,7 @@ def train(
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
+      kcrf train sample_data/pitch_accent.conll --block 200 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
       kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
@@ -145,11 +150,12 @@ def train(
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
-    from kcrf_core.training import MIN_GAIN, WarmStart
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
     from kcrf_core.training import train as fit
 
     from ..running.files import (
         check_writable,
+        fold_numbers,
         load_dev,
         memory_line,
         prepare,
@@ -167,7 +173,8 @@ def train(
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
-    inputs = (data, config, basis, dev, *(path for _, path in (*vectors, *dev_vectors)))
+    options.check_held_out(group, folds_file, block)
+    inputs = (data, config, basis, dev, folds_file, *(path for _, path in (*vectors, *dev_vectors)))
     options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
@@ -182,14 +189,18 @@ def train(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet, vectors), memory, threads, as_json)
+        show_footprint(
+            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group), memory, threads, as_json
+        )
         return
     if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors).config)
+        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group)
+        folds = None if folds_file is None else fold_numbers(folds_file, prepared.dataset)
+        hold_out = HoldOut(prepared.groups, folds, block)
         start = None
         if earlier is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
@@ -222,6 +233,7 @@ def train(
                 dev=dev_set,
                 keep=keep or "last",
                 prune=prune,
+                hold_out=hold_out,
             )
             talk.close()
             model.save(output)

@@ -104,17 +104,18 @@ def _plain(text: str) -> str:
 
 
 def settings(path: str, results: Mapping[str, Any]) -> None:
-    """Mean F1 or accuracy of each setting, with the deviation over folds; other keys of the grid make lines."""
+    """The mean of what counts of each setting, with the deviation over folds; other keys of the grid make lines."""
     import numpy as np
 
     measure = results["judged_by"]
+    scale = 1 if measure == "log_loss" else 100
     grid = results["grid"]
     across = _across(grid)
     lines: dict[str, list[tuple[Any, float, float]]] = {}
     for entry in results["settings"]:
         others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
         spread = entry[measure]
-        point = (entry["setting"].get(across, "all"), 100 * spread["mean"], 100 * spread["deviation"])
+        point = (entry["setting"].get(across, "all"), scale * spread["mean"], scale * spread["deviation"])
         lines.setdefault(others, []).append(point)
     values = grid.get(across, ["all"])
     numeric = _numeric(values) and len(values) > 1
@@ -144,10 +145,11 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.set_xlim(-0.5, len(names) - 0.5)
     if across is not None:
         axes.set_xlabel(across)
-    axes.set_ylabel("span F1" if measure == "f1" else "accuracy, %")
+    names = {"f1": "span F1", "macro_f1": "macro F1", "log_loss": "log-loss"}
+    axes.set_ylabel(names.get(measure, "accuracy, %"))
     if "nested" in results:
         judged = results["nested"][measure]
-        mean, deviation = 100 * judged["mean"], 100 * judged["deviation"]
+        mean, deviation = scale * judged["mean"], scale * judged["deviation"]
         axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
         axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
     axes.grid(True, axis="y", alpha=0.3)

@@ -19,6 +19,8 @@ from kcrf_core.system import naming
 from ..text.visible import shown, shown_lines
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from kcrf_core.config import Config
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
@@ -38,6 +40,7 @@ class Prepared:
     dataset: Dataset
     config: Config
     basis: StoredBasis | None = None
+    groups: np.ndarray | None = None  # [S] what belongs together, where that was said
 
 
 def is_archive(path: str) -> bool:
@@ -115,13 +118,16 @@ def prepare(
     threads: int | None = None,
     quiet: bool = False,
     vectors: VectorPaths = (),
+    group: str | None = None,
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
-    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
+    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
+    what belongs together, and is no feature unless the configuration says so.
     """
     from kcrf_core.config import parse_config, with_options
-    from kcrf_core.encoding import UNKNOWN, fit_encoding
+    from kcrf_core.crossval import groups_of, without_column
+    from kcrf_core.encoding import UNKNOWN, column_names, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
@@ -129,11 +135,20 @@ def prepare(
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
+        groups = None
+        if group is not None:
+            names = column_names(config, corpus)
+            groups = groups_of(corpus, group, names)
+            raw = without_column(with_options(raw, options), config, names, group, corpus.vectors)
+            config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config)
+        return Prepared(encoding, dataset, config, groups=groups)
 
     basis = load_basis(basis_path) if basis_path is not None else None
+    groups = None
     if is_archive(data):
+        if group is not None:
+            raise click.UsageError(f"{data} is encoded already, and has no column to group by: give --folds-file")
         refuse_vectors(data, vectors)
         stored = load_dataset(data)
         encoding, dataset = stored.encoding, stored.dataset
@@ -148,6 +163,8 @@ def prepare(
             )
         corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
+        if group is not None:
+            groups = groups_of(corpus, group, encoding.columns)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -158,7 +175,18 @@ def prepare(
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
         config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
-    return Prepared(encoding, dataset, config, basis)
+    return Prepared(encoding, dataset, config, basis, groups)
+
+
+def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
+    """The fold of each sequence, out of a file."""
+    from kcrf_core.crossval import read_folds
+
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            return read_folds(stream.read(), path, corpus)
+    except UnicodeDecodeError:
+        raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
 def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:

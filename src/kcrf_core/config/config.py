@@ -88,6 +88,8 @@ class TrainingConfig:
     precision: str = "single"
     scheme: str | None = None  # of labels: what it forbids has probability zero
     scheme_violations: str | None = None  # one of SCHEME_VIOLATIONS; None: error
+    decode: str = AUTO  # how the model gives labels, one of DECODINGS; auto: by held-out data, else viterbi
+    metric: str = AUTO  # what choices go by, one of METRICS; auto: by the labels
     observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
     observed_features: bool = (
         False  # weights for pairs of features and labels that the training data has, and no others

@@ -43,7 +43,7 @@ _SECTIONS = {
     "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
     "training": (
         *("sigma2", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
-        *("observed_transitions", "observed_features"),
+        *("observed_transitions", "observed_features", "decode", "metric"),
     ),
 }
 

@@ -15,7 +15,7 @@ from ..chains import CLIQUES, Edge
 from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
-from ..scoring import SCHEMES
+from ..scoring import DECODINGS, METRICS, SCHEMES
 from ..solvers import SOLVERS
 from ..system import AUTO, Whole, described
 from . import values
@@ -364,6 +364,8 @@ def _parse_training(section: _Section) -> TrainingConfig:
         precision=section.get("precision", values.choice(PRECISIONS), default.precision),
         scheme=section.get("scheme", values.choice(SCHEMES)),
         scheme_violations=section.get("scheme_violations", values.choice(SCHEME_VIOLATIONS)),
+        decode=section.get("decode", values.choice((AUTO, *DECODINGS)), default.decode),
+        metric=section.get("metric", values.choice((AUTO, *METRICS)), default.metric),
         observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )

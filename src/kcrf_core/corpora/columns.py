@@ -46,10 +46,11 @@ class CodedColumn(Sequence[str]):
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
         return CodedColumn(list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int32, len(values)))
 
-    def present(self) -> set[str]:
+    @cached_property
+    def present(self) -> frozenset[str]:
         """The values that some position has."""
         counts = np.bincount(self.codes, minlength=len(self.values))
-        return {value for value, count in zip(self.values, counts.tolist(), strict=True) if count}
+        return frozenset(value for value, count in zip(self.values, counts.tolist(), strict=True) if count)
 
     def __len__(self) -> int:
         return len(self.codes)

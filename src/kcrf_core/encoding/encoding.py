@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
@@ -47,6 +47,7 @@ from .features import (
     real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
+from .seen_values import SeenValues
 from .template_feature import LineFeature, TemplateFeature, expanded, line_strings, template_width
 
 MANY_LABELS = 200
@@ -145,10 +146,15 @@ class Encoding:
             int(corpus.lines[0]) if corpus.positions else None,
         )
 
+    @cached_property
+    def _seen(self) -> dict[int, SeenValues]:
+        """Values of each column that were met so far."""
+        return {column: SeenValues() for column in range(self.width)}
+
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        columns = columns or Columns(corpus, self.layout.missing)
+        columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
             if weighed and self.weight is not None:

@@ -163,11 +163,16 @@ class CategoricalFeature:
     def base(self, columns: Columns) -> np.ndarray:
         """Codes of the positions themselves, [N] int32."""
 
-        def work() -> np.ndarray:
-            values, inverse = columns.distinct(self.column)
-            return self.vocabulary.encode(_transformed(values, self.config))[inverse]
+        transform = (self.config.transform, self.config.length)
 
-        return columns.once((self.column, self.config.transform, self.config.length), self.vocabulary, work)
+        def work() -> np.ndarray:
+            codes, inverse = columns.codes(self.column, (*transform, id(self.vocabulary)), self._encoded)
+            return codes[inverse]
+
+        return columns.once((self.column, *transform), self.vocabulary, work)
+
+    def _encoded(self, values: Sequence[str]) -> np.ndarray:
+        return self.vocabulary.encode(_transformed(values, self.config))
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size = self.base(columns), len(self.vocabulary.values)

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
-from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +35,9 @@ from ..corpora import (
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
 from ..errors import suggestion
 from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
+from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..solvers import CERTIFIED, Progress
-from ..system import Workers
+from ..system import AUTO, Workers
 from ..training import Event, Note, Observer, Trial, train
 from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
@@ -61,8 +61,7 @@ class LoggingObserver(Observer):
 
     @tell.register
     def _tried(self, trial: Trial) -> None:
-        figures = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, figures)
+        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, trial.text)
 
     @tell.register
     def _passed(self, progress: Progress) -> None:
@@ -138,10 +137,14 @@ class KernelCRF(Protocol):
 
     Decisions:
 
+    decode : how `predict` gives labels: "viterbi", the most probable labelling as a whole, or "posterior", the most
+        probable label at each position. "auto": what `fit` stores in the model, by held-out data, or by X_dev where
+        sigma2 is given and nothing is held out; "viterbi" without either.
+    metric : the figure that choices of training go by: "f1" of spans, "macro-f1", "accuracy" or "log-loss". "auto": f1
+        for labels of a scheme (B-X, I-X, O), accuracy for others. `score` gives it where it is set, accuracy else.
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
-        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: the most probable
-        labelling as a whole.
+        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: as `decode` says.
 
     Training:
 
@@ -174,6 +177,8 @@ class KernelCRF(Protocol):
         scale: str = "auto",
         missing: str = "mean",
         min_count: int = 1,
+        decode: str | None = "auto",
+        metric: str | None = "auto",
         cost: Mapping[Any, float] | None = None,
         sigma2: float | str | None = "auto",
         solver: str = "auto",
@@ -252,7 +257,8 @@ class KernelCRF(Protocol):
         names = LabelNames.of(y)
         config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
         encoding, dataset = fit_encoding(config, corpus)
-        decision_of(self.cost).costs(encoding.labels)  # a cost of no label should be heard of before training
+        # A cost of no label should be heard of before training.
+        decision_of(self.cost, self.decode).costs(encoding.labels)
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
@@ -271,13 +277,9 @@ class KernelCRF(Protocol):
     # ------------------------------------------------------------------------- labelling
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """The best labels of each sequence, a list of lists."""
-        X, dataset = self._encoded(X)
-        with self._labelling() as workers:
-            decision = decision_of(self.cost)
-            costs = decision.costs(self.model_.labels)
-            best = decided_labels(self.model_, dataset, decision, costs, workers).tolist()
-        labels = iter(map(self._label_values().__getitem__, best))
+        """The best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
+        X, best = self._best(X)
+        labels = iter(map(self._label_values().__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: Any) -> list[Any]:
@@ -288,9 +290,8 @@ class KernelCRF(Protocol):
         """Probabilities of labels at each position given the whole sequence: an array [T, Y] for each sequence, with
         columns in the order of `classes_`.
         """
-        X, dataset = self._encoded(X)
-        with self._labelling() as workers:
-            every = self.model_.marginals(dataset, workers)[:, self._order()]
+        X, every = self._marginals(X)
+        every = every[:, self._order()]
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -304,13 +305,43 @@ class KernelCRF(Protocol):
         return self.predict_marginals([xseq])[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The part of positions with the right label; `sample_weight` weighs sequences."""
+        """The part of positions with the right label, or the `metric`, which see; `sample_weight` weighs sequences.
+
+        A log-loss comes with a minus, so that larger is better, as searches over parameters want it.
+        """
         X = check_sequences(X)
         y = check_labels(y, X)
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
-        right = [sum(map(eq, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
-        total = float(weights @ [len(sequence) for sequence in X])
-        return float(weights @ right) / total if total else float("nan")
+        asked = "accuracy" if self.metric in (None, AUTO) else self.metric
+        labels = self._label_values()
+        yardstick = choose_yardstick(self._model().labels, asked)
+        lengths = [len(sequence) for sequence in X]
+        if not float(weights @ lengths):
+            return float("nan")
+        number = {label: code for code, label in enumerate(labels)}
+        gold = np.array([number.get(label, len(labels)) for sequence in y for label in sequence], dtype=np.int64)
+        predicted = logs = None
+        if yardstick.by_probability:
+            # A label that the model does not know has no probability, and no say.
+            of_gold = self._marginals(X)[1][np.arange(len(gold)), np.minimum(gold, len(labels) - 1)]
+            logs = np.log(np.maximum(of_gold, SMALLEST_PROBABILITY))
+        else:
+            predicted = self._best(X)[1]
+        return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
+
+    def _best(self, X: Any) -> tuple[list[Any], np.ndarray]:
+        """The sequences, and numbers of the best labels of all their positions."""
+        X, dataset = self._encoded(X)
+        with self._labelling() as workers:
+            decision = decision_of(self.cost, self.decode)
+            costs = decision.costs(self.model_.labels)
+            return X, decided_labels(self.model_, dataset, decision, costs, workers)
+
+    def _marginals(self, X: Any) -> tuple[list[Any], np.ndarray]:
+        """The sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
+        X, dataset = self._encoded(X)
+        with self._labelling() as workers:
+            return X, self.model_.marginals(dataset, workers)
 
     def _labelling(self) -> Workers:
         """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""

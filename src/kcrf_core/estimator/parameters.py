@@ -26,7 +26,7 @@ from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, kernel_types
 from ..scoring import Decision
-from ..system import available_threads
+from ..system import AUTO, available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
@@ -100,17 +100,18 @@ def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
     return explaining
 
 
-def decision_of(cost: Any) -> Decision:
-    """How `predict` chooses labels."""
+def decision_of(cost: Any, decode: Any) -> Decision:
+    """How `predict` chooses labels: as the model does, unless parameters say otherwise."""
+    decode = None if decode in (None, AUTO) else decode
     if cost is None:
-        return Decision()
+        return Decision(decode)
     if not isinstance(cost, Mapping):
         raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
-    return Decision("posterior", {str(_plain(label)): _plain(value) for label, value in cost.items()})
+    return Decision(decode, {str(_plain(label)): _plain(value) for label, value in cost.items()})
 
 
 # Parameters that stand in the configuration under the same name.
-PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations")
+PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations", "decode", "metric")
 DEFAULT_SEED = 0
 
 
@@ -193,7 +194,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
-    found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme", "scheme_violations")}
+    found = {name: getattr(training, name) for name in PLAIN if name != "order"}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:

@@ -20,8 +20,8 @@ from .kernel import Kernel
 if TYPE_CHECKING:
     import scipy.sparse
 
-# Rows per block are chosen so that a block stays in the second-level cache.
-BLOCK_BYTES = 1 << 20
+# Rows per block are chosen so that a block stays near, and so that threads are long without the interpreter's lock.
+BLOCK_BYTES = 1 << 22
 # Rows that are prepared at a time: bounds the memory of what kernels make of them.
 ROWS_AT_ONCE = 1024
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots, gram
 from ..system import Workers, in_place, linear_algebra, ranges
+from .triangles import ROWS_AT_ONCE, factorise, square_gram
 
 ROWS_PER_TASK = 1024
-ROWS_SUBSTITUTED = 256  # at a time
-COLUMNS_SUBSTITUTED = 16  # by a task
+CANDIDATES_PER_TASK = 8
 
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
@@ -110,6 +110,7 @@ class Factorisation:
         self._progress = progress
         self._triangle = np.zeros((size, size))  # of the kernel matrix of the pivots
         workers.memory.spend(self, self._triangle.nbytes)
+        self._in_double = True  # whether the triangle was found in double precision throughout
         self._blocks: list[_Block] = []
         # [rows that fit, size], filled column by column. Rows are contiguous: each task works on rows of its own.
         self._G: np.ndarray | None = None
@@ -120,12 +121,23 @@ class Factorisation:
     def candidates(self, rows: np.ndarray) -> Candidates:
         """What is left among some positions."""
         part, m = self.inputs.take(rows), len(self.chosen)
-        K = gram(self.kernel, part, part)
+        left = gram(self.kernel, part, part)
+        mine = np.zeros((len(rows), m))
         if not m:
-            return Candidates(rows, np.zeros((len(rows), 0)), K)
-        cross = gram(self.kernel, self.inputs.take(np.array(self.chosen)), part)  # [m, c]
-        mine = _forward_substituted(self._triangle[:m, :m], cross, self.workers).T
-        return Candidates(rows, mine, K - mine @ mine.T)
+            return Candidates(rows, mine, left)
+        pivots, triangle = self.inputs.take(np.array(self.chosen)), self._triangle[:m, :m]
+
+        def substitute(some: slice) -> None:
+            cross = gram(self.kernel, pivots, part.take(some))  # [m, n]
+            mine[some] = _forward_substituted(triangle, cross).T
+
+        def subtract(some: slice) -> None:
+            left[some] -= mine[some] @ mine.T
+
+        parts = ranges(len(rows), CANDIDATES_PER_TASK)
+        self.workers.run(substitute, parts)
+        self.workers.run(subtract, parts)
+        return Candidates(rows, mine, left)
 
     def columns(self, candidates: Candidates) -> KnownColumns:
         """Columns of K - G G^T at all positions."""
@@ -146,9 +158,10 @@ class Factorisation:
         candidates: Candidates,
         triangle: np.ndarray,  # [b, b] Cholesky factor of what is left among those that become pivots
         picked: np.ndarray | None = None,  # which they are; None for all
-        known: KnownColumns | None = None,  # columns of the candidates, where they are known
+        known: KnownColumns | None = None,  # columns of the candidates, where the triangle was found from them
     ) -> None:
         """Take candidates as pivots."""
+        self._in_double &= known is None
         maker = self._columns_of(candidates) if known is None else known.maker
         chosen = candidates if picked is None else candidates.take(picked)
         m, b = len(self.chosen), len(chosen.rows)
@@ -214,33 +227,29 @@ class Factorisation:
                 surplus = self.rows(part)[:, needed:]
                 residual[part] += np.square(surplus, dtype=np.float64).sum(axis=1)
         self._G = self._triangle = None  # room for the matrix of the pivots
-        kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor, self.workers)
+        kept = np.arange(len(rows))
+        if not self._in_double:
+            kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor, self.workers)
         kept = kept[kept < needed]
         gains = -np.diff(self.curve)[kept]
         curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
         return Basis(rows[kept], residual, self.curve[0], curve)
 
 
-def _forward_substituted(triangle: np.ndarray, right: np.ndarray, workers: Workers) -> np.ndarray:
+def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
     """L^-1 R in the place of R [m, c]; LAPACK would copy an L [m, m] that is part of a larger matrix."""
-
-    def task(columns: slice) -> None:
-        own = np.ascontiguousarray(right[:, columns])
-        for part in ranges(len(own), ROWS_SUBSTITUTED):
-            own[part] -= triangle[part, : part.start] @ own[: part.start]
-            in_place.substitute(triangle[part, part], own[part])
-        right[:, columns] = own
-
-    workers.run(task, ranges(right.shape[1], COLUMNS_SUBSTITUTED))
+    for part in ranges(len(right), ROWS_AT_ONCE):
+        right[part] -= triangle[part, : part.start] @ right[: part.start]
+        in_place.substitute(triangle[part, part], right[part])
     return right
 
 
 def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Workers) -> np.ndarray:
     """Numbers of pivots that are no mixture of those before them."""
-    diagonal = _cholesky_diagonal(_square_gram(kernel, pivots, workers), workers)
-    if diagonal is not None and (diagonal**2 > floor).all():
+    K = square_gram(kernel, pivots, workers)
+    if factorise(K, workers) and (np.diagonal(K) ** 2 > floor).all():
         return np.arange(len(pivots))
-    K = _square_gram(kernel, pivots, workers)
+    K = square_gram(kernel, pivots, workers)
     kept: list[int] = []
     G = np.zeros_like(K)  # [M, kept]
     for i in range(len(K)):
@@ -249,36 +258,3 @@ def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Wo
             G[:, len(kept)] = column / np.sqrt(column[i])
             kept.append(i)
     return np.array(kept, dtype=np.int64)
-
-
-def _square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
-    """The kernel matrix of some inputs, [M, M] float64."""
-    K = np.empty((len(inputs), len(inputs)))
-
-    def task(part: slice) -> None:
-        K[part] = gram(kernel, inputs.take(part), inputs)
-
-    workers.run(task, ranges(len(inputs), ROWS_SUBSTITUTED))
-    return K
-
-
-def _cholesky_diagonal(K: np.ndarray, workers: Workers) -> np.ndarray | None:
-    """The diagonal of the Cholesky factor of K [M, M], which is overwritten; None where it has none.
-
-    Column blocks one after the other, the rows below each of them on all threads.
-    """
-    blocks = ranges(len(K), ROWS_SUBSTITUTED)
-    for number, block in enumerate(blocks):
-        if in_place.factorise(K[block, block]):
-            return None
-        below = blocks[number + 1 :]
-
-        def solve(rows: slice, block: slice = block) -> None:
-            in_place.substitute_rows(K[block, block], K[rows, block])
-
-        def update(rows: slice, block: slice = block) -> None:
-            K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T
-
-        workers.run(solve, below)
-        workers.run(update, below[::-1])  # those with most to do first
-    return np.diagonal(K).copy()

@@ -24,7 +24,7 @@ from .factorisation import FLOORS
 from .feature_map import Empty, new_sums
 from .native import Products
 from .rounding import Rounding, summation_error
-from .triangles import Triangle, inverted
+from .triangles import Triangle, factorise, inverted, square_gram
 
 ROWS_PER_TASK = 256
 FILLED_ROWS = 512
@@ -157,19 +157,19 @@ class KernelRows:
         return self._held
 
 
-def pivot_triangle(kernel: Kernel, pivots: Inputs) -> np.ndarray:
+def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
-    K = Pivots(pivots, kernel).gram(pivots)
+    K = square_gram(kernel, pivots, workers)
     if not np.isfinite(K).all():
         raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
-    try:
-        # K is symmetric, and transposed it needs no copy.
-        return linear_algebra.cholesky(K.T, lower=True, overwrite_a=True)
-    except np.linalg.LinAlgError:
+    if not factorise(K, workers):
         raise NumericError(
             "the kernel matrix of the pivots is not positive definite: some of them are alike; "
             "choose fewer pivots, or a kernel with a larger gamma"
-        ) from None
+        )
+    for i, row in enumerate(K):
+        row[i + 1 :] = 0.0
+    return K
 
 
 class ReducedMap:
@@ -205,7 +205,7 @@ class ReducedMap:
         whole: bool = False,
     ) -> ReducedMap:
         rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        made = cls(rows, pivot_triangle(kernel, pivots), kernel.diagonal(inputs), curve, residual, whole)
+        made = cls(rows, pivot_triangle(kernel, pivots, workers), kernel.diagonal(inputs), curve, residual, whole)
         workers.memory.spend(made, made.triangle.nbytes)
         return made
 
@@ -233,8 +233,8 @@ class ReducedMap:
     def _inverse_norm(self) -> float:
         """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
-        for kind, axis in (("1", 0), ("I", 1)):
-            reciprocal = linear_algebra.lapack.dtrcon(self.triangle, norm=kind, uplo="L")[0]
+        for kind, axis in (("I", 0), ("1", 1)):  # of L^T, which LAPACK can take as it lies in memory
+            reciprocal = linear_algebra.lapack.dtrcon(self.triangle.T, norm=kind, uplo="U")[0]
             norms.append(1 / max(reciprocal * float(np.abs(self.triangle).sum(axis=axis).max()), 1e-300))
         return float(np.sqrt(norms[0] * norms[1]))
 

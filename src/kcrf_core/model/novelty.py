@@ -26,10 +26,10 @@ class Novelty:
     def __init__(self, model: Model):
         self._encoding = model.encoding
         self._terms = []
-        with Workers(1, memory=0):  # SciPy has a BLAS of its own, which came with this module
+        with Workers(1, memory=0) as workers:  # SciPy has a BLAS of its own, which came with this module
             for term in model.terms:
                 if term.has_pivots:
-                    triangle = pivot_triangle(term.kernel, term.pivots)
+                    triangle = pivot_triangle(term.kernel, term.pivots, workers)
                     self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:
             raise ConfigError("the model has no pivots to tell novelty by: train with a reduced map", settings=["map"])

@@ -24,5 +24,6 @@ __getattr__, __dir__, __all__ = lazy(
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
         "spans": ["Transitions", "allowed_transitions"],
+        "yardstick": ["METRICS", "Yardstick", "choose_yardstick"],
     },
 )

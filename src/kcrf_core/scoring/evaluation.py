@@ -16,7 +16,7 @@ from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
 from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
-from .spans import tell_iob_apart
+from .spans import SpanFinder, tell_iob_apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def evaluate(
     gold, predicted = CodedColumn.of(gold), CodedColumn.of(predicted)
     for labels in (gold, predicted):
         check_label_count(labels)
-    alphabet = sorted(gold.present() | predicted.present())
+    alphabet = sorted(gold.present | predicted.present)
     Y = len(alphabet)
     code = {label: y for y, label in enumerate(alphabet)}
     gold_codes = _encode(gold, code)
@@ -126,9 +126,16 @@ def evaluate(
     detected = scheme == "auto"
     if detected:
         scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
-        scheme = tell_iob_apart(scheme, alphabet, gold_codes, offsets)
     elif scheme is not None:
         _check_scheme(scheme, alphabet)
+    spans = strict_spans = None
+    if scheme is not None:
+        finder = SpanFinder(alphabet)
+        gold_spans, predicted_spans = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
+        if detected:
+            scheme = tell_iob_apart(scheme, gold_spans)
+        spans = SpanMatches.of(finder, gold_spans, predicted_spans, offsets)
+        strict_spans = SpanMatches.strictly(finder, gold_spans, predicted_spans, offsets, scheme)
 
     confusion = np.bincount(gold_codes * Y + predicted_codes, minlength=Y * Y).reshape(Y, Y)
     confusion.setflags(write=False)
@@ -141,9 +148,6 @@ def evaluate(
 
     right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
     lengths = np.diff(offsets)
-    spans = strict_spans = None
-    if scheme is not None:
-        spans, strict_spans = SpanMatches.both(alphabet, gold_codes, predicted_codes, offsets, scheme)
     return Evaluation(
         positions=N,
         sequences=len(lengths),
@@ -167,7 +171,7 @@ def evaluate(
 
 def check_label_count(labels: Sequence[str], source: str | None = None) -> None:
     """Refuse more labels than a model may have: they are words that are read as labels, most likely."""
-    count = len(CodedColumn.of(labels).present())
+    count = len(CodedColumn.of(labels).present)
     if count > MOST_LABELS:
         found = f"{count} different labels in {len(labels)} positions, more than {MOST_LABELS}"
         raise DataError(f"{found} (are these the label columns?)", source)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
 from .calibration import Calibration, calibrate
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
 from .significance import Difference, Interval, differences, intervals, sequence_counts
+from .yardstick import Yardstick, choose_yardstick
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class JudgementOptions:
 
     scheme: str | None = "auto"  # as for `evaluate`
     strict: bool = False  # intervals and comparisons by strict spans
+    metric: str | None = None  # the figure that counts; None: by the labels
     resamples: int = 0  # of the bootstrap; 0 for no intervals
     confidence: float = 0.95  # of intervals
     draws: int = 10_000  # of the randomisation test
@@ -28,9 +32,35 @@ class JudgementOptions:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """The figure that counts, with its standard error over sequences."""
+
+    yardstick: Yardstick
+    value: float
+    error: float  # infinite for a single sequence
+
+    @property
+    def text(self) -> str:
+        return self.yardstick.text(self.value) + self.yardstick.margin(self.error)
+
+    @property
+    def error_text(self) -> str:
+        """What stands behind the sign +-."""
+        return "one sequence: no standard error" if math.isinf(self.error) else "+- standard error over sequences"
+
+    def to_dict(self) -> dict:
+        figure = self.yardstick.figure(self.value)
+        return {"name": self.yardstick.name, "value": figure, "standard_error": finite(self.error)}
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The second system beside the first, on the same data."""
 
+    headline: Headline  # of the second
+    difference: float  # how much better the first is by that figure
+    error: float  # the standard error of the difference
+    decode: str | None  # the decoder of the second, where a model gave the labels
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
     differences: tuple[Difference, ...]
@@ -41,6 +71,8 @@ class Comparison:
 
     def to_dict(self) -> dict:
         return {
+            "decode": self.decode,
+            "metric": {**self.headline.to_dict(), "better": self.difference, "standard_error": finite(self.error)},
             "figures": {found.figure: found.to_dict() for found in self.differences},
             "positions": {
                 "both_right": self.both_right,
@@ -57,6 +89,8 @@ class Judgement:
     """The result of `judge`."""
 
     options: JudgementOptions
+    headline: Headline
+    decode: str | None  # the decoder that a model gave the labels by; None where they were read
     scores: Evaluation
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
@@ -73,6 +107,8 @@ class Judgement:
         return {
             **self.scores.to_dict(),
             "strict": options.strict,
+            "decode": self.decode,
+            "metric": self.headline.to_dict(),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "intervals": None
             if not self.intervals
@@ -97,6 +133,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         raise DataError(
             "no spans to count strictly: the labels are of no scheme known", first.source, settings=["scheme"]
         )
+    yardstick = _yardstick(first, scores, options)
+    measured = _measured(yardstick, first)
     counts = sequence_counts(scores, options.strict)
     # A single sequence has a single resample, whose interval would look like certainty.
     resamples = options.resamples if scores.sequences > 1 else 0
@@ -104,8 +142,14 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
         other = _evaluate(second, scores.scheme)
+        also = _measured(yardstick, second)
+        difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         comparison = Comparison(
+            headline=_headline(yardstick, also),
+            difference=difference,
+            error=error,
+            decode=second.decode,
             scores=other,
             calibration=_calibrate(second, options.bins),
             differences=differences(
@@ -123,6 +167,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         )
     return Judgement(
         options=options,
+        headline=_headline(yardstick, measured),
+        decode=first.decode,
         scores=scores,
         calibration=_calibrate(first, options.bins),
         intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
@@ -135,6 +181,44 @@ def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
         return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
     except DataError as error:
         raise DataError(error.message, labelling.source, settings=error.settings) from None
+
+
+def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
+    """The one that is asked for, else the one of the scheme; all labels of the data are labels that may be given."""
+    labels = tuple(score.name for score in scores.labels)
+    spans = scores.scheme is not None
+    name = choose_yardstick(labels, options.metric, spans).name
+    if name == "log-loss" and (labelling.probabilities is None or labelling.probabilities.gold is None):
+        raise DataError(
+            "no probabilities of gold labels for a log-loss: give a model, or columns LABEL:p of all labels",
+            labelling.source,
+            settings=["model", "metric"],
+        )
+    return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
+
+
+def _measured(yardstick: Yardstick, labelling: Labelling) -> np.ndarray:
+    """Counts of the yardstick for each sequence."""
+    number = {label: y for y, label in enumerate(yardstick.labels)}
+    gold, predicted = (
+        np.array([number.get(value, len(number)) for value in column.values], dtype=np.int64)[column.codes]
+        for column in map(CodedColumn.of, (labelling.gold, labelling.predicted))
+    )
+    logs = None
+    if yardstick.by_probability:
+        with np.errstate(divide="ignore"):
+            logs = np.log(labelling.probabilities.gold)
+        gold = np.where(np.isnan(logs), -1, gold)
+    return yardstick.counts(gold, predicted, logs, labelling.offsets)
+
+
+def _headline(yardstick: Yardstick, counts: np.ndarray) -> Headline:
+    return Headline(yardstick, yardstick.value(counts), yardstick.standard_error(counts))
+
+
+def finite(error: float) -> float | None:
+    """A standard error for JSON, which has no infinity."""
+    return error if math.isfinite(error) else None
 
 
 def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:

@@ -20,6 +20,8 @@ import numpy as np
 
 from .spans import SpanFinder, Spans
 
+TypedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, ends and types
+
 
 @dataclass(frozen=True)
 class Score:
@@ -90,54 +92,44 @@ class SpanScores:
 class SpanMatches:
     """The spans of two labellings [N], and which predicted spans are correct.
 
-    Labels are numbers into `alphabet`; sequence s is positions offsets[s]:offsets[s+1], none of them empty.
+    Sequence s is positions offsets[s]:offsets[s+1], none of them empty.
     """
 
-    def __init__(
-        self,
-        alphabet: Sequence[str],
-        gold_codes: np.ndarray,
-        predicted_codes: np.ndarray,
-        offsets: np.ndarray,
-    ):
-        finder = SpanFinder(alphabet)
-        gold, predicted = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
-        self._match(finder.types, gold, predicted, offsets)
-
-    @classmethod
-    def both(
-        cls,
-        alphabet: Sequence[str],
-        gold_codes: np.ndarray,
-        predicted_codes: np.ndarray,
-        offsets: np.ndarray,
-        strict: str,
-    ) -> tuple[SpanMatches, SpanMatches]:
-        """Those of all spans, and those of spans that a scheme would write like this."""
-        finder = SpanFinder(alphabet)
-        codes = (gold_codes, predicted_codes)
-        found = [finder.find(one, offsets) for one in codes]
-        good = [finder.well_formed(one, offsets, spans, strict) for one, spans in zip(codes, found, strict=True)]
-        out = []
-        for gold, predicted in (found, good):
-            one = cls.__new__(cls)
-            one._match(finder.types, gold, predicted, offsets)
-            out.append(one)
-        return out[0], out[1]
-
-    def _match(self, names: Sequence[str], gold: Spans, predicted: Spans, offsets: np.ndarray) -> None:
+    def __init__(self, names: Sequence[str], gold: TypedSpans, predicted: TypedSpans, offsets: np.ndarray):
         (gold_starts, gold_ends, gold_types), (starts, ends, types) = gold, predicted
-        # Spans of one labelling do not overlap, so a start names at most one of them: put end and type of the
-        # gold span there, and look them up for each predicted span.
-        N = int(offsets[-1])
-        end_at = np.zeros(N, dtype=np.int64)  # [N]; 0 is the end of no span
-        type_at = np.zeros(N, dtype=np.int64)  # [N]
-        end_at[gold_starts], type_at[gold_starts] = gold_ends, gold_types
-        matched = (end_at[starts] == ends) & (type_at[starts] == types)
+        # Spans of one labelling do not overlap, so a start names at most one of them: the gold span that begins where
+        # a predicted one does is looked up by it.
+        number_at = np.full(int(offsets[-1]), -1, dtype=np.int32)  # [N] of the gold span that begins there
+        number_at[gold_starts] = np.arange(len(gold_starts), dtype=np.int32)
+        rivals = number_at[starts]
+        both = np.flatnonzero(rivals >= 0)
+        rivals = rivals[both]
+        right = both[(gold_ends[rivals] == ends[both]) & (gold_types[rivals] == types[both])]
         self._names, self._offsets = names, offsets
         # Gold, predicted, correct: where they begin, and their types.
-        self._starts = (gold_starts, starts, starts[matched])
-        self._types = (gold_types, types, types[matched])
+        self._starts = (gold_starts, starts, starts[right])
+        self._types = (gold_types, types, types[right])
+
+    @classmethod
+    def between(
+        cls, alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
+    ) -> SpanMatches:
+        """Those of all spans of two labellings, whose codes number the labels of `alphabet`."""
+        finder = SpanFinder(alphabet)
+        return cls.of(finder, finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets), offsets)
+
+    @classmethod
+    def of(cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray) -> SpanMatches:
+        """Those of all spans of two labellings."""
+        gold_spans, predicted_spans = ((found.starts, found.ends, found.kinds) for found in (gold, predicted))
+        return cls(finder.types, gold_spans, predicted_spans, offsets)
+
+    @classmethod
+    def strictly(
+        cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray, scheme: str
+    ) -> SpanMatches:
+        """Those of spans that a scheme would write like this."""
+        return cls(finder.types, gold.well_formed(scheme), predicted.well_formed(scheme), offsets)
 
     def scores(self) -> SpanScores:
         counts = [np.bincount(which, minlength=len(self._names)) for which in self._types]
@@ -151,9 +143,18 @@ class SpanMatches:
         # Starts are in order: those of a sequence stand between the first from its beginning and from that of the next.
         return np.stack([np.diff(np.searchsorted(starts, self._offsets)) for starts in self._starts], axis=1)
 
+    @property
+    def types(self) -> int:
+        """How many types there are."""
+        return len(self._names)
+
+    def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where spans begin and the numbers of their types: of gold, predicted and correct ones."""
+        return list(zip(self._starts, self._types, strict=True))
+
 
 def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
 ) -> SpanScores:
     """Score the spans of two labellings [N], whose codes number the labels of `alphabet`."""
-    return SpanMatches(alphabet, gold_codes, predicted_codes, offsets).scores()
+    return SpanMatches.between(alphabet, gold_codes, predicted_codes, offsets).scores()

@@ -46,16 +46,10 @@ def allowed_transitions(labels: Sequence[str], scheme: str, others: bool = False
     return Transitions(pairs, first, last)
 
 
-def tell_iob_apart(scheme: str | None, alphabet: Sequence[str], codes: np.ndarray, offsets: np.ndarray) -> str | None:
-    """A detected scheme; among those of the same letters, the one that explains a labelling [N] best."""
-    if scheme is None:
-        return None
+def tell_iob_apart(scheme: str, found: Spans) -> str:
+    """A detected scheme; among those of the same letters, the one that explains the spans of a labelling best."""
     rivals = [name for name, other in SCHEMES.items() if other.letters == SCHEMES[scheme].letters and name != scheme]
-    if not rivals:
-        return scheme
-    finder = SpanFinder(alphabet)
-    found = finder.find(codes, offsets)
-    explained = {name: len(finder.well_formed(codes, offsets, found, name)[0]) for name in (scheme, *rivals)}
+    explained = {name: found.explained_by(name) for name in (scheme, *rivals)}
     return max(explained, key=explained.__getitem__)  # the first of those that are equal
 
 
@@ -65,14 +59,30 @@ def spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     code = {label: y for y, label in enumerate(alphabet)}
     codes = np.fromiter((code[label] for label in labels), dtype=np.int64, count=len(labels))
     finder = SpanFinder(alphabet)
-    starts, ends, kinds = finder.find(codes, np.array([0, len(labels)]))
+    found = finder.find(codes, np.array([0, len(labels)]))
     return [
         (start, end, finder.types[kind])
-        for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True)
+        for start, end, kind in zip(found.starts.tolist(), found.ends.tolist(), found.kinds.tolist(), strict=True)
     ]
 
 
-Spans = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, ends and types
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """All spans of a labelling, in order."""
+
+    starts: np.ndarray  # [n] int64
+    ends: np.ndarray  # [n] int64, exclusive
+    kinds: np.ndarray  # [n] indices into the types of the finder
+    written: Ends  # how they are written
+
+    def explained_by(self, scheme: str) -> int:
+        """How many a scheme would write like this."""
+        return int(np.count_nonzero(SCHEMES[scheme].well_formed(self.written)))
+
+    def well_formed(self, scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Starts, ends and types of those that a scheme would write like this."""
+        good = SCHEMES[scheme].well_formed(self.written)
+        return self.starts[good], self.ends[good], self.kinds[good]
 
 
 class SpanFinder:
@@ -92,35 +102,27 @@ class SpanFinder:
         self.types = sorted({kind for letter, kind in parts if letter != "O"})
         number = {kind: k for k, kind in enumerate(self.types)}
         # [Y] each, by label
-        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int64)
+        self._kind = np.array([-1 if letter == "O" else number[kind] for letter, kind in parts], dtype=np.int16)
         self._opening = np.array([letter in OPENING for letter, _ in parts], dtype=bool)
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
 
     def find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
-        """Starts, ends (exclusive) and types (indices into `types`) of all spans, in order.
-
-        `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1].
-        """
+        """All spans; `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]."""
         N = len(codes)
         kind = self._kind[codes]  # [N], -1 outside
-        boundary = np.zeros(N + 1, dtype=bool)  # [N+1], boundary[t] lies before position t
-        boundary[offsets] = True
+        begins = np.zeros(N + 1, dtype=bool)  # [N+1], a sequence begins at the position, or has ended before it
+        begins[offsets] = True
         # O is a type of its own here (-1), so that the cut beside it needs no case.
-        boundary[1:N] |= kind[1:] != kind[:-1]
-        boundary[1:N] |= self._opening[codes[1:]] | self._closing[codes[:-1]]
+        changes = kind[1:] != kind[:-1]  # [N-1]
+        opening, closing = self._opening[codes], self._closing[codes]
+        boundary = begins.copy()  # [N+1], boundary[t] lies before position t
+        boundary[1:N] |= changes | opening[1:] | closing[:-1]
         inside = kind >= 0
         starts = np.flatnonzero(inside & boundary[:-1])
         ends = np.flatnonzero(inside & boundary[1:]) + 1
-        return starts, ends, kind[starts]
-
-    def well_formed(self, codes: np.ndarray, offsets: np.ndarray, found: Spans, scheme: str) -> Spans:
-        """Of all spans of a labelling those that a scheme would write like this."""
-        starts, ends, kinds = found
-        first, last = codes[starts], codes[ends - 1]
-        begins = np.zeros(len(codes), dtype=bool)  # [N]; no position of its sequence stands before it
-        begins[offsets[:-1]] = True
-        follows = (self._kind[codes[starts - 1]] == kinds) & ~begins[starts]  # the position before has the same type
-        written = Ends(self._opening[first], self._closing[last], self._whole[first], ends - starts == 1, follows)
-        good = SCHEMES[scheme].well_formed(written)
-        return starts[good], ends[good], kinds[good]
+        follows = np.zeros(N, dtype=bool)  # [N]; the position before is of the same type
+        np.logical_not(changes | begins[1:N], out=follows[1:])
+        whole = self._whole[codes[starts]]
+        written = Ends(opening[starts], closing[ends - 1], whole, ends - starts == 1, follows[starts])
+        return Spans(starts, ends, kind[starts], written)
