@@ -12,11 +12,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from ..config import parse_config
+from ..config import TrainingConfig, parse_config
 from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..encoding import fit_encoding
 from ..errors import KcrfError
@@ -30,6 +31,7 @@ from .items import ItemSequence
 TOLERANCE = 1e-4
 NO_LIMIT = 2147483647  # iterations, as CRFsuite writes it
 MOST_PASSES = 100_000
+HAS_L1 = any(one.name == "c1" for one in fields(TrainingConfig))
 
 
 def _truth(text: str) -> bool:
@@ -52,7 +54,7 @@ _OTHER = "No effect here."
 _PARAMETERS: dict[str, dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "lbfgs": {
         **_COMMON,
-        "c1": ("0", float, "Coefficient of the L1 norm of weights; must be 0."),
+        "c1": ("0", float, "Coefficient of the L1 norm of weights."),
         "c2": ("1", float, _L2),
         "max_iterations": (str(NO_LIMIT), int, "The most passes over the data."),
         "num_memories": ("6", int, _OTHER),
@@ -193,9 +195,10 @@ class BaseTrainer:
             raise CRFSuiteError(
                 f"{self._algorithm} is not there: lbfgs minimises the log-likelihood with an L2 penalty (c2) instead"
             )
-        if self._values.get("c1") is not None and self.get("c1") > 0:
+        c1, c2 = (self.get(name) if name in self._values else 0.0 for name in ("c1", "c2"))
+        if c1 and not HAS_L1:
             raise CRFSuiteError("there is no L1 penalty: set c1 to 0, and c2 above 0")
-        if self.get("c2") <= 0:
+        if min(c1, c2) < 0 or not c1 + c2:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
         path = os.fspath(model)
         began = time.perf_counter()
@@ -232,7 +235,8 @@ class BaseTrainer:
                 "min_count": max(int(np.ceil(self.get("feature.minfreq"))), 1),
                 "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": "transitions"}],
                 "training": {
-                    "sigma2": 1 / (2 * self.get("c2")),
+                    **({"c1": self.get("c1")} if HAS_L1 and "c1" in self._values else {}),
+                    "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",
                     "tolerance": TOLERANCE,
                     "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES),
                     "observed_features": not self.get("feature.possible_states"),
