@@ -397,6 +397,26 @@ class TagRun:
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
 
 
+def _lean(model: Model, format_: Format) -> TagRun | None:
+    """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
+    if not format_.attributes or model.decode != "viterbi":
+        return None
+    from kcrf_core.model import Decoded
+    from kcrf_core.trading import AttributeLabeller
+
+    from ..text.tagged import LabelWriter
+
+    labeller = AttributeLabeller.of(model)
+    if labeller is None:
+        return None
+    return TagRun(
+        lambda parsed: labeller.prepared(parsed.corpus),
+        lambda block: block.chunks(),
+        lambda parsed, part: Decoded(part.offsets, labeller.best_labels(part)),
+        lambda parsed: LabelWriter(format_, parsed, model.labels),
+    )
+
+
 def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun:
     """The shortest way to what was asked for."""
     from kcrf_core.model import Decoded
@@ -409,6 +429,9 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun:
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["costs"] is None and not any(values[name] for name in asked):
         model = replace(model, decode=values["decode"])
+        lean = _lean(model, format_)
+        if lean is not None:
+            return lean
         return TagRun(
             encoded,
             model.chunks,

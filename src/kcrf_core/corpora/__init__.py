@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy(
             "NUMBER",
             "WORD",
             "CodedColumn",
+            "NameCells",
             "NumberColumn",
             "in_order",
         ],

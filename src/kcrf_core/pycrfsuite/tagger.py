@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import NODE, Edges, chain
+from ..chains import Edges, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
-from ..maps import without_zeros
-from ..model import ExplicitTerm, Model
-from ..trading import CrfsuiteModel, ItemRows, LabelScorer, crfsuite_header, crfsuite_of, read_crfsuite
+from ..model import Model
+from ..trading import CrfsuiteModel, ItemRows, LabelScorer, crfsuite_header, crfsuite_of, label_scorer, read_crfsuite
 
 CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"
@@ -245,26 +244,5 @@ def _of_archive(data: bytes, source: str, path: str | os.PathLike[str] | None) -
         model = Model.load(path)
     if not model.encoding.attributes or model.encoding.vectors:
         raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
-    term = model.terms[0]
-    if len(model.terms) > 1 or type(term) is not ExplicitTerm or not term.is_linear or term.clique is not NODE:
-        return _Open(_ModelScorer(model), model.edges, model)
-    if model.order > 1:
-        return _Open(_ModelScorer(model), model.edges, model)
-    Y, names = len(model.labels), [name.encode() for name in model.encoding.features[0].vocabulary.values]
-    weights = without_zeros(term.weights)
-    if Y == 2:
-        weights = without_zeros(NODE.by_labels(weights.dense(), Y))
-    lengths = np.fromiter(map(len, names), np.int64, len(names))
-    scorer = LabelScorer(
-        model.labels,
-        np.frombuffer(b"".join(names), np.uint8),
-        np.cumsum(lengths) - lengths,
-        lengths,
-        weights.ends,
-        weights.columns,
-        weights.values,
-        model.edges.transitions,
-        model.edges.start,
-        model.edges.end,
-    )
-    return _Open(scorer, model.edges, model)
+    scorer = label_scorer(model)
+    return _Open(_ModelScorer(model) if scorer is None else scorer, model.edges, model)

@@ -5,6 +5,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "attribute_labels": ["AttributeLabeller", "label_scorer"],
         "crfsuite_models": ["CrfsuiteModel", "crfsuite_header", "read_crfsuite", "write_crfsuite"],
         "exporting": ["PROGRAMS", "crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],

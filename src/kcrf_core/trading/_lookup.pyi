@@ -28,4 +28,16 @@ class LabelScorer:
     def __len__(self) -> int: ...
     def set(self, xseq: Iterable[Any]) -> None: ...
     def tag(self) -> list[str]: ...
+    def label_rows(
+        self,
+        text: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        values: np.ndarray,
+        indptr: np.ndarray,
+        offsets: np.ndarray,
+        scores: np.ndarray,
+        work: np.ndarray,
+        path: np.ndarray,
+    ) -> int: ...
     def copy_scores(self, out: np.ndarray) -> None: ...

@@ -288,18 +288,16 @@ cdef class LabelScorer(_Walk):
                 slot = (slot + 1) & self.mask
             self.table[slot] = <int32_t>a
 
-    cdef int take(self, const char* name, Py_ssize_t size, double value) except -1:
-        cdef uint32_t hashed = name_hash(<const uint8_t*>name, size)
+    cdef void add(self, const uint8_t* name, Py_ssize_t size, double value, double* row) noexcept nogil:
+        """row [Y] += the weights of an attribute times its value, if it is known."""
+        cdef uint32_t hashed = name_hash(name, size)
         cdef uint32_t slot = hashed & self.mask
         cdef Py_ssize_t k
         cdef int32_t a
-        if not isfinite(value):
-            shown = name[:size].decode("utf-8", "backslashreplace")
-            raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
         while True:
             a = self.table[slot]
             if a < 0:
-                return 0
+                return
             if (
                 self.hashes[a] == hashed and self.lengths[a] == size
                 and memcmp(self.text + self.starts[a], name, size) == 0
@@ -307,8 +305,46 @@ cdef class LabelScorer(_Walk):
                 break
             slot = (slot + 1) & self.mask
         for k in range(self.ends[a], self.ends[a + 1]):
-            self.now[self.columns[k]] += value * self.values[k]
+            row[self.columns[k]] += value * self.values[k]
+
+    cdef int take(self, const char* name, Py_ssize_t size, double value) except -1:
+        if not isfinite(value):
+            shown = name[:size].decode("utf-8", "backslashreplace")
+            raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
+        self.add(<const uint8_t*>name, size, value, self.now)
         return 0
+
+    def label_rows(
+        self,
+        const uint8_t[::1] text,
+        const int64_t[::1] starts,     # [nnz] where names of attributes stand in the text
+        const int[::1] lengths,        # [nnz]
+        const double[:] values,        # [nnz]
+        const int64_t[::1] indptr,     # [N+1] where the attributes of rows begin and end
+        const int64_t[::1] offsets,    # [S+1] rows of sequences
+        double[::1] scores,            # scratch of longest * Y
+        double[::1] work,              # scratch of longest * Y
+        int[::1] path,                 # [offsets[S] - offsets[0]] out: the best labels
+    ):
+        """Label sequences of rows without the interpreter; the first one without a finite score, or -1."""
+        cdef Py_ssize_t s, t, i, first, last, out = 0, bad = -1
+        cdef double best
+        with nogil:
+            for s in range(offsets.shape[0] - 1):
+                first, last = offsets[s], offsets[s + 1]
+                if first == last:
+                    continue
+                memset(&scores[0], 0, (last - first) * self.Y * sizeof(double))
+                for t in range(first, last):
+                    for i in range(indptr[t], indptr[t + 1]):
+                        self.add(&text[starts[i]], lengths[i], values[i], &scores[(t - first) * self.Y])
+                best = best_path_of_doubles(
+                    &scores[0], self.transitions, self.start, self.end, last - first, self.Y, &path[out], &work[0]
+                )
+                if not isfinite(best) and bad < 0:
+                    bad = s
+                out += last - first
+        return bad
 
     cdef int next_row(self) except -1:
         """Make room for the scores of one more item."""
