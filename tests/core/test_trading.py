@@ -13,7 +13,15 @@ from kcrf_core import Model, Workers, fit_encoding, parse_config, read_corpus, t
 from kcrf_core.config import load_template, matcher, pieces
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.pycrfsuite import Tagger
-from kcrf_core.trading import export_model, import_model, program_of, read_crfsuite, read_foreign, write_crfsuite
+from kcrf_core.trading import (
+    AttributeLabeller,
+    export_model,
+    import_model,
+    program_of,
+    read_crfsuite,
+    read_foreign,
+    write_crfsuite,
+)
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 CRFSUITE, CRFPP, TEXT, WAPITI = (
@@ -411,3 +419,30 @@ def test_imported_models_are_inspected_and_pruned(words, workers, tmp_path):
         lines = list(dump(model))
         weights = sum(term.nonzero for term in model.terms) + np.count_nonzero(model.edges.transitions)
         assert len(lines) >= weights - 1
+
+
+@pytest.mark.parametrize("labels", [1, 2, 5])
+def test_labels_straight_from_bytes_are_those_of_the_model(rng, workers, tmp_path, labels):
+    """Attributes with values, twice at a position, unknown, or none at all."""
+    lines = []
+    for _ in range(60):
+        for _ in range(rng.integers(1, 6)):
+            names = [f"a{k}" if k % 3 else f"a\\:{k}" for k in rng.integers(0, 40, rng.integers(0, 5))]
+            values = ["" if k < 2 else f":{k / 2}" for k in rng.integers(0, 5, len(names))]
+            lines.append("\t".join([f"y{rng.integers(labels)}", *map("".join, zip(names, values, strict=True))]))
+        lines.append("")
+    data = tmp_path / "data.crfsuite"
+    data.write_text("\n".join(lines) + "\n")
+    corpus = read_corpus(data)
+    model = fitted(corpus.subset(range(30)), {}, workers)
+    labeller = AttributeLabeller.of(model)
+    for given in (corpus, corpus.subset(range(20, 60)), corpus.span(10, 40)):
+        expected = model.tag(model.encoding.encode(given))
+        block = labeller.prepared(given)
+        np.testing.assert_array_equal(labeller.best_labels(block), expected)
+        middle = block.span(3, 9)
+        np.testing.assert_array_equal(labeller.best_labels(middle), expected[given.offsets[3] : given.offsets[9]])
+
+
+def test_models_that_go_another_way(words, workers):
+    assert AttributeLabeller.of(fitted(words, {}, workers)) is None
