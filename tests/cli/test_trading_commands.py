@@ -94,6 +94,18 @@ def test_training_goes_on_from_an_imported_model(kcrf, tmp_path):
     assert said is not None and int(said[1]) > 200, done.err
 
 
+@pytest.mark.parametrize("name", ["words.crfpp", "words.wapiti"])
+def test_imported_models_bring_their_template(kcrf, tmp_path, name):
+    kcrf("import", FOREIGN / name, "-o", tmp_path / "old.npz", "-q")
+    done = kcrf(
+        *("train", FOREIGN / "words.conll", "--init", tmp_path / "old.npz", "--sigma2", "1"),
+        *("-o", tmp_path / "new.npz"),
+    )
+    assert done.code == 0, done.err
+    said = re.search(r"term node with ([0-9]+) of [0-9]+ features", done.err)
+    assert said is not None and int(said[1]) > 100, done.err
+
+
 def test_patterns_are_a_configuration(kcrf, tmp_path):
     model = tmp_path / "model.npz"
     done = kcrf("train", FOREIGN / "words.conll", "-c", FOREIGN / "patterns", "--sigma2", "1", "-o", model)

@@ -122,10 +122,11 @@ def prepare(
     quiet: bool = False,
     vectors: VectorPaths = (),
     group: str | None = None,
+    otherwise: dict[str, Any] | None = None,
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
-    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
+    Without a file the raw configuration `otherwise` is in force. A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
     what belongs together, and is no feature unless the configuration says so.
     """
     from kcrf_core.config import parse_config, with_options
@@ -134,6 +135,8 @@ def prepare(
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
+    if config_path is None and basis_path is None and not is_archive(data):
+        raw = otherwise or {}
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy(
         "crfsuite_models": ["CrfsuiteModel", "crfsuite_header", "read_crfsuite", "write_crfsuite"],
         "exporting": ["PROGRAMS", "crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],
-        "importing": ["import_model", "read_foreign"],
+        "importing": ["import_model", "read_foreign", "training_configuration"],
         "_lookup": ["ItemRows", "LabelScorer"],
     },
 )

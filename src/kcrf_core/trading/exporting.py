@@ -22,6 +22,7 @@ from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
+    Encoding,
     Feature,
     LineFeature,
     RealFeature,
@@ -169,6 +170,15 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
 # ----------------------------------------------------------------------------- templates
 
 
+def _looked_at(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, Sequence[int]]]:
+    """Features of a term, and the places of their windows that it looks at."""
+    views = getattr(encoding, "views", None)  # of encodings whose terms have windows of their own
+    if views is not None:
+        return [(view.feature, view.places) for view in views(names)]
+    found = [feature for feature in encoding.features if feature.config.name in names]
+    return [(feature, range(len(feature.config.window))) for feature in found]
+
+
 @dataclass(frozen=True)
 class _Line:
     """A line, and the strings that it becomes for some columns of a term."""
@@ -229,9 +239,7 @@ class _Templates:
         used = weights.any(axis=1)
         order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
         field = 0
-        for feature in self.model.encoding.features:
-            if feature.config.name not in term.features:
-                continue
+        for feature, places in _looked_at(self.model.encoding, term.features):
             if isinstance(feature, RealFeature):
                 raise ConfigError(
                     f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model "
@@ -241,9 +249,9 @@ class _Templates:
             if isinstance(feature, AttributeFeature):
                 firsts = [order.first_attribute]
             else:
-                firsts = order.fields[field : field + len(feature.field_sizes)]
-                field += len(feature.field_sizes)
-            for first, line in zip(firsts, self._lines_of(feature, term.clique is NODE), strict=True):
+                firsts = order.fields[field : field + len(places)]
+                field += len(places)
+            for first, line in zip(firsts, self._lines_of(feature, places, term.clique is NODE), strict=True):
                 for text in line.text.split("\n"):
                     self.lines[text] = None
                 for code, string in line.strings.items():
@@ -252,8 +260,8 @@ class _Templates:
                         row = weights[first + code]
                         target[string] = row if before is None else before + row
 
-    def _lines_of(self, feature: Feature, node: bool) -> Iterator[_Line]:
-        """The line for each field of a feature, or all lines of its bag as one."""
+    def _lines_of(self, feature: Feature, places: Sequence[int], node: bool) -> Iterator[_Line]:
+        """The line for some fields of a feature, by their places in its window, or all lines of its bag as one."""
         if isinstance(feature, TemplateFeature | LineFeature):
             lines = self._translated(feature.config.templates)
             convert = _converter(feature.config.templates, lines)
@@ -261,7 +269,8 @@ class _Templates:
             yield _Line("\n".join(lines.values()), {code: convert(value) for code, value in enumerate(values)})
         elif isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
-            for w, shift in enumerate(feature.config.window):
+            for w in places:
+                shift = feature.config.window[w]
                 separator = self._separator(feature)
                 macros = [self._macro(part, offset + shift) for part, offset in parts]
                 name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w else ""))
@@ -273,7 +282,8 @@ class _Templates:
                     strings[code] = name + separator.join(texts)
                 yield _Line(name + separator.join(macros), strings)
         else:
-            for w, offset in enumerate(feature.config.window):
+            for w in places:
+                offset = feature.config.window[w]
                 label = self._named(feature) + (f".{w}" if len(feature.config.window) > 1 else "")
                 name = self._prefix("u" if node else "b", label)
                 values = feature.vocabulary.values

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
+from ..config import is_wapiti_line, load_template
+from ..encoding import TemplateFeature
 from ..errors import ConfigError, FileFormatError
 from ..model import Model
 from .crfpp_models import looks_binary, read_crfpp_binary, read_crfpp_text
@@ -55,6 +58,19 @@ def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignMo
     if looks_binary(data):
         return read_crfpp_binary(data, source, encoding)
     raise FileFormatError(f"{source}: not a model of CRFsuite, CRF++ or Wapiti")
+
+
+def training_configuration(model: Model) -> dict[str, Any] | None:
+    """What to train with to go on from an imported model: its template; None for any other model."""
+    if "imported" not in model.info:
+        return None
+    feature = model.encoding.features[0]
+    if not isinstance(feature, TemplateFeature):
+        return {}
+    lines = feature.config.templates
+    constant = "b" if is_wapiti_line(lines[0]) else "B"
+    raw = load_template("\n".join([*lines, constant]), "its template")
+    return raw | {"columns": list(model.encoding.columns)}
 
 
 def _of_crfsuite(data: bytes, source: str, encoding: str) -> ForeignModel:
