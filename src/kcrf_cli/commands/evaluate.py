@@ -66,6 +66,13 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     help="Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
 )
 @click.option(
+    "--block",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
+    "there are fewer than 20.",
+)
+@click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
@@ -126,6 +133,7 @@ def evaluate(
     scheme: str | None,
     strict: bool,
     bootstrap: int | None,
+    block: int | None,
     confidence: float,
     draws: int,
     bins: int,
@@ -215,6 +223,7 @@ def evaluate(
             draws=draws,
             bins=bins,
             seed=seed,
+            block=block,
         ),
     )
     if html is not None:

@@ -126,8 +126,9 @@ def prepare(
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
-    Without a file the raw configuration `otherwise` is in force. A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
-    what belongs together, and is no feature unless the configuration says so.
+    Without a file the raw configuration `otherwise` is in force. A basis or an encoded dataset brings its own encoding:
+    what contradicts it is a usage error. The column `group` says what belongs together, and is no feature unless the
+    configuration says so.
     """
     from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import groups_of, without_column

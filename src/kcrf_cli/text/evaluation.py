@@ -178,7 +178,8 @@ def interval_text(found: Judgement, figure: str) -> str:
 
 
 def interval_name(found: Judgement) -> str:
-    return f"{100 * found.options.confidence:.6g} % interval"
+    blocks = "" if found.blocks is None else f" over {found.blocks:,} blocks"
+    return f"{100 * found.options.confidence:.6g} % interval{blocks}"
 
 
 def range_text(interval: Interval, sign: str = "") -> str:

@@ -25,9 +25,18 @@ from ..corpora import CodedColumn, Corpus, sequence_rows
 from ..encoding import Dataset, Encoding, column_names, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
-from ..scoring import SMALLEST_PROBABILITY, Decision, Score, Yardstick, choose_yardstick, detect_scheme, evaluate
+from ..scoring import (
+    FEW_SEQUENCES,
+    SMALLEST_PROBABILITY,
+    Decision,
+    Score,
+    Yardstick,
+    choose_yardstick,
+    detect_scheme,
+    evaluate,
+)
 from ..system import Budget, Whole, Workers, available_threads
-from ..training import FEW_SEQUENCES, Blocks, Pieces, apart, blocks_of, train
+from ..training import Blocks, Pieces, apart, blocks_of, train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of

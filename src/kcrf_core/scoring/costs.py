@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import ConfigError, suggestion
+from . import DECODINGS
 from .schemes import detect_scheme, split_label
-
-DECODINGS = ("viterbi", "posterior")
 
 
 @dataclass(frozen=True)

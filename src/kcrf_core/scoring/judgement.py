@@ -10,6 +10,7 @@ import numpy as np
 from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
+from .blocks import unit_offsets
 from .calibration import Calibration, calibrate
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
@@ -29,11 +30,12 @@ class JudgementOptions:
     draws: int = 10_000  # of the randomisation test
     bins: int = 10  # of the reliability curve
     seed: int = 0
+    block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The figure that counts, with its standard error over sequences."""
+    """The figure that counts, with its standard error over sequences, or over blocks of them."""
 
     yardstick: Yardstick
     value: float
@@ -95,6 +97,7 @@ class Judgement:
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
     comparison: Comparison | None
+    blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
     @property
     def spans(self) -> SpanScores | None:
@@ -109,6 +112,7 @@ class Judgement:
             "strict": options.strict,
             "decode": self.decode,
             "metric": self.headline.to_dict(),
+            **({} if self.blocks is None else {"blocks": self.blocks}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "intervals": None
             if not self.intervals
@@ -128,21 +132,22 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     """Score a labelling and, with a second one, say whether the two differ by more than chance."""
     if second is not None:
         check_same_data(first, second)
-    scores = _evaluate(first, options.scheme)
+    units = unit_offsets(CodedColumn.of(first.gold).codes, np.asarray(first.offsets, dtype=np.int64), options.block)
+    scores = _evaluate(first, options.scheme, units)
     if options.strict and scores.scheme is None:
         raise DataError(
             "no spans to count strictly: the labels are of no scheme known", first.source, settings=["scheme"]
         )
     yardstick = _yardstick(first, scores, options)
-    measured = _measured(yardstick, first)
+    measured = _measured(yardstick, first, units)
     counts = sequence_counts(scores, options.strict)
     # A single sequence has a single resample, whose interval would look like certainty.
-    resamples = options.resamples if scores.sequences > 1 else 0
+    resamples = options.resamples if len(counts) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
-        other = _evaluate(second, scores.scheme)
-        also = _measured(yardstick, second)
+        other = _evaluate(second, scores.scheme, units)
+        also = _measured(yardstick, second, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         comparison = Comparison(
@@ -173,12 +178,13 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         calibration=_calibrate(first, options.bins),
         intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
+        blocks=len(counts) if len(counts) > scores.sequences else None,
     )
 
 
-def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
+def _evaluate(labelling: Labelling, scheme: str | None, units: np.ndarray) -> Evaluation:
     try:
-        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
+        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels, units)
     except DataError as error:
         raise DataError(error.message, labelling.source, settings=error.settings) from None
 
@@ -197,8 +203,8 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
-def _measured(yardstick: Yardstick, labelling: Labelling) -> np.ndarray:
-    """Counts of the yardstick for each sequence."""
+def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> np.ndarray:
+    """Counts of the yardstick for each unit, a sequence or a block."""
     number = {label: y for y, label in enumerate(yardstick.labels)}
     gold, predicted = (
         np.array([number.get(value, len(number)) for value in column.values], dtype=np.int64)[column.codes]
@@ -209,7 +215,7 @@ def _measured(yardstick: Yardstick, labelling: Labelling) -> np.ndarray:
         with np.errstate(divide="ignore"):
             logs = np.log(labelling.probabilities.gold)
         gold = np.where(np.isnan(logs), -1, gold)
-    return yardstick.counts(gold, predicted, logs, labelling.offsets)
+    return yardstick.counts(gold, predicted, logs, units, sequences=np.unique(labelling.offsets))
 
 
 def _headline(yardstick: Yardstick, counts: np.ndarray) -> Headline:

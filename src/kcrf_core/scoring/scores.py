@@ -138,10 +138,14 @@ class SpanMatches:
             types=score_rows(self._names, *counts),
         )
 
-    def by_sequence(self) -> np.ndarray:
-        """Count gold, predicted and correct spans of each sequence, [S, 3]."""
-        # Starts are in order: those of a sequence stand between the first from its beginning and from that of the next.
-        return np.stack([np.diff(np.searchsorted(starts, self._offsets)) for starts in self._starts], axis=1)
+    def by_sequence(self, units: np.ndarray | None = None) -> np.ndarray:
+        """Count gold, predicted and correct spans of each sequence, [S, 3], or of those that begin in each unit.
+
+        `units` [U+1] are offsets, too; a span goes on beyond the unit that it begins in.
+        """
+        # Starts are in order: those of a unit stand between the first from its beginning and from that of the next.
+        borders = self._offsets if units is None else units
+        return np.stack([np.diff(np.searchsorted(starts, borders)) for starts in self._starts], axis=1)
 
     @property
     def types(self) -> int:

@@ -28,11 +28,10 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..system import AUTO
+from . import METRICS
 from .calibration import SMALLEST_PROBABILITY
 from .schemes import detect_scheme
 from .scores import SpanMatches
-
-METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 
 # Counts of many labels in many units are added up over neighbouring units, as far as it takes to have no more cells.
 MOST_CELLS = 1 << 24
@@ -98,8 +97,12 @@ class Yardstick:
         log_probability: np.ndarray | None,
         offsets: np.ndarray,
         weights: np.ndarray | None = None,
+        sequences: np.ndarray | None = None,
     ) -> np.ndarray:
         """Counts of each unit, [units, 2K] float64: a of all k, then b. Unit u is positions offsets[u]:offsets[u+1].
+
+        Spans end with their unit; where units are parts of longer `sequences`, whose offsets these are, with their
+        sequence, and they count for the unit that they begin in.
 
         `gold` [N] numbers the labels, negative where there is none to compare with: such a position has no say, and
         ends spans on both sides. A number beyond the labels is a label that nobody could have predicted. `predicted`
@@ -109,7 +112,7 @@ class Yardstick:
         units = len(offsets) - 1
         weights = np.ones(units) if weights is None else np.asarray(weights, dtype=np.float64)
         if self.name == "macro-f1":
-            return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights)
+            return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights, sequences)
         if self.name == "log-loss":
             known = (gold >= 0) & (gold < len(self.labels))
             logs = np.maximum(log_probability, math.log(SMALLEST_PROBABILITY), where=known, out=np.zeros(len(gold)))
@@ -117,7 +120,8 @@ class Yardstick:
         elif self.name == "accuracy":
             counts = [_sums((gold == predicted) & (gold >= 0), offsets), _sums(gold >= 0, offsets)]
         else:
-            counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), offsets).by_sequence()
+            whole = offsets if sequences is None else sequences
+            counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), whole).by_sequence(offsets)
             counts = [2 * counted[:, 2], counted[:, 0] + counted[:, 1]]
         return np.stack(counts, axis=1) * weights[:, None]
 
@@ -145,11 +149,16 @@ class Yardstick:
         return SpanMatches.between(alphabet, gold, predicted, offsets)
 
     def _macro_counts(
-        self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray, weights: np.ndarray
+        self,
+        gold: np.ndarray,
+        predicted: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray,
+        sequences: np.ndarray | None,
     ) -> np.ndarray:
         """Counts by type or label; rows of many of them are added up, see MOST_CELLS."""
         if self.spans:
-            matches = self._matches(gold, predicted, offsets)
+            matches = self._matches(gold, predicted, offsets if sequences is None else sequences)
             K, items = matches.types, matches.items()
         else:
             K = len(self.labels) + 1  # the last one is for labels that are not known

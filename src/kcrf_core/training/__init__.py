@@ -15,7 +15,6 @@ __getattr__, __dir__, __all__ = lazy(
         "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
         "held_out": [
-            "FEW_SEQUENCES",
             "Blocks",
             "HoldOut",
             "Pieces",

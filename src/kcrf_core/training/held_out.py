@@ -19,12 +19,10 @@ import numpy as np
 from ..chains import Problem
 from ..corpora import piece_rows
 from ..errors import ConfigError
+from ..scoring import block_borders, median_run
 
-FEW_SEQUENCES = 20  # below that many, blocks of them are held out where they are long
-GAPS_PER_BLOCK = 4  # how many times longer than a gap a block is at least
-MOST_BLOCKS = 40  # that all sequences together are divided into, about
 LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
-HANDFUL = 10  # units that are too few to choose by without a word
+HANDFUL = 10  # fewer units are too few to choose by without a word
 
 SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
 
@@ -208,19 +206,6 @@ def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
     return folds
 
 
-def median_run(problem: Problem) -> int:
-    """The median length of a run of one label, labels not observed left out; 0 where there is none."""
-    labels = problem.labels
-    if not len(labels):
-        return 0
-    begins = np.ones(len(labels), dtype=bool)
-    begins[1:] = labels[1:] != labels[:-1]
-    begins[problem.offsets[:-1][np.diff(problem.offsets) > 0]] = True
-    starts = np.flatnonzero(begins)
-    runs = np.diff(np.append(starts, len(labels)))[labels[starts] >= 0]
-    return int(np.median(runs)) if len(runs) else 0
-
-
 @dataclass(frozen=True)
 class Blocks:
     """Sequences in blocks, and how far apart what is fitted on is from what is held out."""
@@ -230,27 +215,13 @@ class Blocks:
 
 
 def blocks_of(problem: Problem, block: int | None, reach: int) -> Blocks | None:
-    """Sequences with weight in blocks of about equal length, `block` where it is given.
-
-    Else there are about MOST_BLOCKS of them, each worth its gaps; None where sequences are many, or so short that a
-    block would have no more than one.
-    """
-    lengths = np.diff(problem.offsets)
-    sequences = np.flatnonzero((problem.weights > 0) & (lengths > 0))
-    lengths = lengths[sequences]
-    total, gap = int(lengths.sum()), max(reach, median_run(problem))
-    if block is None:
-        if len(sequences) >= FEW_SEQUENCES or total < 2 * GAPS_PER_BLOCK * gap * len(sequences):
-            return None
-        block = max(-(-total // MOST_BLOCKS), min(GAPS_PER_BLOCK * gap, -(-total // HANDFUL)), 1)
-    counts = np.maximum(np.rint(lengths / block).astype(np.int64), 1)
-    borders = [
-        begin + np.linspace(0, length, count + 1).astype(np.int64)
-        for begin, length, count in zip(problem.offsets[sequences], lengths, counts, strict=True)
-    ]
-    nothing = np.zeros(0, dtype=np.int64)
-    first = np.concatenate([nothing, *(each[:-1] for each in borders)])
-    last = np.concatenate([nothing, *(each[1:] for each in borders)])
+    """Sequences with weight in blocks, of about `block` positions where that is given; None where they stay whole."""
+    sequences = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
+    gap = max(reach, median_run(problem.labels, problem.offsets))
+    borders = block_borders(problem.offsets, sequences, block, gap)
+    if borders is None:
+        return None
+    first, last = borders
     return Blocks(Pieces(first, last, np.arange(len(first), dtype=np.int64)), gap)
 
 

@@ -48,14 +48,17 @@ GOES_ON = 1.0
 
 # What the search may cost, in passes over all data: twice what a final fit takes, 60 to 190 of them as a rule.
 MOST_WORK = 200
+# The part of it that parts 1 and 2 may take, where the figure is asked after them.
+FOR_LOG_P = 0.6
 # So many operations are always granted: some seconds.
-FREE_OPERATIONS = 2e9
+FREE_OPERATIONS = 6e9
 # Passes that a search takes over each of its folds: for a path of its own, and for each term.
 PASSES_OF_PATH, PASSES_PER_TERM = 150, 75
 # Positions that the search looks at: all of a small corpus, a part of a large one.
 SEARCH_POSITIONS, SEARCH_SHARE = 40_000, 0.1
 FEWEST_FOLDS, MOST_FOLDS = 2, 5
-SPARSE_ROW = 32  # features of a sparse row that are taken for granted where operations are counted
+# What is taken for granted where operations are counted: features of a sparse row, and what exponentials cost.
+SPARSE_ROW, EXPONENTIALS = 32, 100
 
 # The variance of scores where too little can be held out to choose one.
 FALLBACK_VARIANCE = 1.0
@@ -126,7 +129,7 @@ def operations(task: TrainingTask) -> float:
     """Multiplications at one position of a pass, about."""
     Y = task.problem.label_count
     second = any(term.config.clique.second_order for term in task.terms)
-    total = float(Y**3 if second else Y**2)
+    total = float(EXPONENTIALS + (Y**3 if second else Y**2))
     for term in task.terms:
         if term.map is not None:
             row = term.map.size if term.map.nested else max(term.map.dense_size, SPARSE_ROW)
@@ -360,7 +363,7 @@ class _Search:
         return gain > max(LEAST_GAIN * abs(self._found[other].trial.log_probability), LEAST_ERRORS * error)
 
     def _is_better(self, steps: Steps, other: Steps, decode: str) -> bool:
-        """Whether the figure is better by more than one standard error."""
+        """Whether the figure is better by more than one standard error: half of one lets chance alone go far up."""
         gain, error = self._yardstick.difference(self._found[steps].counts[decode], self._found[other].counts[decode])
         return gain > error
 
@@ -383,9 +386,10 @@ class _Search:
         """
         if steps in self._found:
             return True
-        if steps in self._hopeless:
+        if steps in self._hopeless and decode is None:  # what log p gives up may be good by the figure
             return False
-        if self._found and self._work >= self._most_work:
+        share = FOR_LOG_P if decode is None and self._by_figure else 1.0
+        if self._found and self._work >= share * self._most_work:
             self._ended = True
             return False
         logs: list[np.ndarray] = []
