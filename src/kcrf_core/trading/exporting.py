@@ -32,6 +32,7 @@ from ..encoding import (
 from ..errors import ConfigError
 from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
 from ..model import ExplicitTerm, Model
+from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite
 from .wapiti_models import wapiti_bytes, write_wapiti
@@ -53,9 +54,6 @@ def export_model(model: Model, program: str, text: bool = False) -> tuple[bytes,
         return write_crfsuite(found.labels, found.attributes, *arrays, found.listed), remarks
     writer = _Templates(model, program)
     return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), writer.remarks
-
-
-PROGRAMS = {"crfsuite": "CRFsuite", "crf++": "CRF++", "wapiti": "Wapiti"}
 
 
 def crfsuite_of(model: Model) -> CrfsuiteModel:
