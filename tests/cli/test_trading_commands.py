@@ -19,6 +19,7 @@ def test_a_model_of_each_program_tags(kcrf, tmp_path):
         assert tagged.code == 0
         assert len(tagged.text.splitlines()) == len((FOREIGN / "words.conll").read_text("utf-8").splitlines())
     assert tagged.text == (FOREIGN / "words.wapiti.tagged").read_text("utf-8")
+    assert "\nimported from Wapiti\n" in kcrf("inspect", tmp_path / "model.npz", "--top", "2").text
 
 
 def test_figures_as_json(kcrf, tmp_path):

@@ -277,14 +277,18 @@ def test_what_is_said_can_be_heard(tmp_path, capsys):
         losses = ()
 
         def on_iteration(self, log, info):
-            self.losses = (*self.losses, info.get("loss"))
+            self.losses = (*self.losses, info["loss"])
+            assert info["time"] >= 0 and log.startswith(f"***** Iteration #{info['num']} *****\n")
 
     counting = Counting()
     for items, labels in SEQUENCES:
         counting.append(items, list(labels))
     counting.train(str(tmp_path / "model"))
     assert len(counting.logparser.iterations) > 2 and counting.logparser.last_iteration["loss"] > 0
-    assert counting.losses and "Iteration" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert len(counting.losses) == len(counting.logparser.iterations) and "Iteration" not in out
+    said = [line for line in counting.logparser.log if "Iteration" not in line and "Loss" not in line]
+    assert all(line in out for line in said if "this iteration" not in line)  # nothing else is lost
 
 
 @pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow", "averaged-perceptron"])

@@ -337,35 +337,50 @@ class IterationLog:
         self.log: list[str] = []
         self.iterations: list[dict[str, Any]] = []
         self.featgen_num_features: int | None = None
-        self._state = "start"
+        self.last_log = ""  # what was said up to the last event
+        self._told = 0  # messages that belong to events so far
+        self._state = ""
 
     @property
     def last_iteration(self) -> dict[str, Any] | None:
         return self.iterations[-1] if self.iterations else None
 
-    @property
-    def last_log(self) -> str:
-        return self.log[-1] if self.log else ""
-
-    def feed(self, line: str) -> str:
-        """Take a message, and say which event it is part of."""
+    def feed(self, line: str) -> str | None:
+        """Take a message; the event that is complete with it, if there is one."""
         self.log.append(line)
+        event = self._event(line)
+        if event is not None:
+            end = len(self.log) - (event in ("prepared", "optimization_end"))  # which the next message shows to be over
+            self.last_log = "".join(self.log[self._told : end])
+            self._told = end
+        return event
+
+    def _event(self, line: str) -> str | None:
         title, _, value = line.partition(": ")
+        before = self._state
+        if not before:
+            self._state = "features"
+            return "start"
         if line.startswith("***** Iteration #"):
             self.iterations.append({"num": int(line.split("#")[1].split()[0]), "scores": {}})
             self._state = "iteration"
-        elif self._state == "iteration" and title in _FIGURES:
-            self.iterations[-1][_FIGURES[title]] = float(value)
+            return "prepared" if before == "features" else None
+        if before == "iteration":
+            if title in _FIGURES:
+                self.iterations[-1][_FIGURES[title]] = float(value)
+            if line == "\n":
+                self._state = "iterations"
+                return "iteration"
         elif title == "Number of features":
             self.featgen_num_features = int(value)
-            self._state = "featgen_end"
-        elif line.startswith(("Storing the model", "Total seconds")):
-            self._state = "end"
-        elif self._state == "featgen_end" and not line.startswith("Seconds"):
-            self._state = "prepared"
-        elif self._state == "iteration" and line.strip() and title not in _FIGURES:
-            self._state = "optimization_end"
-        return self._state
+        elif title == "Seconds required":
+            return "featgen_end"
+        elif title == "Total seconds required for training":
+            return "end"
+        elif before == "iterations" and line.strip():
+            self._state = "storing"
+            return "optimization_end"
+        return None
 
 
 class Trainer(BaseTrainer):
@@ -378,12 +393,13 @@ class Trainer(BaseTrainer):
 
     def message(self, message: str) -> None:
         event = self.logparser.feed(message)
-        if not self.verbose:
+        if not self.verbose or event is None:
             return
+        log = self.logparser.last_log
         if event == "iteration":
-            self.on_iteration(message, self.logparser.last_iteration)
+            self.on_iteration(log, self.logparser.last_iteration)
         else:
-            getattr(self, f"on_{event}")(message)
+            getattr(self, f"on_{event}")(log)
 
     def on_start(self, log: str) -> None:
         sys.stdout.write(log)
