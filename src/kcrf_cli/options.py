@@ -22,7 +22,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 LAYOUT_OPTIONS = ("separator", "header", "comment")
 ENCODING_OPTIONS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator"),
+    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator", "plain"),
     *LAYOUT_OPTIONS,
 )
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
@@ -59,8 +59,19 @@ def check_held_out(group: str | None, folds_file: str | None, block: int | None)
 
 
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
-    """The options among `names` that were typed."""
-    return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
+    found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    if values.get("set"):
+        from kcrf_core.config import option_paths, parse_settings
+
+        paths = option_paths()
+        taken = {paths.get(name, name): name for name in found}
+        for path, value in parse_settings(values["set"]).items():
+            option = taken.get(paths.get(path, path))
+            if option is not None:
+                raise click.UsageError(f"--set {path} and --{option.replace('_', '-')} set the same: give one of them")
+            found[path] = value
+    return found
 
 
 class FiniteNumber(click.FloatRange):
@@ -360,13 +371,22 @@ output_unless_dry = click.option(
     help="File to write. Needed, but for what only prints.",
 )
 
-config = click.option(
-    "-c",
-    "--config",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-    "Default: every column is a feature, numeric ones real and standardised, others categorical.",
+config = group(
+    click.option(
+        "-c",
+        "--config",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
+        "Default: features by what the columns look like, numbers, words or tags.",
+    ),
+    click.option(
+        "--set",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; "
+        "terms and features are called by name or number. Can be repeated. Default: none.",
+    ),
 )
 
 format = click.option(
@@ -448,8 +468,15 @@ encoding = group(
     click.option(
         "--window",
         type=Window(),
-        help="Offsets that columns are looked at, as -1..1, where the configuration names none. "
-        "Default: -2..2 for categorical columns, 0 for real ones.",
+        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
+        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
+    ),
+    click.option(
+        "--plain",
+        is_flag=True,
+        default=None,
+        help="Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
+        "neighbours, as --dump-config shows.",
     ),
     click.option(
         "--min-count",

@@ -141,8 +141,8 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
-    from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
+    from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
     from kcrf_core.scoring import Decision
 
@@ -177,7 +177,7 @@ def crossval(
     raw = load_config(config)
     source = config or "options"
     # Mistakes there come before any reading.
-    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]
     decoders = {each.training.decode for each in configs}
     decision = options.decision_of("viterbi" if "viterbi" in decoders else None, cost, threshold)
     if any(each.unobserved is not None for each in configs):

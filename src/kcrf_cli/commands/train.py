@@ -131,10 +131,10 @@ def train(
 ) -> None:
     """Train a model on the labelled sequences of DATA.
 
-    Nothing needs to be set: numeric columns are real features, others categorical ones in a window of five, the
-    kernel is linear, and the prior variance is chosen on held-out sequences. Training stops when the objective is
-    proven to be within --tolerance of its optimum. The first Ctrl-C ends the final fit early with the best model so
-    far; before that fit it writes nothing.
+    Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
+    them (--dump-config shows which, --plain does without), the kernel is linear, and the prior variance is chosen on
+    held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
+    Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
 
     \b
     Example:
@@ -142,7 +142,8 @@ def train(
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
       kcrf train sample_data/pitch_accent.conll --block 200 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
-      kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --plain --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
@@ -288,7 +289,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 
-    out = prepared.encoding.remarks(prepared.dataset)
+    out = prepared.remarks()
     if dev is not None:
         unknown = int((dev.labels < 0).sum())
         out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")

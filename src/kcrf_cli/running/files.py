@@ -42,6 +42,12 @@ class Prepared:
     config: Config
     basis: StoredBasis | None = None
     groups: np.ndarray | None = None  # [S] what belongs together, where that was said
+    said: str | None = None  # of features that the data suggested
+
+    def remarks(self) -> list[str]:
+        """What a user should hear of the data before work begins."""
+        found = self.encoding.remarks(self.dataset)
+        return found if self.said is None else [*found[:2], self.said, *found[2:]]
 
 
 def is_archive(path: str) -> bool:
@@ -130,9 +136,8 @@ def prepare(
     what contradicts it is a usage error. The column `group` says what belongs together, and is no feature unless the
     configuration says so.
     """
-    from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import groups_of, without_column
-    from kcrf_core.encoding import UNKNOWN, column_names, fit_encoding
+    from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
@@ -140,16 +145,16 @@ def prepare(
         raw = otherwise or {}
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
-        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        config = described(raw, options, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
         groups = None
         if group is not None:
             names = column_names(config, corpus)
             groups = groups_of(corpus, group, names)
-            raw = without_column(with_options(raw, options), config, names, group, corpus.vectors)
-            config = parse_config(raw, source)
+            raw = without_column(raw, config, names, group, corpus.vectors)
+        config, said = configured(raw, options, corpus, source)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config, groups=groups)
+        return Prepared(encoding, dataset, config, groups=groups, said=said)
 
     basis = load_basis(basis_path) if basis_path is not None else None
     groups = None
@@ -181,7 +186,7 @@ def prepare(
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
-        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding)
     return Prepared(encoding, dataset, config, basis, groups)
 
 
@@ -235,7 +240,7 @@ def load_dev(
 
 
 ENCODING_PARTS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing"),
 )
 
@@ -247,18 +252,28 @@ def _merge(
     fixed: tuple[str, ...],
     origin: str,
     source: str,
+    suggested_by: Encoding | None = None,
 ) -> Config:
-    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
+    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts.
+
+    Features that the data suggested, in an encoding, get terms that suit them.
+    """
     from kcrf_core.config import parse_config, with_options
+    from kcrf_core.encoding import RealFeature, with_terms
 
     stored = base.to_dict()
+    if base.suggested and not base.training.observed_features:
+        del stored["training"]["observed_features"]  # which nobody asked for
     combined = {**stored, **raw}
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}
     _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
-    merged = parse_config(with_options(combined, options), source)
-    _refuse_changes(base, merged, fixed, "an option", origin)
-    return merged
+    laid_over = with_options(combined, options)
+    _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
+    if suggested_by is not None:
+        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
+        laid_over = with_terms(laid_over, len(suggested_by.labels), numbers, source)
+    return parse_config(laid_over, source)
 
 
 def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:

@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy(
             "layout_dict",
             "selections",
         ],
-        "options": ["option_paths", "with_options"],
+        "options": ["option_paths", "parse_settings", "with_options"],
         "reader": ["parse_config"],
         "templates": ["PATTERNS", "load_template", "looks_like_template", "pieces", "same_line"],
         "wapiti_patterns": ["Macro", "is_wapiti_line", "matcher"],

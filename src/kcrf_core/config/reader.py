@@ -119,6 +119,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     comment = section.get("comment", values.names, ())
     missing = section.get("missing", values.marks, MISSING)
     missing_indicator = section.get("missing_indicator", values.boolean, False)
+    ignore = section.get("ignore", values.column_names, ())
+    plain = section.get("plain", values.boolean, False)
+    suggested = section.get("suggested", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -160,6 +163,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         comment=comment,
         missing=missing,
         missing_indicator=missing_indicator,
+        ignore=ignore,
+        plain=plain,
+        suggested=suggested,
     )
 
 
@@ -278,12 +284,13 @@ def _parse_term(section: _Section) -> TermConfig:
     kind = section.get("type", values.choice(CLIQUES), "node")
     name = section.get("name", values.text, kind)
     patterns = section.get("features", values.names)
+    window = section.get("window", values.window)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
     sigma2 = section.get("sigma2", values.automatic)
     section.finish()
     if not CLIQUES[kind].mapped:
-        for key in ("features", "kernel", "map"):
+        for key in ("features", "window", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
         return TermConfig(name, kind, (), sigma2=sigma2)
@@ -292,7 +299,7 @@ def _parse_term(section: _Section) -> TermConfig:
     if map_config.type == "explicit" and not kernel.kernel.explicit:
         known = " and ".join(name for name, kind in KERNELS.items() if kind.explicit)
         raise section.error("map", f"map 'explicit' is for {known}; '{kernel.type}' takes 'reduced'")
-    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
+    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2, window)
 
 
 def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:

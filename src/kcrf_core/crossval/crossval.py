@@ -20,9 +20,9 @@ import numpy as np
 
 from .._version import __version__
 from ..chains import Problem, pieces_of
-from ..config import Config, parse_config, with_options
+from ..config import Config
 from ..corpora import CodedColumn, Corpus, sequence_rows
-from ..encoding import Dataset, Encoding, column_names, fit_encoding
+from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
 from ..scoring import (
@@ -127,7 +127,12 @@ class Plan:
         return self.yardstick.figure(figure)
 
     def config(self, setting: int) -> Config:
-        return parse_config(with_options(self.raw, self.settings[setting].options), self.source)
+        """As far as it can be told before a fold has its data."""
+        return described(self.raw, self.settings[setting].options, self.source)
+
+    def config_for(self, setting: int, training_part: Corpus) -> Config:
+        """The same with features that the training part of a fold suggests."""
+        return configured(self.raw, self.settings[setting].options, training_part, self.source)[0]
 
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Sequences or blocks to train on and to judge by."""
@@ -170,9 +175,9 @@ def make_plan(
     decision: Decision = AS_STORED,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
-    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]
     names = column_names(configs[0], corpus)
-    blocks = _blocks(corpus, division, configs)
+    blocks = _blocks(corpus, division, lambda: [configured(raw, one.options, corpus, source)[0] for one in settings])
     divided = corpus if blocks is None else _pieces(corpus, blocks.pieces)
     units = _units(divided, division, names)
     if division.group is not None:
@@ -200,13 +205,13 @@ def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
     return Whole(0)(given)
 
 
-def _blocks(corpus: Corpus, division: Division, configs: Sequence[Config]) -> Blocks | None:
+def _blocks(corpus: Corpus, division: Division, configs: Callable[[], Sequence[Config]]) -> Blocks | None:
     """Blocks of the sequences, where they are asked for or sequences are few and long."""
     few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
     if division.block is None and not few:
         return None
     reach = 0
-    for config in configs:
+    for config in configs():
         encoding = fit_encoding(config, corpus)[0]
         reach = max(reach, *encoding.reach([feature.config.name for feature in encoding.features]))
     codes = np.unique(np.array(corpus.columns[-1]), return_inverse=True)[1]
@@ -247,13 +252,13 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
 def without_column(
     raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
 ) -> Mapping[str, Any]:
-    """The configuration with one feature for each column but the group's, unless it says which features it wants."""
+    """The configuration without features of the group's column, unless it says which features it wants."""
     if config.features is not None:
         return raw
     others = [name for name in names[:-1] if name != column]
     if not others and not vectors:
         raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "features": [*({"column": name} for name in others), *({"vectors": name} for name in vectors)]}
+    return {**raw, "ignore": [*config.ignore, column]}
 
 
 # ----------------------------------------------------------------------------- one training
@@ -262,9 +267,8 @@ def without_column(
 def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | None = None) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
-    config = plan.config(task.setting)
     with Workers(threads, memory) as workers:
-        encoding, dataset, test, test_part = _encoded(plan, task, config)
+        config, encoding, dataset, test, test_part = _encoded(plan, task)
         model, report = train(encoding, dataset, config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
         best = _over_cuts(model, test, lambda own, part: decided_labels(own, part, plan.decision, costs, workers))
@@ -290,14 +294,15 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
     }
 
 
-def _encoded(plan: Plan, task: Task, config: Config) -> tuple[Encoding, Dataset, Dataset, Corpus]:
-    """An encoding of the training part, the part itself, the test part, and that before it was encoded."""
+def _encoded(plan: Plan, task: Task) -> tuple[Config, Encoding, Dataset, Dataset, Corpus]:
+    """Configuration and encoding of the training part, the part itself, the test part, and that before encoding."""
     rest, test = plan.parts(task)
     corpus, blocks = plan.corpus, plan.blocks
     if blocks is None:
-        encoding, dataset = fit_encoding(config, corpus.subset(rest))
-        test_part = corpus.subset(test)
-        return encoding, dataset, encoding.encode(test_part), test_part
+        training_part, test_part = corpus.subset(rest), corpus.subset(test)
+        config = plan.config_for(task.setting, training_part)
+        encoding, dataset = fit_encoding(config, training_part)
+        return config, encoding, dataset, encoding.encode(test_part), test_part
     held = blocks.pieces.take(test)
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
     if not len(fit.first):
@@ -307,7 +312,9 @@ def _encoded(plan: Plan, task: Task, config: Config) -> tuple[Encoding, Dataset,
             corpus.source,
             settings=["block"],
         )
-    encoding, dataset = fit_encoding(config, _pieces(corpus, fit))
+    training_part = _pieces(corpus, fit)
+    config = plan.config_for(task.setting, training_part)
+    encoding, dataset = fit_encoding(config, training_part)
     # Windows look across cuts; only what knows the labels of the training part must have seen no others.
     everything = encoding.encode(corpus, weighed=True)
     parts = []
@@ -316,7 +323,7 @@ def _encoded(plan: Plan, task: Task, config: Config) -> tuple[Encoding, Dataset,
         parts.append(everything.pieces(pieces.first, pieces.last, sequence, cut))
     if encoding.features_of_labels:
         parts[0] = replace(dataset, cut=parts[0].cut)
-    return encoding, *parts, _pieces(corpus, held)
+    return config, encoding, *parts, _pieces(corpus, held)
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
@@ -349,7 +356,8 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
     if plan.blocks is not None:
         pieces = plan.blocks.pieces
         parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *costs)
+    options = plan.settings[task.setting].options  # which may lead into features that the data will tell
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
 # ----------------------------------------------------------------------------- running

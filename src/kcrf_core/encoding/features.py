@@ -50,7 +50,7 @@ def _shape(value: str) -> str:
     return "".join(out)
 
 
-def _transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
+def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
     """Values through the string transform of a feature."""
     length = config.length
     if config.transform == "identity":
@@ -172,7 +172,7 @@ class CategoricalFeature:
         return columns.once((self.column, *transform), self.vocabulary, work)
 
     def _encoded(self, values: Sequence[str]) -> np.ndarray:
-        return self.vocabulary.encode(_transformed(values, self.config))
+        return self.vocabulary.encode(transformed(values, self.config))
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size = self.base(columns), len(self.vocabulary.values)
@@ -195,7 +195,7 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
 def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
     values, inverse = columns.distinct(column)
     counts = np.bincount(inverse, minlength=len(values))
-    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count, config.transform == "identity")
+    vocabulary = Vocabulary.fit(transformed(values, config), counts, min_count, config.transform == "identity")
     return CategoricalFeature(config, column, vocabulary)
 
 

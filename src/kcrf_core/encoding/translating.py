@@ -28,6 +28,7 @@ from .features import (
     part_size,
 )
 from .template_feature import LineFeature, TemplateFeature
+from .views import View
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -110,19 +111,20 @@ class Translation:
 def translation(source: Encoding, names: Sequence[str], target: Encoding, to_names: Sequence[str]) -> Translation:
     """From the inputs of the features `names` to those of the features `to_names` of another encoding."""
     given = source.inputs(source.empty_dataset(), names)
-    there = {feature.config.name: (feature, places) for feature, places in _placed(target, to_names)}
+    there = {view.feature.config.name: (view, places) for view, places in _placed(target, to_names)}
     fields: list[tuple[int, int, np.ndarray]] = []
     real: list[RealColumn] = []
     bag = None
     strings: list[tuple[int, np.ndarray]] = []
-    templates = next((feature for feature, _ in there.values() if isinstance(feature, TemplateFeature)), None)
-    for feature, places in _placed(source, names):
-        other, to_places = there.get(feature.config.name, (None, []))
+    templates = next((view for view, _ in there.values() if isinstance(view.feature, TemplateFeature)), None)
+    for view, places in _placed(source, names):
+        feature = view.feature
+        to_view, to_places = there.get(feature.config.name, (None, []))
         if isinstance(feature, TemplateFeature):
-            other = other or templates
+            to_view = to_view or templates
         elif templates is not None and not isinstance(feature, RealFeature | AttributeFeature):
-            strings += _string_codes(feature, places, templates)
-        if other is None or not _same_meaning(feature, other):
+            strings += _string_codes(feature, places, templates.feature)
+        if to_view is None or not _same_meaning(feature, other := to_view.feature):
             continue
         if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
             continue  # ratios of other labels
@@ -131,10 +133,10 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
             continue
         if isinstance(feature, CategoricalFeature):
             table = _categorical_codes(feature, feature.reach, other, other.reach)
-        for w, offset in enumerate(feature.config.window):
-            if offset not in other.config.window:
+        for w, offset in enumerate(view.offsets):
+            if offset not in to_view.offsets:
                 continue
-            to_w = other.config.window.index(offset)
+            to_w = to_view.offsets.index(offset)
             if isinstance(feature, RealFeature):
                 scales = zip(feature.mean, feature.scale, other.mean, other.scale, strict=True)
                 r = len(feature.mean)
@@ -143,7 +145,8 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
                     for i, scale in enumerate(scales)
                 ]
             elif isinstance(feature, ConjunctionFeature):
-                fields.append((places[w], to_places[to_w], _conjunction_codes(feature, w, other, to_w)))
+                codes = _conjunction_codes(feature, view.places[w], other, to_view.places[to_w])
+                fields.append((places[w], to_places[to_w], codes))
             else:
                 fields.append((places[w], to_places[to_w], table))
     like = target.inputs(target.empty_dataset(), to_names)
@@ -177,12 +180,11 @@ def _padded(codes: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([codes, np.full(size - len(codes), NOTHING, dtype=codes.dtype)])
 
 
-def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, list[int]]]:
+def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[View, list[int]]]:
     """The named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
     groups = encoding.groups(names)
-    chosen = [feature for feature in encoding.features if feature.config.name in groups]
-    places = [groups[feature.config.name] for feature in chosen]
-    return [(feature, [*at.codes, *at.real]) for feature, at in zip(chosen, places, strict=True)]
+    places = [(view, groups[view.feature.config.name]) for view in encoding.views(names)]
+    return [(view, [*at.codes, *at.real]) for view, at in places]
 
 
 def _same_meaning(a: Feature, b: Feature) -> bool:

@@ -32,7 +32,7 @@ from ..corpora import (
     corpus_of,
     form_of,
 )
-from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
+from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
@@ -128,7 +128,8 @@ class KernelCRF(Protocol):
     scheme : "iob1", "iob2", "iobes" or "bilou": transitions that it forbids are impossible.
     scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
         sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
-    window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
+    window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: "-2..2" where numbers resemble
+        those of the positions before and there are positions enough for as many columns, else [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
         gives rows the length 1.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
@@ -255,7 +256,11 @@ class KernelCRF(Protocol):
         if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
             raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
         names = LabelNames.of(y)
-        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
+        params = self.get_params()
+        if form == COLUMNS and params["window"] is None and corpus.width > 1:
+            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
+            params["window"] = window_of_numbers(numbers, corpus)
+        config = config_of(params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
         encoding, dataset = fit_encoding(config, corpus)
         # A cost of no label should be heard of before training.
         decision_of(self.cost, self.decode).costs(encoding.labels)

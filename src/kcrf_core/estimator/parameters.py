@@ -24,7 +24,7 @@ import numpy as np
 
 from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
-from ..kernels import KERNELS, kernel_types
+from ..kernels import KERNELS, KernelConfig, kernel_types
 from ..scoring import Decision
 from ..system import AUTO, available_threads
 
@@ -199,8 +199,10 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:
         found["all_possible_states"] = False
-    if len(config.mapped_terms) == 1:
-        (term,) = config.mapped_terms
+    # Text has all its features linearly beside a kernel that was asked for.
+    kernels = [term for term in config.mapped_terms if term.kernel != KernelConfig()] or config.mapped_terms
+    if len(kernels) == 1:
+        (term,) = kernels
         found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
         found |= {"size": term.map.size, "select": term.map.select}
     shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}

@@ -22,7 +22,6 @@ from ..encoding import (
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
-    Encoding,
     Feature,
     LineFeature,
     RealFeature,
@@ -168,15 +167,6 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
 # ----------------------------------------------------------------------------- templates
 
 
-def _looked_at(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, Sequence[int]]]:
-    """Features of a term, and the places of their windows that it looks at."""
-    views = getattr(encoding, "views", None)  # of encodings whose terms have windows of their own
-    if views is not None:
-        return [(view.feature, view.places) for view in views(names)]
-    found = [feature for feature in encoding.features if feature.config.name in names]
-    return [(feature, range(len(feature.config.window))) for feature in found]
-
-
 @dataclass(frozen=True)
 class _Line:
     """A line, and the strings that it becomes for some columns of a term."""
@@ -237,7 +227,8 @@ class _Templates:
         used = weights.any(axis=1)
         order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
         field = 0
-        for feature, places in _looked_at(self.model.encoding, term.features):
+        for view in self.model.encoding.views(term.features):
+            feature, places = view.feature, view.places
             if isinstance(feature, RealFeature):
                 raise ConfigError(
                     f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model "

@@ -444,7 +444,16 @@ class _Search:
         all_logs, pooled = np.concatenate(logs), {name: np.concatenate(parts) for name, parts in counts.items()}
         figures = {name: self._yardstick.value(each) for name, each in pooled.items()}
         variance, log_probability = self._variance(steps, label), self._log_loss.value(all_logs)
-        trial = Trial(label, variance, self._used(steps), log_probability, self._yardstick.name, figures, len(logs))
+        trial = Trial(
+            label,
+            variance,
+            self._used(steps),
+            log_probability,
+            self._yardstick.name,
+            figures,
+            len(logs),
+            len(self._folds),
+        )
         return _Found(trial, all_logs, pooled)
 
     def _variance(self, steps: Steps, label: str) -> float:
