@@ -63,7 +63,7 @@ def test_what_is_no_model_is_refused_in_one_line(kcrf, tmp_path):
 )
 def test_files_for_other_programs(kcrf, tmp_path, name, option, beginning):
     model = tmp_path / "model.npz"
-    kcrf("train", FOREIGN / "words.conll", "--sigma2", "1", "-o", model, "-q")
+    kcrf("train", FOREIGN / "words.conll", "--plain", "--sigma2", "1", "-o", model, "-q")
     done = kcrf("export", model, "-o", tmp_path / name, *option)
     assert done.code == 0 and f"{name}: " in done.err and (tmp_path / name).read_bytes().startswith(beginning)
     again = kcrf("import", tmp_path / name, "-o", tmp_path / "again.npz", "-q")
@@ -76,7 +76,7 @@ def test_files_for_other_programs(kcrf, tmp_path, name, option, beginning):
 
 def test_exports_that_are_refused(kcrf, tmp_path):
     model = tmp_path / "model.npz"
-    kcrf("train", FOREIGN / "words.conll", "--kernel", "poly", "--sigma2", "1", "-o", model, "-q")
+    kcrf("train", FOREIGN / "words.conll", "--kernel", "poly", "--plain", "--sigma2", "1", "-o", model, "-q")
     done = kcrf("export", model, "-o", tmp_path / "model.wapiti")
     assert done.code == 2 and "(--kernel)" in done.err and done.err.count("\n") == 1
     assert "give --to" in kcrf("export", model, "-o", tmp_path / "model.bin").err

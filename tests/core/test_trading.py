@@ -203,19 +203,22 @@ def models(words):
     pair = {"conjunction": ["word", "class[1]"], "name": "both"}
     window = {"features": [{"column": "word", "window": [-1, 0, 1]}, {"column": "class", "window": [-2, 0]}, pair]}
     edges = {"terms": [{"features": ["word", "both"]}, {"type": "edge-x", "features": ["class"]}, {"type": "edge"}]}
+    near = {"name": "near", "features": ["word", "class"], "window": [0]}
+    own_windows = {"terms": [{"name": "all", "features": ["class", "both"]}, near, {"type": "edge"}]}
     pages = {
         "windows": columns | window,
         "edge-x": columns | window | edges,
         "template": load_template(TEMPLATES[0], "template"),
         "patterns": load_template(TEMPLATES[1], "patterns"),
-        "transitions": columns | {"terms": [{}, {"type": "transitions"}]},
+        "transitions": columns | {"plain": True, "terms": [{}, {"type": "transitions"}]},
+        "terms": columns | window | own_windows,
     }
     with Workers(1) as workers:
         return {name: fitted(words, raw, workers) for name, raw in pages.items()}
 
 
 @pytest.mark.parametrize("program", ["crf++", "crf++ text", "wapiti", "crfsuite"])
-@pytest.mark.parametrize("name", ["windows", "edge-x", "template", "patterns", "transitions"])
+@pytest.mark.parametrize("name", ["windows", "edge-x", "template", "patterns", "transitions", "terms"])
 def test_what_is_written_says_the_same_when_it_is_read(models, words, name, program, tmp_path):
     model = models[name]
     if (name, program) in (("patterns", "crf++"), ("patterns", "crf++ text")):

@@ -290,7 +290,8 @@ class _Templates:
         if feature.config.transform != "identity":
             raise ConfigError(
                 f"'{feature.config.name}' is a column through '{feature.config.transform}', which {self.name} lacks: "
-                "put what it gives into a column of the data and train with that"
+                "train with columns as they are, or put what it gives into one more",
+                settings=["plain"],
             )
         most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
         if abs(offset) > most:
