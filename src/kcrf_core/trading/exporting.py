@@ -106,17 +106,19 @@ def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
         names = literal_names(model.encoding, term.features)
         numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
         blocks.append((numbers, _by_labels(model, term)))
+    ends = {}
+    for scores, which, by_convention in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
+        if np.ptp(scores):  # the same for all labels changes nothing
+            name = _boundary(model, which == "first", rows, by_convention)
+            ends[which] = name, rows.setdefault(name, len(rows)), scores
     weights = np.zeros((len(rows), Y))
     for numbers, own in blocks:
         if len(np.unique(numbers)) < len(numbers):
             raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
         weights[numbers] += own
     remarks = []
-    for scores, which, ends in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
-        if np.ptp(scores) == 0:
-            continue  # the same for all labels changes nothing
-        name = _boundary(model, which == "first", rows, ends)
-        weights[rows[name]] += scores
+    for which, (name, row, scores) in ends.items():
+        weights[row] += scores
         remarks.append(f"scores of {which} labels are part of '{name}', which must stand at {which} positions alone")
     found = without_zeros(weights)
     used = np.flatnonzero(np.diff(found.ends) > 0)
@@ -151,9 +153,7 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
             continue
         for offset in feature.config.window:
             if offset and (offset < 0) == first:
-                name = f"{feature.config.name}[{offset}]=_B{offset:+d}"
-                if name in rows:
-                    return name
+                return f"{feature.config.name}[{offset}]=_B{offset:+d}"  # in data, whether or not a term has it
     for name in by_convention:
         if name in rows:
             return name
