@@ -131,7 +131,12 @@ class _Reader:
         """The words that begin at some bytes, [n] int64."""
         if len(at) and (at.min() < 0 or at.max() > len(self.data) - 4):
             raise self.damaged("it points beyond its end")
-        return self.raw[at[:, None] + np.arange(4)].view("<u4").ravel().astype(np.int64)
+        if not (at & 3).any():
+            return np.frombuffer(self.data, dtype="<u4", count=len(self.data) // 4)[at >> 2].astype(np.int64)
+        out = self.raw[at].astype(np.int64)
+        for place in range(1, 4):
+            out |= self.raw[at + place].astype(np.int64) << 8 * place
+        return out
 
     def row_of_words(self, at: int, count: int) -> np.ndarray:
         if at + 4 * count > len(self.data):
@@ -183,6 +188,8 @@ class _Reader:
         numbers = self.words(np.repeat(places + 4, counts) + 4 * inside)
         if len(numbers) and numbers.max() >= len(features):
             raise self.damaged("it lists a feature that is not there")
+        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
+            return features[numbers[0] : numbers[0] + len(numbers)], ends  # as CRFsuite writes them, without a copy
         return features[numbers], ends
 
 
