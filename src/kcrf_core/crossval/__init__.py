@@ -20,6 +20,6 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "folds": ["groups_of", "read_folds"],
         "grid": ["Setting", "make_settings", "parse_grid", "shown"],
-        "journal": ["Journal"],
+        "journal": ["Journal", "corpus_digest", "digest_of"],
     },
 )

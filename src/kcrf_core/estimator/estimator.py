@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
@@ -23,6 +23,7 @@ from ..corpora import (
     COLUMNS,
     ITEMS,
     LABEL_TYPES,
+    Corpus,
     LabelLists,
     LabelNames,
     NumberColumn,
@@ -35,11 +36,21 @@ from ..corpora import (
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
-from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
+from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
 from ..system import AUTO, Workers
-from ..training import Event, Note, Observer, Trial, train
-from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
+from ..training import Event, HoldOut, Note, Observer, Trial, train
+from ..tuning import Candidate, Listener, Outcome, Search
+from ..tuning import tune as search
+from .parameters import (
+    config_of,
+    decision_of,
+    no_class_weight,
+    params_of,
+    search_config,
+    threads_of,
+    without_class_weight,
+)
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
 LOGGER = logging.getLogger("kcrf_core")
@@ -87,6 +98,23 @@ def talking(verbose: bool | int) -> Iterator[Observer]:
         LOGGER.setLevel(level)
         if own is not None:
             LOGGER.removeHandler(own)
+
+
+class TuningLog(Listener):
+    """Tells an observer how a search goes."""
+
+    def __init__(self, observer: Observer):
+        self._observer = observer
+
+    def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
+        self._title, self._yardstick = title, yardstick
+
+    def judged(self, outcome: Outcome) -> None:
+        figure = self._yardstick.text(outcome.value)
+        self._observer.note(f"{figure} on {outcome.positions:,} positions: {self._title(outcome.candidate)}")
+
+    def note(self, text: str) -> None:
+        self._observer.note(text)
 
 
 class Certificate(NamedTuple):
@@ -157,6 +185,9 @@ class KernelCRF(Protocol):
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
+    config : features, terms and training as a configuration file has them, in the place of all that is said above of
+        kernels, chains and training; `tune` finds one. None: as the other parameters say.
+
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
     """
 
@@ -188,6 +219,7 @@ class KernelCRF(Protocol):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
+        config: Mapping[str, Any] | None = None,
         algorithm: str | None = None,
         c1: float | None = None,
         c2: float | None = None,
@@ -245,16 +277,10 @@ class KernelCRF(Protocol):
         >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
         ['a', 'b']
         """
-        X = check_sequences(X)
-        y = check_labels(y, X)
-        weights = None if sample_weight is None else check_weights(sample_weight, X)
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev go together")
-        form = form_of(X)
         threads = threads_of(self.n_jobs)
-        corpus = corpus_of(X, form, y, weights)
-        if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
-            raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
+        form, corpus = _training_corpus(X, y, sample_weight)
         names = LabelNames.of(y)
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
@@ -278,6 +304,62 @@ class KernelCRF(Protocol):
         if report.result.reason != CERTIFIED:
             warn_uncertified(report.result.reason, report.result.gap, config.training.tolerance)
         return self
+
+    def tune(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        effort: str = "normal",
+        budget: float | None = None,
+        groups: Any = None,
+        shape: tuple[int, int] | None = None,
+        X_dev: Any = None,
+        y_dev: Any = None,
+    ) -> KernelCRF:
+        """Search for the configuration that does best on held-out sequences, and train with it.
+
+        `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
+        seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
+        `shape` says that rows of arrays are pictures, as (16, 8). `X_dev` and `y_dev` are what candidates are judged
+        by, where given. The configuration becomes the parameter `config`; `tuning_` has all that was tried. Of the
+        other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X = [[[0.0], [1.0]], [[1.0], [0.0]], [[1.0], [1.0]], [[0.0], [0.0]]] * 10
+        >>> y = [["a", "b"], ["b", "a"], ["b", "b"], ["a", "a"]] * 10
+        >>> crf = KernelCRF().tune(X, y, effort="small")
+        >>> crf.predict([[[1.0], [0.0]]]), crf.tuning_.yardstick.name
+        ([['b', 'a']], 'accuracy')
+        """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev go together")
+        form, corpus = _training_corpus(X, y, sample_weight)
+        width = corpus.width - 1 if form == COLUMNS else None
+        dev = None if X_dev is None else _training_corpus(X_dev, y_dev, None)[1]
+        codes = None
+        if groups is not None:
+            codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+            if codes.shape != (corpus.sequences,):
+                raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
+        asked = None if self.metric in (None, AUTO) else self.metric
+        with Workers(threads_of(self.n_jobs)) as workers, talking(self.verbose) as observer:
+            found = search(
+                corpus,
+                search_config(self.get_params(), width),
+                "KernelCRF",
+                shape=shape,
+                metric=asked,
+                effort=effort,
+                budget=budget,
+                hold_out=HoldOut(groups=codes),
+                dev=dev,
+                workers=workers,
+                listener=TuningLog(observer),
+            )
+        self.config, self.tuning_ = found.raw, found
+        return self.fit(X, y, sample_weight, X_dev=X_dev, y_dev=y_dev)
 
     # ------------------------------------------------------------------------- labelling
 
@@ -462,6 +544,18 @@ class KernelCRF(Protocol):
 def _names(kind: type) -> tuple[str, ...]:
     """Parameters in the order of the signature."""
     return tuple(inspect.signature(kind.__init__).parameters)[1:]
+
+
+def _training_corpus(X: Any, y: Any, sample_weight: Any) -> tuple[str, Corpus]:
+    """Labelled sequences as a corpus, and what they are made of: COLUMNS or ITEMS."""
+    X = check_sequences(X)
+    y = check_labels(y, X)
+    weights = None if sample_weight is None else check_weights(sample_weight, X)
+    form = form_of(X)
+    corpus = corpus_of(X, form, y, weights)
+    if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
+        raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
+    return form, corpus
 
 
 def _numeric(encoding: Encoding) -> bool:

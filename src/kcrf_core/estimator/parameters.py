@@ -119,6 +119,8 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name."""
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
+    if params["config"] is not None:
+        return parse_config(_given_config(params["config"], columns), "config")
     options = {name: params[name] for name in PLAIN if params[name] is not None}
     kernel = params["kernel"]
     known = _kernels()
@@ -140,8 +142,8 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if columns is not None:
-        names = [f"c{number}" for number in range(columns)]
-        raw |= {"columns": [*names, "label"]}
+        raw |= column_titles(columns)
+        names = raw["columns"][:-1]
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
         raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
     elif vectors:
@@ -149,6 +151,25 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
+
+
+def _given_config(given: Any, columns: int | None) -> dict[str, Any]:
+    """A configuration that says all that parameters could."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"config={given!r}: a dictionary in the layout of a configuration file is needed")
+    return {**column_titles(columns), **given}
+
+
+def column_titles(columns: int | None) -> dict[str, Any]:
+    """Names of the columns of arrays, as configurations have them; nothing for attributes."""
+    return {} if columns is None else {"columns": [*(f"c{number}" for number in range(columns)), "label"]}
+
+
+def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
+    """What a search for a configuration keeps to: seed, solver, tolerance and the scheme of labels."""
+    named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
+    training = {name: value for name, value in named.items() if value not in (None, AUTO)}
+    return {**column_titles(columns), "training": {**training, "seed": seed_of(params["random_state"])}}
 
 
 def _kernels() -> list[str]:

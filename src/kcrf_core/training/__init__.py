@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Blocks",
             "HoldOut",
             "Pieces",
+            "SEQUENCES",
             "Split",
             "Splits",
             "apart",

@@ -81,6 +81,11 @@ class HoldOut:
                 settings=["group", "folds_file", "block"],
             )
 
+    @property
+    def free(self) -> bool:
+        """Whether nothing was said."""
+        return self.groups is None and self.folds is None and self.block is None
+
     def subset(self, which: np.ndarray) -> HoldOut:
         """The same for some sequences."""
         return HoldOut(*(None if own is None else own[which] for own in (self.groups, self.folds)), self.block)

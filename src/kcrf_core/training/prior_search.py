@@ -101,6 +101,7 @@ def choose_prior(
     decode: str | None = None,  # the decoder that the yardstick looks at; None: the better one
     start: Mapping[str, float] | None = None,  # sigma2 to begin with
     judged: bool = False,  # whether given values are to be judged, too, where none is to be chosen
+    together: bool = False,  # whether free terms only move together, which takes far fewer settings
 ) -> Prior:
     """The given prior variances and, for terms that have none, those that predict held-out data best."""
     fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
@@ -111,7 +112,7 @@ def choose_prior(
         minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior(_in_order(task, fixed | chosen))
-    return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}).run()
+    return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}).run(together)
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
@@ -222,12 +223,13 @@ class _Search:
                 "other data may well want other values"
             )
 
-    def run(self) -> Prior:
+    def run(self, together: bool) -> Prior:
         best = (0,) * len(self._scales)
         self._look(best, ALL_TERMS)
         if self._scales:
             best = self._common_path(best)
-            best = self._single_terms(best)
+            if not together:
+                best = self._single_terms(best)
             best = self._upwards(best)
         return self._prior(best)
 

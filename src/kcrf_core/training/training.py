@@ -177,11 +177,12 @@ def judge(
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
     sigma2: Mapping[str, float] | None = None,
+    together: bool = False,
 ) -> Verdict:
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
-    Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. Splits belong to
-    the dataset: see `problem_splits`.
+    Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
+    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
     >>> from kcrf_core.scoring import choose_yardstick
@@ -200,7 +201,7 @@ def judge(
     run = TrainingRun(
         encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
     )
-    return run.judge(splits, yardstick, sigma2 or {})
+    return run.judge(splits, yardstick, sigma2 or {}, together)
 
 
 def problem_splits(
@@ -364,12 +365,20 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float]) -> Verdict:
+    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float], together: bool) -> Verdict:
         """The first stages, and what held-out data says of them."""
         task = self.fit_terms()
         given = {term.name: self._given[term.name] for term in task.terms}
         prior = choose_prior(
-            task, given, splits, yardstick, self._minimiser, decode=self._decode, start=sigma2, judged=True
+            task,
+            given,
+            splits,
+            yardstick,
+            self._minimiser,
+            decode=self._decode,
+            start=sigma2,
+            judged=True,
+            together=together,
         )
         found = prior.held_out
         return Verdict(
