@@ -50,7 +50,7 @@ def _dense(term: ExplicitTerm) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class AttributeBlock:
+class AttributeSequences:
     """Some sequences of a corpus of attributes."""
 
     corpus: Corpus
@@ -60,7 +60,7 @@ class AttributeBlock:
     missing: tuple[tuple[str, int], ...] = ()  # values, of which attributes have none
 
     @classmethod
-    def of(cls, corpus: Corpus) -> AttributeBlock:
+    def of(cls, corpus: Corpus) -> AttributeSequences:
         return cls(corpus, 0, corpus.sequences)
 
     @property
@@ -69,8 +69,8 @@ class AttributeBlock:
         offsets = self.corpus.offsets[self.first : self.last + 1]
         return offsets - offsets[0]
 
-    def span(self, first: int, last: int) -> AttributeBlock:
-        return AttributeBlock(self.corpus, self.first + first, self.first + last)
+    def span(self, first: int, last: int) -> AttributeSequences:
+        return AttributeSequences(self.corpus, self.first + first, self.first + last)
 
     def chunks(self) -> list[tuple[int, int]]:
         return sequence_chunks(self.offsets, ROWS_AT_ONCE)
@@ -88,15 +88,15 @@ class AttributeLabeller:
         scorer = label_scorer(model)
         return None if scorer is None else cls(model, scorer)
 
-    def prepared(self, corpus: Corpus) -> AttributeBlock:
+    def prepared(self, corpus: Corpus) -> AttributeSequences:
         """A corpus to label; an error where it is not one for this model."""
         self._model.encoding.with_labels(corpus)
         self._model.encoding.check_vectors(
             {name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source
         )
-        return AttributeBlock.of(corpus)
+        return AttributeSequences.of(corpus)
 
-    def best_labels(self, block: AttributeBlock) -> np.ndarray:
+    def best_labels(self, block: AttributeSequences) -> np.ndarray:
         """Numbers of the best labels, [n] int32."""
         rows, offsets = block.corpus.attributes, block.corpus.offsets[block.first : block.last + 1]
         names = rows.names
