@@ -9,6 +9,7 @@ finding is kept, with the seed in its name.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import io
 import json
@@ -40,10 +41,14 @@ from kcrf_core.errors import FileFormatError, KcrfError
 from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
 from kcrf_core.system import Workers, packing, read_container, unpacked
 from kcrf_core.system.compression import SUFFIXES
+from kcrf_core.trading import PROGRAMS, export_model, import_model
 from kcrf_core.training import Observer, select_bases, train
 
 SECONDS, BYTES = 20, 4 << 30  # that one case may take
 CASES_PER_PROCESS = 500
+
+FOREIGN = Path(__file__).parent / "data" / "foreign"  # models of other programs
+MODELS = ("words.crfpp", "words.crfpp-text", "words.crfsuite-model", "words.wapiti")
 
 CONLL = "Das ART 1.5 O\nHaus N -2 B\n\nein ART 0.25 O\nHaus N 1e3 B\nhat V 7 I\n\n" * 3
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\nY\tc\\:d:3\n\n"
@@ -255,6 +260,22 @@ def _mutate_json(value: dict | list, rng: random.Random) -> None:
         return
 
 
+def _mutated_foreign(name: str, data: bytes, rng: random.Random) -> bytes:
+    """Bytes, or numbers in the places where a format has sizes and places."""
+    if name in ("words.wapiti", "words.crfpp-text", "patterns") and rng.random() < 0.5:
+        return mutated_text(data.decode("latin-1"), rng).decode("utf-8", "replace").encode("latin-1", "replace")
+    if rng.random() < 0.3:
+        return mutated_bytes(data, rng)
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        place = 4 * rng.randrange(12 if rng.random() < 0.4 else len(out) // 4)
+        number = rng.choice(
+            (0, 1, 2, 3, 47, 255, len(out), len(out) - 4, 2**31 - 1, 2**32 - 1, rng.randrange(len(out)))
+        )
+        out[place : place + 4] = number.to_bytes(4, "little")
+    return bytes(out)
+
+
 # ----------------------------------------------------------------------------- targets
 
 
@@ -277,6 +298,8 @@ class Targets:
         self.observed_pairs = parse_config({"terms": terms, "training": {"sigma2": 1.0, "observed_features": True}})
         self.words = _corpus(SENTENCES, "conllu")
         self.kind = "gzip"  # of the compressed case at hand
+        self.foreign = [(path.name, path.read_bytes()) for path in sorted(FOREIGN.iterdir()) if path.name in MODELS]
+        self.foreign.append(("patterns", (FOREIGN / "patterns").read_bytes()))
         self.files: list[tuple[str, bytes, Callable[[], object]]] = []
         template = parse_config(load_template(TEMPLATE, "template") | {"training": {"sigma2": 1.0}})
         with Workers(1) as workers:
@@ -312,6 +335,9 @@ class Targets:
             ("compressed", CONLL, self._use_compressed),
         )
         # What came later has seeds of its own, so that those of earlier findings keep their meaning.
+        if seed % 11 == 5:
+            name, data = rng.choice(self.foreign)
+            return name, _mutated_foreign(name, data, rng), self._use_foreign
         if seed % 7 == 3:
             name, data, use = rng.choice(self.files)
             return f"edited {name}", edited_container(data, rng), lambda: self._refuse(use)
@@ -336,6 +362,19 @@ class Targets:
         except FileFormatError:
             return
         raise AssertionError("an edited file was taken for a sound one")
+
+    def _use_foreign(self) -> None:
+        """A model of another program, or its patterns: what is read is used, stored and written again."""
+        data = self.path.read_bytes()
+        if data[:1] in (b"U", b"u", b"b", b"*"):
+            self._use_config(load_template)
+            return
+        model, _ = import_model(self.path)
+        model.save(self.path)
+        self._use_model()
+        for program in PROGRAMS:
+            with contextlib.suppress(KcrfError):
+                export_model(model, program)
 
     def _use_model(self) -> None:
         model = Model.load(self.path)

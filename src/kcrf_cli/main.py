@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from keyword import iskeyword
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -22,6 +23,7 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about
+from .other_tools import command_hint, explain
 from .running.files import STDOUT, discard, say
 from .text.visible import shown
 
@@ -30,6 +32,7 @@ from .text.visible import shown
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
@@ -57,13 +60,24 @@ class _Group(click.Group):
         with _exit_codes():  # --help and --version write already
             return super().make_context(*arguments, **more)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        hint = None if self.get_command(ctx, args[0]) else command_hint(args[0])
+        if hint is not None:
+            ctx.fail(f"No such command '{args[0]}': {hint}")
+        ctx.meta[ARGUMENTS] = args[1:]  # to explain errors by
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         with contextlib.suppress(ValueError):  # signals belong to the main thread, and this is another
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
         with _exit_codes():
-            result = super().invoke(ctx)
+            try:
+                result = super().invoke(ctx)
+            except click.UsageError as error:
+                explain(error, ctx.meta.get(ARGUMENTS, ()))
+                raise
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result
@@ -110,12 +124,12 @@ def _leave(message: str, code: int) -> NoReturn:
 class _Commands(Mapping[str, click.Command]):
     """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
 
-    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "tune", "inspect")
+    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "tune", "inspect", "import", "export")
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self.NAMES:
             raise KeyError(name)
-        module = name.replace("-", "_")
+        module = name.replace("-", "_") + "_" * iskeyword(name)
         return getattr(import_module(f".commands.{module}", __package__), module)
 
     def __contains__(self, name: object) -> bool:

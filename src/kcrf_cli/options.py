@@ -297,6 +297,12 @@ def formats() -> Iterable[str]:
     return FORMATS
 
 
+def programs() -> Iterable[str]:
+    from kcrf_core.trading import PROGRAMS
+
+    return PROGRAMS
+
+
 def label_columns() -> Iterable[str]:
     """Columns that can be labels, of formats that have names for columns."""
     from kcrf_core.corpora import FORMATS

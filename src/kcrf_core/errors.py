@@ -51,5 +51,5 @@ class NumericError(KcrfError):
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The known word that comes closest, as a question to put behind an error; empty where none does."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
     return f" (did you mean '{close[0]}'?)" if close else ""

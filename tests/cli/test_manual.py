@@ -173,7 +173,7 @@ def test_option_paragraphs_name_every_choice_and_a_default(page):
     for tag, text in entries(sections(page)["OPTIONS"]):
         option = options[frozenset(OPTION.findall(tag))]
         assert text.strip(), f"{page}: nothing is said about {tag}"
-        words = set(re.findall(r"[\w-]+", text))
+        words = set(re.findall(r"[\w+-]+", text))
         if isinstance(option.type, click.Choice):
             assert set(option.type.choices) <= words, f"{page}: choices of {tag}"
         if option.required:

@@ -71,6 +71,7 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --show 1
       kcrf featurize sample_data/pitch_accent.conll --window 0..0 --export crfsuite -o accent.crfsuite
     """
+    from kcrf_core.chains import CLIQUES
     from kcrf_core.config import parse_config
     from kcrf_core.encoding import configured, described, export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
@@ -146,6 +147,6 @@ def featurize(
             + (f", {counted(figures['attributes'], 'attribute')}" if figures["attributes"] else "")
         )
         for term in figures["terms"]:
-            if term["type"] != "edge":
+            if CLIQUES[term["type"]].mapped:
                 distinct, weights = counted(term["values"], "distinct value"), counted(term["weights"], "weight")
                 say(f"term {term['name']}: {distinct}, {weights} if linear")

@@ -322,7 +322,7 @@ def _same(parsed: ParsedBlock) -> ParsedBlock:
 
 def _tagged(
     parsers: Iterator[Callable[[], ParsedBlock]],
-    tagger: Tagger,
+    tagger: TagRun,
     own_form: bool,
     workers: Workers,
     missing: Counter[str],
@@ -388,7 +388,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Tagger:
+class TagRun:
     """How blocks become what is written."""
 
     encoded: Callable[[ParsedBlock], Dataset]
@@ -397,7 +397,27 @@ class Tagger:
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
+def _lean(model: Model, format_: Format) -> TagRun | None:
+    """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
+    if not format_.attributes or model.decode != "viterbi":
+        return None
+    from kcrf_core.model import Decoded
+    from kcrf_core.trading import AttributeLabeller
+
+    from ..text.tagged import LabelWriter
+
+    labeller = AttributeLabeller.of(model)
+    if labeller is None:
+        return None
+    return TagRun(
+        lambda parsed: labeller.prepared(parsed.corpus),
+        lambda block: block.chunks(),
+        lambda parsed, part: Decoded(part.offsets, labeller.best_labels(part)),
+        lambda parsed: LabelWriter(format_, parsed, model.labels),
+    )
+
+
+def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun:
     """The shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 
@@ -409,7 +429,10 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
     if values["costs"] is None and not any(values[name] for name in asked):
         model = replace(model, decode=values["decode"])
-        return Tagger(
+        lean = _lean(model, format_)
+        if lean is not None:
+            return lean
+        return TagRun(
             encoded,
             model.chunks,
             lambda parsed, part: Decoded(part.offsets, model.best_labels(part)),
@@ -438,6 +461,6 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
         dataset = encoded(parsed)
         return dataset if free is None else replace(dataset, labels=given_labels(model, parsed.corpus, free))
 
-    return Tagger(
+    return TagRun(
         constrained, decoder.chunks, lambda parsed, part: decoder.decode_part(part, parsed.corpus.source), writer
     )

@@ -151,6 +151,7 @@ def train(
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
+    from kcrf_core.trading import training_configuration
     from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
     from kcrf_core.training import train as fit
 
@@ -199,7 +200,8 @@ def train(
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group)
+        own = None if earlier is None or config is not None else training_configuration(earlier)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group, own)
         folds = None if folds_file is None else fold_numbers(folds_file, prepared.dataset)
         hold_out = HoldOut(prepared.groups, folds, block)
         start = None

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ def load_config(path: str | None) -> dict[str, Any]:
 
     if path is None:
         return {}
+    if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", path) and not os.path.exists(path):
+        raise click.UsageError(f"-c is the configuration here: CRF++'s -c {path} is --sigma2 {path}")
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             text = stream.read().replace("\r\n", "\n")
@@ -125,17 +128,21 @@ def prepare(
     quiet: bool = False,
     vectors: VectorPaths = (),
     group: str | None = None,
+    otherwise: dict[str, Any] | None = None,
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
-    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
-    what belongs together, and is no feature unless the configuration says so.
+    Without a file the raw configuration `otherwise` is in force. A basis or an encoded dataset brings its own encoding:
+    what contradicts it is a usage error. The column `group` says what belongs together, and is no feature unless the
+    configuration says so.
     """
     from kcrf_core.crossval import groups_of, without_column
     from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
+    if config_path is None and basis_path is None and not is_archive(data):
+        raw = otherwise or {}
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
         config = described(raw, options, source)  # its mistakes come before any reading

@@ -56,7 +56,9 @@ def _head(found: dict[str, Any], path: str) -> str:
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None
-    if isinstance(training, dict):
+    if isinstance(found.get("imported"), str):
+        lines.append(f"imported from {shown(found['imported'])}")
+    elif isinstance(training, dict):
         settings = ", ".join(f"{key} {_plain(value)}" for key, value in training.items())
         lines.append(f"configured: {shown(settings)}")
     if isinstance(found.get("digest"), str):

@@ -7,7 +7,13 @@ from ..system import Registry
 CLIQUES = Registry(
     "type of term",
     __name__,
-    {"node": "cliques:NODE", "edge-x": "cliques:EDGE_X", "edge": "cliques:EDGE", "edge2": "cliques:EDGE2"},
+    {
+        "node": "cliques:NODE",
+        "edge-x": "cliques:EDGE_X",
+        "edge": "cliques:EDGE",
+        "transitions": "cliques:TRANSITIONS",
+        "edge2": "cliques:EDGE2",
+    },
 )
 
 __getattr__, __dir__, __all__ = lazy(
@@ -20,7 +26,9 @@ __getattr__, __dir__, __all__ = lazy(
             "EDGE_X",
             "MATRIX",
             "NODE",
+            "TRANSITIONS",
             "Clique",
+            "Edge",
             "LabelClique",
             "MappedClique",
             "PartialSum",

@@ -1,4 +1,5 @@
-# Errors of some sequences without the interpreter's lock, for passes over all; see `chunk_errors` in `_chain.pyx`.
+# What others do without the interpreter's lock: errors of some sequences, for passes over all (see `chunk_errors` in
+# `_chain.pyx`), and the best labels of one.
 
 from ._scaling cimport int64
 
@@ -12,4 +13,9 @@ cdef Py_ssize_t errors_of_floats(
 cdef Py_ssize_t errors_of_doubles(
     const double* scores, const double* edges, const double* start, const double* end, const int64* offsets,
     Py_ssize_t S, Py_ssize_t Y, const int* labels, const double* weights, double* node, double* sums, double* work,
+) noexcept nogil
+
+cdef double best_path_of_doubles(
+    const double* scores, const double* edges, const double* start, const double* end, Py_ssize_t T, Py_ssize_t Y,
+    int* path, double* work,
 ) noexcept nogil

@@ -13,7 +13,7 @@ Entries take preallocated outputs, release the GIL, and return STATUS_OK or the 
 sequence that has no finite log Z.
 """
 
-from libc.math cimport exp, log, INFINITY, isfinite
+from libc.math cimport exp, log, INFINITY, NAN, isfinite
 from libc.string cimport memset
 
 from ._max_plus cimport kcrf_max_plus
@@ -421,12 +421,8 @@ def viterbi(
     double[::1] best,                  # [S] out: their unnormalised log score
     double[::1] work,                  # scratch of longest * Y
 ):
-    cdef Py_ssize_t k, t, i, j, first, T, Y = scores.shape[1]
-    cdef bint shared = edges.shape[0] == 1, strange
-    cdef double value, top
-    cdef double* now  # [Y] the best score of a path so far that ends in each label
-    cdef const double* E
-    cdef Py_ssize_t label, previous
+    cdef Py_ssize_t k, first, T, Y = scores.shape[1]
+    cdef bint shared = edges.shape[0] == 1
     cdef Py_ssize_t bad = -1
     with nogil:
         for k in range(offsets.shape[0] - 1):
@@ -435,41 +431,63 @@ def viterbi(
             best[k] = 0.0
             if T == 0:
                 continue
-            now = &work[0]
-            strange = False  # NaN hides from comparisons
-            for j in range(Y):
-                now[j] = start[j] + scores[first, j]
-                strange |= now[j] != now[j]
-            for t in range(1, T):
-                E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
-                kcrf_max_plus(now, E, Y, Y, now + Y)
-                now += Y
-                for j in range(Y):
-                    now[j] += scores[first + t, j]
-                    strange |= now[j] != now[j]
-            label = 0
-            top = -INFINITY
-            for j in range(Y):
-                if now[j] + end[j] > top:
-                    top = now[j] + end[j]
-                    label = j
-            best[k] = top
-            if (strange or not isfinite(top)) and bad < 0:
+            best[k] = best_path(
+                &scores[first, 0], &edges[0 if shared else first, 0, 0], shared, &start[0], &end[0], T, Y, &path[first],
+                &work[0],
+            )
+            if not isfinite(best[k]) and bad < 0:
                 bad = k
-            path[first + T - 1] = <int>label
-            for t in range(T - 1, 0, -1):
-                E = &edges[0, 0, 0] if shared else &edges[first + t, 0, 0]
-                now -= Y
-                previous = 0
-                top = now[0] + E[label]
-                for i in range(1, Y):
-                    value = now[i] + E[i * Y + label]
-                    if value > top:
-                        top = value
-                        previous = i
-                label = previous
-                path[first + t - 1] = <int>label
     return bad
+
+
+cdef double best_path(
+    const real* scores, const double* edges, bint shared, const double* start, const double* end, Py_ssize_t T,
+    Py_ssize_t Y, int* path, double* work,
+) noexcept nogil:
+    """See `viterbi`, for one sequence of T > 0 positions; the best score, NaN where any score is none."""
+    cdef Py_ssize_t t, i, j, label = 0, previous
+    cdef double value, best, top = -INFINITY
+    cdef double* now = work  # [Y] the best score of a path so far that ends in each label
+    cdef const double* E = edges
+    cdef bint strange = False  # NaN hides from comparisons
+    for j in range(Y):
+        now[j] = start[j] + scores[j]
+        strange |= now[j] != now[j]
+    for t in range(1, T):
+        if not shared:
+            E = edges + t * Y * Y
+        kcrf_max_plus(now, E, Y, Y, now + Y)
+        now += Y
+        for j in range(Y):
+            now[j] += scores[t * Y + j]
+            strange |= now[j] != now[j]
+    for j in range(Y):
+        if now[j] + end[j] > top:
+            top = now[j] + end[j]
+            label = j
+    best = NAN if strange else top
+    path[T - 1] = <int>label
+    for t in range(T - 1, 0, -1):
+        if not shared:
+            E = edges + t * Y * Y
+        now -= Y
+        previous = 0
+        top = now[0] + E[label]
+        for i in range(1, Y):
+            value = now[i] + E[i * Y + label]
+            if value > top:
+                top = value
+                previous = i
+        label = previous
+        path[t - 1] = <int>label
+    return best
+
+
+cdef double best_path_of_doubles(
+    const double* scores, const double* edges, const double* start, const double* end, Py_ssize_t T, Py_ssize_t Y,
+    int* path, double* work,
+) noexcept nogil:
+    return best_path(scores, edges, True, start, end, T, Y, path, work)
 
 
 def path_scores(

@@ -3,6 +3,7 @@
     node      (x_t, y_t)                  columns of F                       a map, C columns
     edge-x    (x_t, y_{t-1}, y_t)         E_t, one matrix for each position  a map, Y^2 columns
     edge      (y_{t-1}, y_t)              T, s, e                            Y^2 + 2 Y parameters
+    transitions  (y_{t-1}, y_t)           T alone                            Y^2 parameters
     edge2     (y_{t-2}, y_{t-1}, y_t)     U, the chain is of second order    Y^3 parameters
 
 The objective loops over terms and asks their cliques, instead of telling types apart by name. A clique either looks at
@@ -319,6 +320,27 @@ class Edge(LabelClique):
         return np.concatenate([total, *(weights @ variances[rows] for rows, weights in ends)])
 
 
+class InnerEdge(Edge):
+    """Edges without weights for first and last labels, as CRFsuite, CRF++ and Wapiti have them."""
+
+    name = "transitions"
+
+    def size(self, Y: int) -> int:
+        return Y * Y
+
+    def edges(self, block: np.ndarray, edges: Edges, Y: int) -> Edges:
+        return Edges(block.reshape(Y, Y), np.zeros(Y), np.zeros(Y), edges.triples)
+
+    def collect(self, sums: Sums) -> np.ndarray:
+        return sums.edge.ravel()
+
+    def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
+        return np.empty(0)
+
+    def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
+        return total
+
+
 class Edge2(LabelClique):
     name = "edge2"
     second_order = True
@@ -341,7 +363,7 @@ class Edge2(LabelClique):
         return PartialSum(found.triple.ravel(), 0)
 
 
-NODE, EDGE_X, EDGE, EDGE2 = Node(), EdgeX(), Edge(), Edge2()
+NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
 
 
 def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -24,7 +24,8 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "options": ["option_paths", "parse_settings", "with_options"],
         "reader": ["parse_config"],
-        "templates": ["load_template", "looks_like_template", "pieces"],
+        "templates": ["PATTERNS", "load_template", "looks_like_template", "pieces", "same_line"],
+        "wapiti_patterns": ["Macro", "is_wapiti_line", "matcher"],
         "yaml_text": ["load_value", "load_yaml"],
     },
 )

@@ -48,7 +48,7 @@ class FeatureConfig:
     scale: str = AUTO
     min_count: int | None = None
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
-    templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
+    templates: tuple[str, ...] = ()  # lines of a template whose strings share weights; one, if it is categorical
     missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
     vectors: str | None = None  # the name of vectors that stand beside the text
     # Of a fitted feature whose window is wider than it says, since terms look further: what it says.

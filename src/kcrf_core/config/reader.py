@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..chains import CLIQUES
+from ..chains import CLIQUES, Edge
 from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
@@ -146,6 +146,8 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         for kind in [term.type for term in terms if not term.clique.mapped]:
             if sum(term.type == kind for term in terms) > 1:
                 raise section.error("terms", f"'terms' has more than one {kind} term")
+        if sum(isinstance(term.clique, Edge) for term in terms) > 1:
+            raise section.error("terms", "an edge term has transitions, too: give one of edge and transitions")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
     return Config(
         columns=columns,
@@ -200,8 +202,12 @@ def _parse_feature(section: _Section) -> FeatureConfig:
         _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
         return FeatureConfig(name or vectors, (), "real", window=window, scale=scale, vectors=vectors)
     if templates is not None:
-        if kind not in (AUTO, "templates"):
-            raise section.error("templates", "'templates' goes with the type templates")
+        if kind not in (AUTO, "templates", "categorical"):
+            raise section.error("templates", "'templates' goes with the type templates, or categorical for one line")
+        if kind == "categorical" and len(templates) != 1:
+            raise section.error(
+                "templates", "a categorical feature is made of one line: give each a feature of its own"
+            )
         if window not in (None, (0,)):
             raise section.error("window", "templates have no 'window': their macros say where they look")
         _refuse_keys(section, "templates", "transform", "length", "scale", "missing")
@@ -210,9 +216,8 @@ def _parse_feature(section: _Section) -> FeatureConfig:
                 pieces(line)
             except ConfigError as error:
                 raise section.error("templates", str(error)) from None
-        return FeatureConfig(
-            name or "templates", (), "templates", min_count=min_count, window=(0,), templates=templates
-        )
+        kind = "templates" if kind == AUTO else kind
+        return FeatureConfig(name or "templates", (), kind, min_count=min_count, window=(0,), templates=templates)
     if kind == "templates":
         raise section.error("type", "the type templates goes with the key 'templates', which lists lines")
     if conjunction is not None:

@@ -1,4 +1,4 @@
-"""CRF++ feature templates, read into the dictionary that a YAML configuration would have given.
+"""CRF++ feature templates and Wapiti's patterns, read into the dictionary that a YAML configuration would have given.
 
     U05:%x[-1,0]/%x[0,0]      a conjunction of column 0 one position before and at the position
     B                         transitions between labels: an edge term
@@ -8,6 +8,9 @@ In CRF++ a feature is the string that a line becomes, its name included, so line
 weights. Lines that cannot meet another one are features of their own, compared part by part; the others make one
 feature of the type `templates`, which compares strings. Values are compared as strings, so every column is categorical.
 Without a `B` line that has no macro there is no edge term, as in CRF++.
+
+Lines of Wapiti begin with u, b or *, which is both, and know more macros (`wapiti_patterns`). Their u lines make one
+feature of the type `templates`; each b line that looks at the input is a categorical feature of its strings.
 """
 
 from __future__ import annotations
@@ -19,15 +22,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .config import WIDEST_WINDOW
-
-Macro = tuple[int, int]  # row relative to the position, column
+from .config import WIDEST_WINDOW, FeatureConfig
+from .wapiti_patterns import Macro, is_wapiti_line, wapiti_pieces
 
 # No key of a YAML configuration begins with U, B or *.
-_TEMPLATE_LINE = re.compile(r"[UB]|[ub*][^\s:]*:.*%[xmtXMT]\[")
+_TEMPLATE_LINE = re.compile(r"[UB*]|[ub]$|[ub][^\s:]*:.*%[xmtXMT]\[")
 _MACRO = re.compile(r"%x\[\s*(-?[0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]")
+PATTERNS = "templates"  # the feature that all u lines of Wapiti's patterns make
+
 _NAME = re.compile(r"[^:%\s]*")
-_WAPITI = re.compile(r"%([mtXMT])\[")
+_WAPITI = re.compile(r"%[mtXMT]\[|%x\[\s*@")
 
 
 @dataclass(frozen=True)
@@ -60,26 +64,32 @@ def looks_like_template(text: str) -> bool:
 
 def pieces(text: str) -> list[str | Macro]:
     """A template line as literal text and macros, in turn."""
-    if found := _WAPITI.search(text):
-        raise ConfigError(
-            f"'%{found[1]}[...]' is a macro of Wapiti, which is not supported; of CRF++'s there is %x[row,column] "
-            "(put what it would give into a column of the data)"
-        )
+    if is_wapiti_line(text):
+        found = wapiti_pieces(text)
+        _check_rows(found)
+        return found
     if "%" in _MACRO.sub("", text):
         raise ConfigError(f"cannot read '{text}' (macros look like %x[-1,0])")
     out: list[str | Macro] = []
     end = 0
     for found in _MACRO.finditer(text):
-        row, column = int(found[1]), int(found[2])
-        if abs(row) > WIDEST_WINDOW:
-            raise ConfigError(f"%x[{row},...] looks further than {WIDEST_WINDOW} positions")
-        out += [text[end : found.start()]] * (found.start() > end) + [(row, column)]
+        out += [text[end : found.start()]] * (found.start() > end) + [Macro(int(found[1]), int(found[2]))]
         end = found.end()
+    _check_rows(out)
     return out + [text[end:]] * (end < len(text))
 
 
+def _check_rows(found: Sequence[str | Macro]) -> None:
+    for macro in found:
+        if isinstance(macro, Macro) and abs(macro.row) > WIDEST_WINDOW:
+            raise ConfigError(f"%{macro.command}[{macro.row},...] looks further than {WIDEST_WINDOW} positions")
+
+
 def load_template(text: str, source: str) -> dict[str, Any]:
-    """A configuration dictionary out of a CRF++ template."""
+    """A configuration dictionary out of a CRF++ template or Wapiti's patterns."""
+    lines = [line.strip() for line in text.split("\n")]
+    if any(is_wapiti_line(line) or (line[:1] != "#" and _WAPITI.search(line)) for line in lines):
+        return _load_patterns(text, source)
     unigrams: list[_Line] = []
     bigrams: list[_Line] = []
     edge = False
@@ -119,9 +129,46 @@ def load_template(text: str, source: str) -> dict[str, Any]:
     return {"features": nodes + edges, "terms": terms}
 
 
+def wapiti_lines(text: str) -> list[tuple[int, str]]:
+    """The patterns of a file with their line numbers, as Wapiti keeps them: no comments, the first letter small."""
+    found = [(number, line.partition("#")[0].rstrip()) for number, line in enumerate(text.split("\n"), start=1)]
+    return [(number, line[0].lower() + line[1:]) for number, line in found if line]
+
+
+def _load_patterns(text: str, source: str) -> dict[str, Any]:
+    unigrams: list[str] = []
+    bigrams: list[str] = []
+    edge = any_looks = False
+    for number, line in wapiti_lines(text):
+        try:
+            if not is_wapiti_line(line):
+                raise ConfigError(f"a pattern starts with u, b or *, not '{line[0]}'")
+            looks = any(isinstance(piece, Macro) for piece in pieces(line))
+        except ConfigError as error:
+            raise ConfigError(f"{source}:{number}: {error}") from None
+        any_looks |= looks
+        if line[0] != "b":
+            unigrams.append(line)
+        if line[0] != "u" and looks:
+            bigrams.append(line)
+        edge |= line[0] != "u" and not looks
+    features: list[dict[str, Any]] = []
+    terms: list[dict[str, Any]] = []
+    if unigrams:
+        features.append({"name": PATTERNS, "type": "templates", "templates": unigrams})
+        terms.append({"name": "node", "type": "node", "features": [PATTERNS]})
+    if bigrams:
+        own = {f"pairs{number}": line for number, line in enumerate(bigrams)}
+        features += [{"name": name, "type": "categorical", "templates": [line]} for name, line in own.items()]
+        terms.append({"name": "edge-x", "type": "edge-x", "features": list(own)})
+    if not any_looks:
+        raise ConfigError(f"{source}: no pattern looks at the input: there is none such as u:%x[0,0]")
+    if edge:
+        terms.append({"name": "edge", "type": "edge"})
+    return {"features": features, "terms": terms}
+
+
 def _check_kind(text: str) -> None:
-    if text[0] == "*":
-        raise ConfigError("a line that begins with * is Wapiti's for both: write a U line and a B line")
     if text[0] not in "UB":
         raise ConfigError(f"a template line starts with U or B, not '{text[0]}'")
 
@@ -153,6 +200,17 @@ def _unigram_features(lines: Sequence[_Line]) -> list[dict[str, Any]]:
 def _feature(line: _Line) -> dict[str, Any]:
     macros = line.macros
     if len(macros) == 1:
-        ((row, column),) = macros
-        return {"name": line.name, "column": f"c{column}", "type": "categorical", "window": [row]}
-    return {"name": line.name, "conjunction": [f"c{column}[{row}]" for row, column in macros], "window": [0]}
+        return {"name": line.name, "column": f"c{macros[0].column}", "type": "categorical", "window": [macros[0].row]}
+    return {"name": line.name, "conjunction": [f"c{one.column}[{one.row}]" for one in macros], "window": [0]}
+
+
+def same_line(text: str, feature: FeatureConfig) -> bool:
+    """Whether a feature is what this line of a template becomes."""
+    line = _Line(0, text)
+    if is_wapiti_line(text) or line.name != feature.name or not line.macros:
+        return False
+    macros = line.macros
+    if len(macros) == 1:
+        column, window = f"c{macros[0].column}", (macros[0].row,)
+        return (feature.columns, feature.window, feature.transform) == ((column,), window, "identity")
+    return feature.parts == tuple((f"c{one.column}", one.row) for one in macros) and feature.window == (0,)

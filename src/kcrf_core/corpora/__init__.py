@@ -21,10 +21,12 @@ __getattr__, __dir__, __all__ = lazy(
             "NUMBER",
             "WORD",
             "CodedColumn",
+            "NameCells",
             "NumberColumn",
             "in_order",
         ],
         "corpus": [
+            "ATTRIBUTE_FORMAT",
             "AttributeRows",
             "COLUMN_FORMAT",
             "Corpus",

@@ -730,7 +730,12 @@ def split_attributes(
             while at < last[row]:
                 begin, colon, escaped = at, -1, False
                 if escapes:
-                    while at < last[row] and text[at] != TAB:
+                    while at < last[row]:
+                        if text[at] > BACKSLASH:  # most letters
+                            at += 1
+                            continue
+                        if text[at] == TAB:
+                            break
                         if text[at] == COLON:
                             colon = at
                         elif (text[at] == BACKSLASH and at + 1 < last[row]

@@ -129,6 +129,29 @@ class PackedColumn(CodedColumn):
         return {name: value for name, value in self.__dict__.items() if name != "values"}
 
 
+class NameCells(CodedColumn):
+    """Values where they stand in the bytes of a block, numbered when that is asked for."""
+
+    def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray):
+        self.data = data  # uint8
+        self.starts, self.lengths = starts, lengths  # [N] int64, [N] int32
+
+    @cached_property
+    def _column(self) -> PackedColumn:
+        return coded(self.data, self.starts, self.lengths)
+
+    @property
+    def values(self) -> list[str]:
+        return self._column.values
+
+    @property
+    def codes(self) -> np.ndarray:
+        return self._column.codes
+
+    def packed(self) -> PackedColumn:
+        return self._column
+
+
 class ColumnSpan(CodedColumn):
     """Consecutive values of a column, with codes of their own once they are asked for."""
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from . import _text
-from .columns import Cells, coded
+from .columns import Cells, NameCells
 from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .lines import Block, ParsedBlock
@@ -81,7 +81,9 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     kept = cells.starts[0] + cells.lengths[0]  # where labels end, and other things begin
     # A weight is no position: an empty line in its place keeps the number of lines.
     weights = [found.span(1) for found in _WEIGHT_LINE.finditer(data)] if corpus.weights is not None else []
-    cuts = np.array(sorted([*zip(kept.tolist(), ends.tolist(), strict=True), *weights]), np.int64).reshape(-1, 2)
+    cuts = np.concatenate([np.stack([kept, ends], axis=1), np.array(weights, np.int64).reshape(-1, 2)])
+    if weights:
+        cuts = cuts[np.argsort(cuts[:, 0])]
     out = np.empty(len(data) - int((cuts[:, 1] - cuts[:, 0]).sum()), np.uint8)
     nothing = np.zeros(len(cuts), np.int32)
     first, last = np.ascontiguousarray(cuts[:, 0]), np.ascontiguousarray(cuts[:, 1])
@@ -126,7 +128,7 @@ def _attribute_rows(
             raise DataError(rf"attribute {field!r} has no name (a colon is written \:)", name, line)
         raise DataError(f"the weight of attribute {field!r} {NOT_A_NUMBER}", name, line)
     count = int(indptr[-1])
-    names = coded(text, starts[:count], lengths[:count])
+    names = NameCells(text, starts[:count], lengths[:count])
     return AttributeRows(indptr, names, ones(count) if only_ones else values[:count].copy())
 
 

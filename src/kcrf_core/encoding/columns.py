@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Columns:
         self.warnings: list[str] = []  # what looks like a slip
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
-        self._derived: dict[tuple[Hashable, ...], tuple[object, np.ndarray]] = {}
+        self._derived: dict[tuple[Hashable, ...], tuple[object, Any]] = {}
 
     def coded(self, column: int) -> CodedColumn:
         if column not in self._coded:
@@ -69,8 +70,8 @@ class Columns:
         values = self.corpus.columns[column]
         return values.numbers if isinstance(values, NumberColumn) else self.coded(column).numbers(self.missing)
 
-    def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], np.ndarray]) -> np.ndarray:
-        """What `work` gives, the same array for every call with the same key and owner."""
+    def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], Any]) -> Any:
+        """What `work` gives, the same object for every call with the same key and owner."""
         known = self._derived.get((*key, id(owner)))
         if known is None:
             known = self._derived[(*key, id(owner))] = (owner, work())  # kept alive: its id stays its own

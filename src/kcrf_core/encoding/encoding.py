@@ -47,7 +47,7 @@ from .features import (
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
 from .seen_values import SeenValues
-from .template_feature import TemplateFeature, expanded, template_width
+from .template_feature import LineFeature, TemplateFeature, expanded, line_strings, template_width
 from .views import View, view_called, window_text
 
 MANY_LABELS = 200
@@ -223,7 +223,7 @@ class Encoding:
         seen = [0]
         for view in self.views(names):
             feature = view.feature
-            if isinstance(feature, TemplateFeature):
+            if isinstance(feature, TemplateFeature | LineFeature):
                 seen += feature.rows_seen
             elif isinstance(feature, ConjunctionFeature):
                 seen += [offset + shift for _, offset in feature.config.parts for shift in view.offsets]
@@ -233,8 +233,12 @@ class Encoding:
 
     def features_of_whole_sequences(self, names: Iterable[str]) -> list[str]:
         """Which of the named features look at the length of their sequence."""
-        configs = [view.feature.config for view in self.views(names)]
-        return [config.name for config in configs if config.transform == "position"]
+        features = [view.feature for view in self.views(names)]
+        return [
+            feature.config.name
+            for feature in features
+            if feature.config.transform == "position" or getattr(feature, "sees_whole_sequences", False)
+        ]
 
     def _field_sizes(self) -> np.ndarray:
         """Distinct codes of every categorical field, [C] int64."""
@@ -599,16 +603,20 @@ class _Fitter:
             needed = "an attribute file" if feature.type == "attributes" else "columns"
             raise ConfigError(f"feature '{feature.name}' needs {needed}, and {corpus.source} is not of that kind")
         min_count = feature.min_count or self.config.min_count
+        if feature.templates:
+            for number in range(template_width(feature.templates)):
+                self._column(feature, f"c{number}")
         if feature.type in BAGS:
-            if feature.type == "templates":
-                for number in range(template_width(feature.templates)):
-                    self._column(feature, f"c{number}")
             rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
             names = CodedColumn.of(rows.names)
             counts = np.bincount(names.codes, minlength=len(names.values))
             vocabulary = Vocabulary.fit(names.values, counts, min_count, distinct=True)
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
             fitted: Feature = kind(feature, vocabulary)
+        elif feature.templates:
+            values, inverse = line_strings(feature.templates[0], self.columns)
+            counts = np.bincount(inverse, minlength=len(values))
+            fitted = LineFeature(feature, 0, Vocabulary.fit(values, counts, min_count))
         elif feature.type == "conjunction":
             feature = self._widened(feature, (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)

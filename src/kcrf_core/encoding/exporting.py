@@ -26,7 +26,7 @@ from . import EXPORTS
 from .dataset import Dataset
 from .encoding import Encoding
 from .features import CategoricalFeature, boundary_or, part_reach
-from .names import FieldFeature
+from .names import FeatureNames, FieldFeature
 
 NO_LABEL = "_"
 
@@ -60,11 +60,16 @@ def export(encoding: Encoding, dataset: Dataset, format: str, gold: Sequence[str
 
 def exported_columns(encoding: Encoding, inputs: Inputs) -> dict[int, str]:
     """Names of the columns that are not empty in these inputs, and of all real ones, by their numbers."""
-    order, text = ColumnOrder.of(inputs), encoding.feature_names(encoding.names, _literal_value)
+    order, text = ColumnOrder.of(inputs), literal_names(encoding, encoding.names)
     used = [*np.unique(sparse_block(inputs).indices).tolist(), *range(order.first_real, order.size)]
     names = {column: text[column] for column in used}
     _refuse_ambiguous(names)
     return names
+
+
+def literal_names(encoding: Encoding, features: Sequence[str]) -> FeatureNames:
+    """Names of the columns of some features, as exported data has them."""
+    return encoding.feature_names(features, _literal_value)
 
 
 def _literal_value(feature: FieldFeature, w: int, code: int) -> str:

@@ -11,7 +11,7 @@ from ..config import FeatureConfig, feature_dict, parse_config
 from ..system import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
-from .template_feature import TemplateFeature
+from .template_feature import LineFeature, TemplateFeature
 
 
 def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -61,7 +61,12 @@ def _unpack_categorical(
         raise contents.error(f"'{at}' names column {column!r}")
     if config.window is None or config.type != "categorical":
         raise contents.error(f"'{at}' has no window or is not categorical")
-    return CategoricalFeature(config, column, _unpack_vocabulary(contents, entry, at))
+    feature = (LineFeature if config.templates else CategoricalFeature)(
+        config, column, _unpack_vocabulary(contents, entry, at)
+    )
+    if isinstance(feature, LineFeature) and feature.width > width - 1:
+        raise contents.error(f"'{at}' looks at column {feature.width - 1}")
+    return feature
 
 
 def _unpack_vocabulary(contents: Contents, entry: dict[str, Any], at: str) -> Vocabulary:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..config import FeatureConfig
+from ..config import FeatureConfig, pieces, same_line
 from ..kernels import NOTHING, UNSEEN, Inputs
 from ..maps import ColumnOrder
 from .encoding import Encoding
@@ -23,9 +23,11 @@ from .features import (
     Feature,
     RealFeature,
     Vocabulary,
+    boundary_or,
     part_reach,
     part_size,
 )
+from .template_feature import LineFeature, TemplateFeature
 from .views import View
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Translation:
     like: Inputs  # of no position: the shape that is translated to
     fields: tuple[tuple[int, int, np.ndarray], ...]  # field, its field there, [size] its codes there
     bag: np.ndarray | None  # [A] codes of the attributes there; None where either side has none
+    strings: tuple[tuple[int, np.ndarray], ...]  # field, [size] codes of the strings there that its values make
     real: tuple[RealColumn, ...]
 
     def inputs(self, inputs: Inputs) -> Inputs:
@@ -92,6 +95,8 @@ class Translation:
             columns[own.fields[field] : own.fields[field + 1]] = np.where(
                 table >= 0, table + there.fields[to_field], -1
             )
+        for field, codes in self.strings:
+            columns[own.fields[field] : own.fields[field + 1]] = np.where(codes >= 0, codes + there.first_attribute, -1)
         if self.bag is not None:
             columns[own.first_attribute : own.first_real] = np.where(
                 self.bag >= 0, self.bag + there.first_attribute, -1
@@ -110,13 +115,16 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
     fields: list[tuple[int, int, np.ndarray]] = []
     real: list[RealColumn] = []
     bag = None
+    strings: list[tuple[int, np.ndarray]] = []
+    templates = next((view for view, _ in there.values() if isinstance(view.feature, TemplateFeature)), None)
     for view, places in _placed(source, names):
         feature = view.feature
-        if feature.config.name not in there:
-            continue
-        to_view, to_places = there[feature.config.name]
-        other = to_view.feature
-        if not _same_meaning(feature, other):
+        to_view, to_places = there.get(feature.config.name, (None, []))
+        if isinstance(feature, TemplateFeature):
+            to_view = to_view or templates
+        elif templates is not None and not isinstance(feature, RealFeature | AttributeFeature):
+            strings += _string_codes(feature, places, templates.feature)
+        if to_view is None or not _same_meaning(feature, other := to_view.feature):
             continue
         if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
             continue  # ratios of other labels
@@ -142,7 +150,34 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
             else:
                 fields.append((places[w], to_places[to_w], table))
     like = target.inputs(target.empty_dataset(), to_names)
-    return Translation(ColumnOrder.of(given), like, tuple(fields), bag, tuple(real))
+    return Translation(ColumnOrder.of(given), like, tuple(fields), bag, tuple(strings), tuple(real))
+
+
+def _string_codes(
+    feature: CategoricalFeature | ConjunctionFeature, places: Sequence[int], templates: TemplateFeature
+) -> list[tuple[int, np.ndarray]]:
+    """The codes of strings that a line of templates has for the values of a feature which was made of that line."""
+    if isinstance(feature, LineFeature):
+        return [(places[0], _padded(_value_codes(feature.vocabulary, templates.vocabulary), feature.field_sizes[0]))]
+    line = next((one for one in templates.config.templates if same_line(one, feature.config)), None)
+    if line is None:
+        return []
+    texts = [feature.value(0, code) for code in range(feature.field_sizes[0])]
+    parts = pieces(line)
+    if isinstance(feature, CategoricalFeature):
+        made = ["".join(part if isinstance(part, str) else text for part in parts) for text in texts]
+    else:
+        reach = part_reach(feature.config)
+        made = []
+        for code in range(len(texts)):
+            codes = zip(feature.parts, feature.part_codes(0, code), strict=True)
+            values = iter([boundary_or(one, part.vocabulary.values, reach) for part, one in codes])
+            made.append("".join(part if isinstance(part, str) else next(values) for part in parts))
+    return [(places[0], templates.vocabulary.encode(made))]
+
+
+def _padded(codes: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([codes, np.full(size - len(codes), NOTHING, dtype=codes.dtype)])
 
 
 def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[View, list[int]]]:
@@ -159,6 +194,8 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
         return *own, config.missing, config.scale == "unit"
 
+    if isinstance(a, TemplateFeature) and isinstance(b, TemplateFeature):
+        return True  # strings are what they are, whichever lines made them
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False
     if isinstance(a, RealFeature) and a.config.vectors is not None and len(a.mean) != len(b.mean):

@@ -13,7 +13,6 @@ import numpy as np
 from ..encoding import CONSTANT, Encoding, FeatureNames, conjunction_name
 from ..kernels import Inputs, PolynomialKernel, inverse_roots, kernel_to_dict
 from ..maps import (
-    ColumnOrder,
     Conjunctions,
     Weights,
     add_products,
@@ -139,7 +138,7 @@ class ExplicitTerm(FeatureTerm):
 
     @classmethod
     def unpack(cls, stored: StoredTerm) -> ExplicitTerm:
-        return cls(*stored.about, stored.weights(ColumnOrder.of(stored.like).size, "features"), stored.cosine)
+        return cls(*stored.about, stored.weights(stored.size, "features"), stored.cosine)
 
     def described(self) -> dict[str, Any]:
         return self._of_cosine({"type": "linear"})
@@ -187,7 +186,7 @@ class AffineTerm(ExplicitTerm):
 
     @classmethod
     def unpack(cls, stored: StoredTerm) -> AffineTerm:
-        weights = stored.weights(ColumnOrder.of(stored.like).size, "features")
+        weights = stored.weights(stored.size, "features")
         bias = stored.array("bias", "float64", 1)
         if bias.shape != (stored.columns,) or stored.cosine:
             raise stored.error(f"'{stored.at}.bias' does not fit its term")

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..chains import CLIQUES, NODE
 from ..config import PRECISIONS
-from ..encoding import Encoding
+from ..encoding import AttributeFeature, Encoding
 from ..errors import ConfigError, FileFormatError
 from ..kernels import Inputs, Kernel, kernel_from_dict
-from ..maps import Weights, unpack_weights
+from ..maps import ColumnOrder, Weights, unpack_weights
 from ..system import LARGEST, Contents, pack_sparse
 
 # The first format in which terms have their precision.
@@ -46,6 +46,14 @@ class StoredTerm:
         if found not in CLIQUES or not CLIQUES[found].mapped:
             raise self.error(f"'{self.at}' is a term of an unknown type")
         return found
+
+    @property
+    def size(self) -> int:
+        """Columns of an explicit map of its features."""
+        only = self.encoding.features[0]
+        if len(self.encoding.features) == len(self.features) == 1 and isinstance(only, AttributeFeature):
+            return len(only.vocabulary.values)  # without inputs, which need scipy
+        return ColumnOrder.of(self.like).size
 
     @property
     def columns(self) -> int:

@@ -44,7 +44,7 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
         out["layout"] = layout
     kind = _KINDS[header["kind"]]
     about = kind.about(contents, stored)
-    provenance = {key: about[key] for key in ("digest", "training", "config") if key in about}
+    provenance = {key: about[key] for key in ("digest", "training", "config", "imported") if key in about}
     return out | kind.own(stored, top) | provenance
 
 

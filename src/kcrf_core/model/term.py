@@ -66,7 +66,7 @@ class Term(ABC):
 
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
         """Weights [n, C] with a column for each label, [n, Y], or for each pair of labels, [n, Y^2]."""
-        return self.clique.by_labels(weights, Y).reshape(len(weights), -1)
+        return self.clique.by_labels(weights, Y).reshape(len(weights), Y**self.clique.axes)
 
     def labels_of_column(self, column: int, Y: int) -> tuple[int, ...]:
         """The labels that a column of such weights is about."""

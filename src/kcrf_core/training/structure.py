@@ -22,7 +22,7 @@ from itertools import islice
 
 import numpy as np
 
-from ..chains import EDGE, EDGE2, Problem
+from ..chains import EDGE2, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
 from ..objective import Posterior, Vector, certificates
@@ -53,7 +53,7 @@ TOLERANCE, MAX_PASSES = 1e-3, 300
 
 def check_choice(config: Config) -> None:
     """An error where there are not at least two terms to choose from."""
-    names = [term.name for term in config.terms if term.type != EDGE.name]
+    names = [term.name for term in config.terms if not isinstance(term.clique, Edge)]
     if len(names) < 2:
         raise ConfigError(
             f"there is nothing to choose from: '{names[0]}' is the only term but transitions; describe several under "
@@ -189,8 +189,8 @@ class Selection:
     def __init__(self, fits: Fits, min_gain: float, seed: int, minimiser: Minimiser):
         self._fits, self._task, self._min_gain, self._seed = fits, fits.task, min_gain, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
-        self._candidates = [term.name for term in self._task.terms if term.config.type != EDGE.name]
-        always = [term.name for term in self._task.terms if term.config.type == EDGE.name]
+        self._candidates = [term.name for term in self._task.terms if not isinstance(term.config.clique, Edge)]
+        always = [term.name for term in self._task.terms if isinstance(term.config.clique, Edge)]
         self.judgements = {term.name: TermJudgement(term.name, UNDECIDED) for term in self._task.terms}
         self.judgements |= {name: TermJudgement(name, ALWAYS) for name in always}
         self.added: list[str] = []

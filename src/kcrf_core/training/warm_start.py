@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import EDGE2, Edges
+from ..chains import EDGE2, TRANSITIONS, Edge, Edges
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
@@ -135,6 +135,8 @@ class WarmStart:
         parts = [labels.chosen(np.where(np.isfinite(part), part, 0.0), part.ndim) for part in _pair_parts(old)]
         if forbidden is not None:
             parts = [np.where(np.isfinite(f), part, 0.0) for part, f in zip(parts, _pair_parts(forbidden), strict=True)]
+        if term.config.clique is TRANSITIONS:
+            return parts[0].ravel()
         return np.concatenate([part.ravel() for part in parts])
 
 
@@ -152,4 +154,6 @@ def _pair_parts(edges: Edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _matches(term: TermConfig, known: Mapping[str, TermConfig]) -> bool:
-    return term.name in known and known[term.name].type == term.type
+    if term.name not in known:
+        return False
+    return known[term.name].type == term.type or all(isinstance(one.clique, Edge) for one in (term, known[term.name]))

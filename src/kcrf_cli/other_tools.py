@@ -1,0 +1,211 @@
+"""What people type who know CRFsuite, CRF++ or Wapiti, and what to type here instead.
+
+Only what is an error here is looked up: options and commands that there are not, and arguments too many.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Container, Sequence
+from difflib import SequenceMatcher
+
+import click
+
+# How alike two names must be for one to be a slip of the other.
+ALIKE = 0.8
+
+COMMANDS = {
+    "learn": "CRFsuite's learn is train here: kcrf train DATA -o model.npz",
+    "crf_learn": "crf_learn is train here: kcrf train -c template DATA -o model.npz",
+    "crf_test": "crf_test is tag here: kcrf tag -m model.npz DATA",
+    "crfsuite": "crfsuite learn is kcrf train, crfsuite tag is kcrf tag",
+    "wapiti": "wapiti train is kcrf train, wapiti label is kcrf tag",
+    "label": "Wapiti's label is tag here: kcrf tag -m model.npz DATA",
+    "test": "tag writes labels (kcrf tag -m model.npz DATA), evaluate -m scores them",
+    "dump": "dump is inspect here: kcrf inspect model.npz --dump",
+    "update": "there is no update: kcrf train --init old.npz goes on from a model",
+    "convert": "kcrf import reads models of other programs, kcrf export writes them",
+    "predict": "predict is tag here: kcrf tag -m model.npz DATA",
+    "fit": "fit is train here: kcrf train DATA -o model.npz",
+}
+
+NO_L1 = "there is no L1 penalty: --c2 penalises squares; --observed-features and --prune 0.1 make models small"
+SOLVED = "leave it out: P is minimised until it is proven to be close to its optimum (--solver, --tolerance)"
+
+
+def _of_crfsuite(value: str) -> str:
+    """What `-p` of CRFsuite, CRF++ and Wapiti is."""
+    name, equals, number = value.partition("=")
+    if equals:
+        return {
+            "c1": NO_L1,
+            "c2": f"CRFsuite's -p {value} is --c2 {number}",
+            "feature.minfreq": f"CRFsuite's -p {value} is --min-count {number}",
+            "feature.possible_states": "all pairs with labels have weights; --observed-features: those of DATA alone",
+            "feature.possible_transitions": "all pairs of labels have weights: leave it out",
+            "max_iterations": f"CRFsuite's -p {value} is --max-passes {number}",
+        }.get(name, f"CRFsuite's -p {value}: {SOLVED}")
+    if value.isdecimal():
+        return f"CRF++'s -p {value} is --threads {value}"
+    return f"Wapiti's -p {value} is -c {value}"
+
+
+def _inverse(value: str) -> str:
+    try:
+        return f"Wapiti's rho2 {value} is --sigma2 {1 / float(value):g}"
+    except (ValueError, ZeroDivisionError):
+        return "Wapiti's rho2 R is --sigma2 1/R"
+
+
+def _model(value: str) -> str:
+    if value.isdecimal():
+        return f"CRF++'s -m {value} is --max-passes {value}"
+    return f"the model to write is -o {value}, one to start from --init {value}"
+
+
+def _text_or_threads(value: str) -> str:
+    if value.isdecimal():
+        return f"Wapiti's -t {value} is --threads {value}"
+    return "CRF++'s -t is kcrf export model.npz --to crf++ -o model.txt, after training"
+
+
+def _algorithm(value: str) -> str:
+    return NO_L1 if value in ("CRF-L1", "sgd-l1") else SOLVED
+
+
+Hint = str | Callable[[str], str]  # {} stands for the value of the option
+
+TRAIN: dict[tuple[str, ...], Hint] = {
+    ("-f", "--freq"): "CRF++'s -f {} is --min-count {}",
+    ("-a", "--algorithm", "--algo"): _algorithm,
+    ("-p", "--pattern"): _of_crfsuite,
+    ("-2", "--rho2"): _inverse,
+    ("-1", "--rho1", "--c1"): NO_L1,
+    ("-m", "--model"): _model,
+    ("-t", "--textmodel"): _text_or_threads,
+    ("--thread", "--nthread"): "--threads {}",
+    ("--cost",): "CRF++'s cost {} is --sigma2 {}",
+    ("-e", "--eta"): "--tolerance 0.001 says when to stop; data to score on the way is --dev FILE",
+    ("-d", "--devel"): "Wapiti's -d {} is --dev {}",
+    ("-i", "--maxiter"): "--max-passes {}",
+    (
+        "--stopwin",
+        "-w",
+        "--stopeps",
+        "--objwin",
+        "--epsilon",
+        "--delta",
+        "--period",
+    ): "--tolerance 0.001 says when to stop",
+    ("--compact",): "Wapiti's --compact is --prune 0",
+    ("--type", "-T", "--me"): "models are chains; without an edge term in the configuration labels are independent",
+    ("-g", "--split"): "CRFsuite's -g {} -x is kcrf crossval DATA --folds {}",
+    ("-x", "--cross-validate"): "CRFsuite's -x is kcrf crossval DATA --folds 5",
+    ("-l", "--log-to-file"): "--log FILE writes what happens, as JSON lines",
+    ("-H", "--shrinking-size", "-s", "--sparse"): SOLVED,
+    ("-C", "--convert"): "kcrf import reads the models of CRF++, text and binary",
+    ("--rstate", "--sstate"): "a run that was stopped goes on with --init MODEL",
+}
+TAG: dict[tuple[str, ...], Hint] = {
+    ("-r", "--reference"): "gold labels stand beside the predicted ones already: leave it out",
+    ("-t", "--test"): "kcrf evaluate -m MODEL DATA scores labels",
+    ("-p", "--post", "--probability"): "--sequence-probability tells p(y|x); Wapiti's -p is --decode posterior",
+    ("-i", "--marginal"): "CRFsuite's -i is --marginals best",
+    (
+        "-l",
+        "--marginal-all",
+        "--label",
+    ): "--marginals all gives those of all labels; the label is the last column of a line",
+    ("-v", "--verbose"): "CRF++'s -v1 is --sequence-probability --marginals best, -v2 the same with --marginals all",
+    ("-n",): "--nbest {}",
+    ("-s", "--score"): "Wapiti's -s is --sequence-probability --marginals best",
+    ("-c", "--check", "--cost-factor"): "kcrf evaluate -m MODEL DATA scores labels; scores cannot be scaled",
+    ("--me",): "the model knows what it is: leave it out",
+}
+OPTIONS = {"train": TRAIN, "crossval": TRAIN, "tag": TAG, "evaluate": TAG}
+
+
+def command_hint(name: str) -> str | None:
+    return COMMANDS.get(name)
+
+
+def option_hint(command: str, option: str, arguments: Sequence[str], known: Container[str] = ()) -> str | None:
+    """What to type in the place of an option that a command does not have; `known` are those that it has."""
+    for names, hint in OPTIONS.get(command, {}).items():
+        if option in names:
+            value = _value(option, arguments)
+            found = hint(value) if callable(hint) else hint.replace("{}", value or "N")
+            penalty = value.partition("=")[2] or value
+            return f"an L1 penalty is --c1 {penalty or 'C'}" if found == NO_L1 and "--c1" in known else found
+    return None
+
+
+def _value(option: str, arguments: Sequence[str]) -> str:
+    """The value of an option as it was typed; empty where there is none."""
+    for place, argument in enumerate(arguments):
+        if argument == option:
+            following = arguments[place + 1 : place + 2]
+            return following[0] if following and not following[0].startswith("-") else ""
+        if argument.startswith(f"{option}="):
+            return argument.partition("=")[2]
+        if len(option) == 2 and argument.startswith(option):
+            return argument[2:]
+    return ""
+
+
+def arguments_hint(command: str, extra: Sequence[str], given: Sequence[str]) -> str | None:
+    """What to type where there are more arguments than a command takes: `given` are those that it took."""
+    if len(given) != 1 or any(re.search(r"[\s'\"]", one) for one in (*given, *extra)):
+        return None
+    (data,) = given
+    if command == "train" and len(extra) == 2:
+        return f"as CRF++ has it, that is kcrf train -c {data} {extra[0]} -o {_npz(extra[1])}"
+    if len(extra) != 1:
+        return None
+    if command == "train":
+        return f"the model is an option here: kcrf train {data} -o {_npz(extra[0])}"
+    if command == "tag":
+        return f"what is written is an option here: kcrf tag -m MODEL {data} -o {extra[0]}"
+    if command in ("import", "export"):
+        return f"what is written is an option here: kcrf {command} {data} -o {extra[0]}"
+    return None
+
+
+def _npz(name: str) -> str:
+    return name if os.path.splitext(name)[1] else f"{name}.npz"
+
+
+def close_names(name: str, possible: Sequence[str]) -> list[str]:
+    """Of the names that are suggested for one that is not known those that it may be a slip of."""
+    plain = name.lstrip("-")
+    return [
+        one
+        for one in possible
+        if one.lstrip("-").startswith(plain) or SequenceMatcher(None, plain, one.lstrip("-")).ratio() >= ALIKE
+    ]
+
+
+def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
+    """Put what to type here into an error of usage; `arguments` are those of the command."""
+    context = error.ctx
+    command = context.info_name if context is not None else None
+    if isinstance(error, click.NoSuchOption):
+        error.possibilities = close_names(error.option_name, error.possibilities or ())
+        known = {name for parameter in context.command.params for name in parameter.opts} if context else ()
+        hint = option_hint(command or "", error.option_name, arguments, known)
+        if hint is not None:
+            error.possibilities = []
+            error.message = f"No such option '{error.option_name}': {hint}"
+    elif context is not None and error.message.startswith("Got unexpected extra argument"):
+        extra = re.findall(r"\((.*)\)$", error.message.rstrip("."))
+        words = extra[0].split() if extra else []
+        positional = [word for word in arguments if not word.startswith("-")]
+        given = (
+            [word for word in positional[: positional.index(words[0])] if word]
+            if words and words[0] in positional
+            else []
+        )
+        hint = arguments_hint(command or "", words, given[-1:])
+        if hint is not None:
+            error.message = f"{error.message}: {hint}"

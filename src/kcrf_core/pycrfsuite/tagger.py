@@ -1,0 +1,248 @@
+"""Labels and probabilities of one sequence after the other, as python-crfsuite's `Tagger` gives them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..chains import Edges, chain
+from ..corpora import ITEMS, corpus_of
+from ..errors import FileFormatError, KcrfError
+from ..model import Model
+from ..trading import CrfsuiteModel, ItemRows, LabelScorer, crfsuite_header, crfsuite_of, label_scorer, read_crfsuite
+
+CLOSED = "the tagger is not opened"
+ARCHIVE = b"PK\x03\x04"
+
+
+@dataclass
+class ParsedDump:
+    """What a model holds, by names."""
+
+    header: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)  # numbers by name
+    attributes: dict[str, str] = field(default_factory=dict)
+    transitions: dict[tuple[str, str], float] = field(default_factory=dict)
+    state_features: dict[tuple[str, str], float] = field(default_factory=dict)
+
+
+class _ModelScorer:
+    """Any model of attributes, with the methods of `LabelScorer`."""
+
+    def __init__(self, model: Model):
+        self.labels = model.labels
+        self._model = model
+        self._scores, self._edges = np.zeros((0, len(model.labels))), model.edges
+
+    def set(self, xseq: Any) -> None:
+        rows = xseq if isinstance(xseq, ItemRows) else ItemRows(xseq)
+        items: list[dict[str, float]] = []
+        for own in rows.attributes():
+            item: dict[str, float] = {}
+            for name, value in own:
+                text = name.decode("utf-8", "backslashreplace")
+                item[text] = item.get(text, 0.0) + value
+            items.append(item)
+        dataset = self._model.encoding.encode(corpus_of([items], ITEMS))
+        self._scores, self._edges = self._model.potentials(dataset)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def tag(self) -> list[str]:
+        path = chain.viterbi(self._scores, self._edges, np.array([0, len(self._scores)]))[0]
+        return [self.labels[number] for number in path.tolist()]
+
+    def potentials(self) -> tuple[np.ndarray, Edges]:
+        return self._scores, self._edges
+
+
+class _Open:
+    """An open model with the sequence at hand."""
+
+    def __init__(self, scorer: LabelScorer | _ModelScorer, edges: Edges, source: CrfsuiteModel | Model):
+        self.scorer, self._edges, self._source = scorer, edges, source
+        self._found: tuple[np.ndarray, float, np.ndarray, Edges] | None = None
+
+    def set(self, xseq: Any) -> None:
+        self._found = None
+        self.scorer.set(xseq)
+
+    @property
+    def probabilities(self) -> tuple[np.ndarray, float, np.ndarray, Edges]:
+        """Marginals [T, Y], log Z, scores and edges of the sequence at hand, worked out once."""
+        if self._found is None:
+            T = len(self.scorer)
+            if isinstance(self.scorer, LabelScorer):
+                scores, edges = np.empty((T, len(self.scorer.labels))), self._edges
+                self.scorer.copy_scores(scores)
+            else:
+                scores, edges = self.scorer.potentials()
+            found = chain.marginals(scores, edges, np.array([0, T]))
+            self._found = found.node, float(found.log_z[0]), scores, edges
+        return self._found
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.scorer.labels)}
+
+    @cached_property
+    def written(self) -> CrfsuiteModel:
+        """The model as CRFsuite has it."""
+        return self._source if isinstance(self._source, CrfsuiteModel) else crfsuite_of(self._source)
+
+
+class Tagger:
+    """Labels sequences by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi."""
+
+    def __init__(self) -> None:
+        self._open: _Open | None = None
+
+    def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
+        """Open a model; the result closes it at the end of a `with` block."""
+        with open(name, "rb") as stream:
+            data = stream.read()
+        return self._opened(data, os.fspath(name), name)
+
+    def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
+        """Open the model in these bytes, those of a file."""
+        if not isinstance(value, bytes):
+            raise TypeError(f"the bytes of a model, not {type(value).__name__}")
+        return self._opened(value, "the model in memory", None)
+
+    def _opened(self, data: bytes, source: str, path: str | os.PathLike[str] | None) -> contextlib.closing[Tagger]:
+        self.close()
+        try:
+            if data.startswith(ARCHIVE):
+                self._open = _of_archive(data, source, path)
+            elif data.startswith(b"lCRF"):
+                self._open = _of_crfsuite(read_crfsuite(data, source))
+            else:
+                raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
+        except KcrfError as error:
+            raise ValueError(str(error)) from None
+        return contextlib.closing(self)
+
+    def close(self) -> None:
+        self._open = None
+
+    def _model(self, error: type[Exception] = ValueError) -> _Open:
+        if self._open is None:
+            raise error(CLOSED)
+        return self._open
+
+    def labels(self) -> list[str]:
+        return list(self._model().scorer.labels)
+
+    def set(self, xseq: Iterable[Any]) -> None:
+        """Take a sequence for calls of `tag`, `probability` and `marginal`."""
+        self._model().set(xseq)
+
+    def tag(self, xseq: Iterable[Any] | None = None) -> list[str]:
+        """The best labels of a sequence, or of the one that is set."""
+        model = self._open
+        if model is None:
+            raise ValueError(CLOSED)
+        if xseq is not None:
+            model.set(xseq)
+        return model.scorer.tag()
+
+    def probability(self, yseq: Sequence[str]) -> float:
+        """p(y | x) of labels for the sequence that is set."""
+        model = self._model()
+        T = len(model.scorer)
+        if not T:
+            return 0.0
+        if len(yseq) != T:
+            raise ValueError(f"{T:,} items, but {len(yseq):,} labels")
+        unknown = [label for label in yseq if label not in model.numbers]
+        if unknown:
+            raise RuntimeError(f"the model has no label {unknown[0]!r}")
+        _, log_z, scores, edges = model.probabilities
+        labels = np.array([model.numbers[label] for label in yseq], dtype=np.int32)
+        return math.exp(float(chain.path_scores(scores, edges, np.array([0, T]), labels)[0]) - log_z)
+
+    def marginal(self, y: str, pos: int) -> float:
+        """p(y_pos = y | x) for the sequence that is set."""
+        model = self._model()
+        T = len(model.scorer)
+        if not T:
+            return 0.0
+        if not 0 <= pos < T:
+            raise ValueError(f"position {pos} of a sequence of {T:,}")
+        if y not in model.numbers:
+            raise RuntimeError(f"the model has no label {y!r}")
+        return float(model.probabilities[0][pos, model.numbers[y]])
+
+    def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
+        """Write the model as text, to stdout where no file is named."""
+        text = "".join(f"{line}\n" for line in _dumped(self._described()))
+        if filename is None:
+            sys.stdout.write(text)
+            return
+        with open(filename, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+
+    def info(self) -> ParsedDump:
+        """The model's labels, attributes and weights by name."""
+        return self._described()
+
+    def _described(self) -> ParsedDump:
+        try:
+            model = self._model(RuntimeError).written
+        except KcrfError as error:
+            raise RuntimeError(str(error)) from None
+        names = [name.decode("utf-8", "backslashreplace") for name in model.attributes]
+        rows = np.repeat(np.arange(len(names)), np.diff(model.ends)).tolist()
+        pairs = zip(rows, model.columns.tolist(), model.values.tolist(), strict=True)
+        return ParsedDump(
+            crfsuite_header(model),
+            {label: str(number) for number, label in enumerate(model.labels)},
+            {name: str(number) for number, name in enumerate(names)},
+            {
+                (model.labels[i], model.labels[j]): float(model.transitions[i, j])
+                for i, j in np.argwhere(model.listed).tolist()
+            },
+            {(names[a], model.labels[y]): value for a, y, value in pairs},
+        )
+
+
+def _dumped(found: ParsedDump) -> Iterator[str]:
+    """The lines of a dump, laid out as CRFsuite does."""
+    yield from ("FILEHEADER = {", *(f"  {key}: {value}" for key, value in found.header.items()), "}", "")
+    for title, names in (("LABELS", found.labels), ("ATTRIBUTES", found.attributes)):
+        yield from (f"{title} = {{", *(f"  {number:>5}: {name}" for name, number in names.items()), "}", "")
+    for kind, title, weights in ((1, "TRANSITIONS", found.transitions), (0, "STATE_FEATURES", found.state_features)):
+        yield f"{title} = {{"
+        yield from (f"  ({kind}) {one} --> {other}: {weight:f}" for (one, other), weight in weights.items())
+        yield from ("}", "")
+
+
+def _of_crfsuite(model: CrfsuiteModel) -> _Open:
+    ends = np.zeros(len(model.labels))
+    arrays = model.text, model.starts, model.lengths, model.ends, model.columns, model.values, model.transitions
+    return _Open(LabelScorer(model.labels, *arrays, ends, ends), Edges(model.transitions, ends, ends), model)
+
+
+def _of_archive(data: bytes, source: str, path: str | os.PathLike[str] | None) -> _Open:
+    if path is None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.npz")
+            with open(path, "wb") as stream:
+                stream.write(data)
+            model = Model.load(path)
+    else:
+        model = Model.load(path)
+    if not model.encoding.attributes or model.encoding.vectors:
+        raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
+    scorer = label_scorer(model)
+    return _Open(_ModelScorer(model) if scorer is None else scorer, model.edges, model)

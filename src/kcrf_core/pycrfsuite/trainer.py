@@ -1,0 +1,420 @@
+"""Training as python-crfsuite's `Trainer` does it, on this library's solver; what is written is a model of CRFsuite.
+
+The objective is CRFsuite's, sum_i -log p(y^i | x^i) + c2 |w|^2, with weights for pairs of attributes and labels that
+the data has (`feature.possible_states`: for all), for all pairs of labels, and none for first and last labels. It is
+minimised until its value is proven to be within 1e-4 of the optimum, so that parameters of other ways to stop, and of
+other algorithms, are taken and have no effect.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ..config import TrainingConfig, parse_config
+from ..corpora import AttributeRows, CodedColumn, Corpus
+from ..encoding import fit_encoding
+from ..errors import KcrfError
+from ..solvers import Progress
+from ..system import Workers
+from ..trading import crfsuite_of, write_crfsuite
+from ..training import Note, Observer
+from ..training import train as fit
+from .items import ItemSequence
+
+TOLERANCE = 1e-4
+NO_LIMIT = 2147483647  # iterations, as CRFsuite writes it
+MOST_PASSES = 100_000
+HAS_L1 = any(one.name == "c1" for one in fields(TrainingConfig))
+
+
+def _truth(text: str) -> bool:
+    return bool(int(text))
+
+
+# Parameters of each algorithm with their defaults, what they are read as, and what they mean here.
+_COMMON = {
+    "feature.minfreq": ("0", float, "Attributes that are there less often are left out."),
+    "feature.possible_states": (
+        "0",
+        _truth,
+        "Weights for all pairs of attributes and labels, not those of the data alone.",
+    ),
+    "feature.possible_transitions": ("0", _truth, "No effect: all pairs of labels have weights."),
+}
+_STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
+_L2 = "Coefficient of the L2 norm of weights."
+_OTHER = "No effect here."
+_PARAMETERS: dict[str, dict[str, tuple[str, Callable[[str], Any], str]]] = {
+    "lbfgs": {
+        **_COMMON,
+        "c1": ("0", float, "Coefficient of the L1 norm of weights."),
+        "c2": ("1", float, _L2),
+        "max_iterations": (str(NO_LIMIT), int, "The most passes over the data."),
+        "num_memories": ("6", int, _OTHER),
+        "epsilon": ("1e-05", float, _STOPPING),
+        "period": ("10", int, _STOPPING),
+        "delta": ("1e-05", float, _STOPPING),
+        "linesearch": ("MoreThuente", str, _OTHER),
+        "max_linesearch": ("20", int, _OTHER),
+    },
+    "l2sgd": {
+        **_COMMON,
+        "c2": ("1", float, _L2),
+        "max_iterations": ("1000", int, "The most passes over the data."),
+        "period": ("10", int, _STOPPING),
+        "delta": ("1e-06", float, _STOPPING),
+        "calibration.eta": ("0.1", float, _OTHER),
+        "calibration.rate": ("2", float, _OTHER),
+        "calibration.samples": ("1000", float, _OTHER),
+        "calibration.candidates": ("10", int, _OTHER),
+        "calibration.max_trials": ("20", int, _OTHER),
+    },
+    "averaged-perceptron": {
+        **_COMMON,
+        "max_iterations": ("100", int, _OTHER),
+        "epsilon": ("0", float, _OTHER),
+    },
+    "passive-aggressive": {
+        **_COMMON,
+        "type": ("1", int, _OTHER),
+        "c": ("1", float, _OTHER),
+        "error_sensitive": ("1", _truth, _OTHER),
+        "averaging": ("1", _truth, _OTHER),
+        "max_iterations": ("100", int, _OTHER),
+        "epsilon": ("0", float, _OTHER),
+    },
+    "arow": {
+        **_COMMON,
+        "variance": ("1", float, _OTHER),
+        "gamma": ("1", float, _OTHER),
+        "max_iterations": ("100", int, _OTHER),
+        "epsilon": ("0", float, _OTHER),
+    },
+}
+_SHORT = {"ap": "averaged-perceptron", "pa": "passive-aggressive"}
+_GRADUAL = ("lbfgs", "l2sgd")  # which minimise the objective that is minimised here
+
+
+class CRFSuiteError(Exception):
+    """Training failed."""
+
+
+class BaseTrainer:
+    """Data and parameters of training; `message` gets lines of text about it."""
+
+    def __init__(self, algorithm: str | None = None, params: dict[str, Any] | None = None, verbose: bool = True):
+        self.verbose = verbose
+        self.select(algorithm or "lbfgs")
+        self.set_params(params or {})
+
+    def __new__(cls, *arguments: Any, **more: Any) -> BaseTrainer:
+        # Programs derive from it and do not always call __init__, which python-crfsuite allows.
+        self = super().__new__(cls)
+        self.verbose = True
+        self._sequences: list[tuple[ItemSequence, list[str], int]] = []
+        self._algorithm, self._values = "lbfgs", _defaults("lbfgs")
+        return self
+
+    def message(self, message: str) -> None:
+        """Print a message if `verbose`; override it to do something else."""
+        if self.verbose:
+            sys.stdout.write(message)
+
+    # ------------------------------------------------------------------------- data
+
+    def append(self, xseq: Iterable[Any], yseq: Sequence[str], group: int = 0) -> None:
+        """Add a sequence of items with its labels; `group` is a number that `train` may hold out."""
+        items = xseq if isinstance(xseq, ItemSequence) else ItemSequence(xseq)
+        labels = [label.decode() if isinstance(label, bytes) else label for label in yseq]
+        if len(items) != len(labels):
+            raise ValueError(f"{len(items):,} items, but {len(labels):,} labels")
+        wrong = next((label for label in labels if not isinstance(label, str)), None)
+        if wrong is not None:
+            raise TypeError(f"labels are strings, not {type(wrong).__name__}")
+        self._sequences.append((items, labels, int(group)))
+
+    def clear(self) -> None:
+        """Forget all sequences."""
+        self._sequences = []
+
+    # ------------------------------------------------------------------------- parameters
+
+    def select(self, algorithm: str, type: str = "crf1d") -> None:
+        """Choose an algorithm, which sets its parameters to their defaults."""
+        name = _SHORT.get(algorithm.lower(), algorithm.lower())
+        if name not in _PARAMETERS or type != "crf1d":
+            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
+        self._algorithm, self._values = name, _defaults(name)
+
+    def params(self) -> list[str]:
+        return list(self._values)
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        for name, value in params.items():
+            self.set(name, value)
+
+    def get_params(self) -> dict[str, Any]:
+        return {name: self.get(name) for name in self._values}
+
+    def set(self, name: str, value: Any) -> None:
+        self._known(name)
+        text = str(int(value)) if isinstance(value, bool) else str(value)
+        try:
+            _PARAMETERS[self._algorithm][name][1](text)
+        except ValueError:
+            raise ValueError(f"the parameter {name} cannot be {text!r}") from None
+        self._values[name] = text
+
+    def get(self, name: str) -> Any:
+        return _PARAMETERS[self._algorithm][self._known(name)][1](self._values[name])
+
+    def help(self, name: str) -> str:
+        return _PARAMETERS[self._algorithm][self._known(name)][2]
+
+    def _known(self, name: str) -> str:
+        if name not in self._values:
+            raise ValueError(f"Parameter not found: {name}")
+        return name
+
+    # ------------------------------------------------------------------------- training
+
+    def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
+        """Train on all sequences but those of the group `holdout`, and write a model; an empty name writes none.
+
+        A name that ends in .npz gives a model of kcrf, any other one of CRFsuite.
+        """
+        self._before_train()
+        if self._algorithm not in _GRADUAL:
+            raise CRFSuiteError(
+                f"{self._algorithm} is not there: lbfgs minimises the log-likelihood with an L2 penalty (c2) instead"
+            )
+        c1, c2 = (self.get(name) if name in self._values else 0.0 for name in ("c1", "c2"))
+        if c1 and not HAS_L1:
+            raise CRFSuiteError("there is no L1 penalty: set c1 to 0, and c2 above 0")
+        if min(c1, c2) < 0 or not c1 + c2:
+            raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
+        path = os.fspath(model)
+        began = time.perf_counter()
+        kept = [one for one in self._sequences if (holdout < 0 or one[2] != holdout) and len(one[0])]
+        self.message("Feature generation\n")
+        self.message("type: CRF1d\n")
+        for name in ("feature.minfreq", "feature.possible_states", "feature.possible_transitions"):
+            self.message(f"{name}: {float(self._values[name]):f}\n")
+        try:
+            found = self._fitted(kept, began)
+            data = self._written(found, kept)
+        except KcrfError as error:
+            raise CRFSuiteError(str(error)) from None
+        if path:
+            self.message("Storing the model\n")
+            if path.endswith(".npz") and found is not None:
+                found.save(path)
+            else:
+                with open(path, "wb") as stream:
+                    stream.write(data)
+        if holdout >= 0 and found is not None:
+            self._evaluate(data, [one for one in self._sequences if one[2] == holdout])
+        self.message(f"Total seconds required for training: {time.perf_counter() - began:.3f}\n\n")
+
+    def _before_train(self) -> None:
+        """Called when training begins."""
+
+    def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> Any:
+        if not kept:
+            self.message("no sequences: an empty model\n\n")
+            return None
+        config = parse_config(
+            {
+                "min_count": max(int(np.ceil(self.get("feature.minfreq"))), 1),
+                "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": "transitions"}],
+                "training": {
+                    **({"c1": self.get("c1")} if HAS_L1 and "c1" in self._values else {}),
+                    "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",
+                    "tolerance": TOLERANCE,
+                    "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES),
+                    "observed_features": not self.get("feature.possible_states"),
+                },
+            }
+        )
+        encoding, dataset = fit_encoding(config, _corpus(kept))
+        attributes = len(encoding.features[0].vocabulary.values)
+        self.message(f"Number of features: {attributes}\n")
+        self.message(f"Seconds required: {time.perf_counter() - began:.3f}\n\n")
+        if self._algorithm != "lbfgs":
+            self.message(f"{self._algorithm}: the same objective is minimised by another algorithm\n\n")
+        with Workers() as workers:
+            model, report = fit(encoding, dataset, config, workers=workers, observer=_Listener(self))
+        self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
+        return model
+
+    def _written(self, model: Any, kept: Sequence[tuple[ItemSequence, list[str], int]]) -> bytes:
+        """The file of a model, its labels in the order in which the data has them."""
+        if model is None:
+            nothing = np.zeros(0)
+            return write_crfsuite([], [], np.zeros(1, np.int64), nothing, nothing, np.zeros((0, 0)))
+        found = crfsuite_of(model)
+        labels = list(dict.fromkeys(label for _, own, _ in kept for label in own))
+        order = np.array([found.labels.index(label) for label in labels])
+        place = np.argsort(order)
+        transitions = np.ascontiguousarray(found.transitions[np.ix_(order, order)])
+        return write_crfsuite(labels, found.attributes, found.ends, place[found.columns], found.values, transitions)
+
+    def _evaluate(self, data: bytes, held_out: Sequence[tuple[ItemSequence, list[str], int]]) -> None:
+        from .tagger import Tagger
+
+        right = total = 0
+        with Tagger().open_inmemory(data) as tagger:
+            for items, labels, _ in held_out:
+                right += sum(map(str.__eq__, tagger.tag(items), labels))
+                total += len(labels)
+        if total:
+            self.message(f"Item accuracy: {right} / {total} ({right / total:.4f})\n")
+
+
+def _defaults(algorithm: str) -> dict[str, str]:
+    return {name: default for name, (default, _, _) in _PARAMETERS[algorithm].items()}
+
+
+class _Listener(Observer):
+    """Passes events of training on as messages."""
+
+    def __init__(self, trainer: BaseTrainer):
+        self._trainer, self._before = trainer, time.perf_counter()
+
+    def tell(self, event: Any) -> None:
+        if isinstance(event, Note):
+            self._trainer.message(f"{event.text}\n")
+        elif isinstance(event, Progress):
+            now = time.perf_counter()
+            self._trainer.message(f"***** Iteration #{event.passes} *****\n")
+            self._trainer.message(f"Loss: {event.value:f}\n")
+            self._trainer.message(f"Seconds required for this iteration: {now - self._before:.3f}\n")
+            self._trainer.message("\n")
+            self._before = now
+
+
+def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
+    """Sequences as training reads them."""
+    numbers: dict[bytes, int] = {}
+    codes: list[int] = []
+    values: list[float] = []
+    ends = [0]
+    for items, _, _ in sequences:
+        for item in items.attributes():
+            for name, value in item:
+                codes.append(numbers.setdefault(name, len(numbers)))
+                values.append(value)
+            ends.append(len(codes))
+    labels = [label for _, own, _ in sequences for label in own]
+    weights = np.array(values, dtype=np.float64)
+    if not np.isfinite(weights).all():
+        name = list(numbers)[codes[int(np.isfinite(weights).argmin())]].decode("utf-8", "backslashreplace")
+        raise ValueError(f"the value of attribute {name!r} is not finite (leave out what is missing)")
+    names = CodedColumn([name.decode("utf-8", "backslashreplace") for name in numbers], np.array(codes, dtype=np.int32))
+    return Corpus(
+        source="the data",
+        columns=(labels,),
+        offsets=np.concatenate([[0], np.cumsum([len(own) for _, own, _ in sequences])]).astype(np.int64),
+        lines=np.arange(1, len(labels) + 1),
+        attributes=AttributeRows(np.array(ends, dtype=np.int64), names, weights),
+    )
+
+
+_FIGURES = {"Loss": "loss", "Seconds required for this iteration": "time"}
+
+
+class IterationLog:
+    """What was said so far: `iterations` has a dictionary for each, with its number, loss and time."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.iterations: list[dict[str, Any]] = []
+        self.featgen_num_features: int | None = None
+        self.last_log = ""  # what was said up to the last event
+        self._told = 0  # messages that belong to events so far
+        self._state = ""
+
+    @property
+    def last_iteration(self) -> dict[str, Any] | None:
+        return self.iterations[-1] if self.iterations else None
+
+    def feed(self, line: str) -> str | None:
+        """Take a message; the event that is complete with it, if there is one."""
+        self.log.append(line)
+        event = self._event(line)
+        if event is not None:
+            end = len(self.log) - (event in ("prepared", "optimization_end"))  # which the next message shows to be over
+            self.last_log = "".join(self.log[self._told : end])
+            self._told = end
+        return event
+
+    def _event(self, line: str) -> str | None:
+        title, _, value = line.partition(": ")
+        before = self._state
+        if not before:
+            self._state = "features"
+            return "start"
+        if line.startswith("***** Iteration #"):
+            self.iterations.append({"num": int(line.split("#")[1].split()[0]), "scores": {}})
+            self._state = "iteration"
+            return "prepared" if before == "features" else None
+        if before == "iteration":
+            if title in _FIGURES:
+                self.iterations[-1][_FIGURES[title]] = float(value)
+            if line == "\n":
+                self._state = "iterations"
+                return "iteration"
+        elif title == "Number of features":
+            self.featgen_num_features = int(value)
+        elif title == "Seconds required":
+            return "featgen_end"
+        elif title == "Total seconds required for training":
+            return "end"
+        elif before == "iterations" and line.strip():
+            self._state = "storing"
+            return "optimization_end"
+        return None
+
+
+class Trainer(BaseTrainer):
+    """A trainer that tells apart what is said: methods `on_start`, `on_iteration` and the like may be overridden."""
+
+    logparser: IterationLog | None = None
+
+    def _before_train(self) -> None:
+        self.logparser = IterationLog()
+
+    def message(self, message: str) -> None:
+        event = self.logparser.feed(message)
+        if not self.verbose or event is None:
+            return
+        log = self.logparser.last_log
+        if event == "iteration":
+            self.on_iteration(log, self.logparser.last_iteration)
+        else:
+            getattr(self, f"on_{event}")(log)
+
+    def on_start(self, log: str) -> None:
+        sys.stdout.write(log)
+
+    def on_featgen_end(self, log: str) -> None:
+        sys.stdout.write(log)
+
+    def on_prepared(self, log: str) -> None:
+        sys.stdout.write(log)
+
+    def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+        sys.stdout.write(log)
+
+    def on_optimization_end(self, log: str) -> None:
+        sys.stdout.write(log)
+
+    def on_end(self, log: str) -> None:
+        sys.stdout.write(log)

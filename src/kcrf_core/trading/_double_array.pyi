@@ -1,0 +1,3 @@
+import numpy as np
+
+def build(text: np.ndarray, ends: np.ndarray, values: np.ndarray) -> np.ndarray: ...

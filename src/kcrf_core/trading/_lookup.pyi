@@ -1,0 +1,43 @@
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+def name_hashes(text: bytes | np.ndarray, lengths: np.ndarray) -> np.ndarray: ...
+
+class ItemRows:
+    def __init__(self, xseq: Iterable[Any]) -> None: ...
+    def __len__(self) -> int: ...
+    def attributes(self) -> list[list[tuple[bytes, float]]]: ...
+
+class LabelScorer:
+    labels: tuple[str, ...]
+    def __init__(
+        self,
+        labels: tuple[str, ...],
+        text: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        ends: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        transitions: np.ndarray,
+        start: np.ndarray,
+        end: np.ndarray,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def set(self, xseq: Iterable[Any]) -> None: ...
+    def tag(self) -> list[str]: ...
+    def label_rows(
+        self,
+        text: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        values: np.ndarray,
+        indptr: np.ndarray,
+        offsets: np.ndarray,
+        scores: np.ndarray,
+        work: np.ndarray,
+        path: np.ndarray,
+    ) -> int: ...
+    def copy_scores(self, out: np.ndarray) -> None: ...

@@ -1,0 +1,117 @@
+"""Labels of attribute files straight from their bytes, for linear models of first order.
+
+The names of attributes are looked up where they stand in a block, without being numbered, put into a matrix, or made
+strings of. What else may be asked for (probabilities, explanations) goes the way of all models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..chains import NODE
+from ..corpora import CodedColumn, Corpus, NameCells
+from ..maps import without_zeros
+from ..model import ExplicitTerm, Model
+from ..system import sequence_chunks
+from ._lookup import LabelScorer
+
+ROWS_AT_ONCE = 8192
+
+
+def label_scorer(model: Model) -> LabelScorer | None:
+    """The model in a form that takes attributes by their names; None where it is not of that kind."""
+    encoding = model.encoding
+    if not encoding.attributes or encoding.vectors or len(model.terms) != 1 or model.order > 1:
+        return None
+    term = model.terms[0]
+    if type(term) is not ExplicitTerm or not term.is_linear or term.clique is not NODE:
+        return None
+    Y, names = len(model.labels), [name.encode() for name in encoding.features[0].vocabulary.values]
+    weights = without_zeros(term.weights if Y != 2 else NODE.by_labels(_dense(term), Y))
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    return LabelScorer(
+        model.labels,
+        np.frombuffer(b"".join(names), np.uint8),
+        np.cumsum(lengths) - lengths,
+        lengths,
+        weights.ends,
+        weights.columns,
+        weights.values,
+        np.ascontiguousarray(model.edges.transitions),
+        model.edges.start,
+        model.edges.end,
+    )
+
+
+def _dense(term: ExplicitTerm) -> np.ndarray:
+    return term.weights if isinstance(term.weights, np.ndarray) else term.weights.dense()
+
+
+@dataclass(frozen=True)
+class AttributeSequences:
+    """Some sequences of a corpus of attributes."""
+
+    corpus: Corpus
+    first: int
+    last: int
+
+    missing: tuple[tuple[str, int], ...] = ()  # values, of which attributes have none
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> AttributeSequences:
+        return cls(corpus, 0, corpus.sequences)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """[S+1] from 0."""
+        offsets = self.corpus.offsets[self.first : self.last + 1]
+        return offsets - offsets[0]
+
+    def span(self, first: int, last: int) -> AttributeSequences:
+        return AttributeSequences(self.corpus, self.first + first, self.first + last)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return sequence_chunks(self.offsets, ROWS_AT_ONCE)
+
+
+class AttributeLabeller:
+    """The best labels of blocks of attribute files."""
+
+    def __init__(self, model: Model, scorer: LabelScorer):
+        self._model, self._scorer = model, scorer
+
+    @classmethod
+    def of(cls, model: Model) -> AttributeLabeller | None:
+        """One for this model, or None where it goes another way."""
+        scorer = label_scorer(model)
+        return None if scorer is None else cls(model, scorer)
+
+    def prepared(self, corpus: Corpus) -> AttributeSequences:
+        """A corpus to label; an error where it is not one for this model."""
+        self._model.encoding.with_labels(corpus)
+        self._model.encoding.check_vectors(
+            {name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source
+        )
+        return AttributeSequences.of(corpus)
+
+    def best_labels(self, block: AttributeSequences) -> np.ndarray:
+        """Numbers of the best labels, [n] int32."""
+        rows, offsets = block.corpus.attributes, block.corpus.offsets[block.first : block.last + 1]
+        names = rows.names
+        if not isinstance(names, NameCells):
+            packed = CodedColumn.of(names).packed()
+            ends = np.asarray(packed.ends)
+            begins = np.concatenate([[packed.begin], ends])[: len(ends)]
+            starts, lengths = begins[packed.codes], (ends - begins)[packed.codes].astype(np.int32)
+            names = NameCells(packed.blob, starts.astype(np.int64), lengths)
+        n, room = int(offsets[-1] - offsets[0]), int(np.diff(offsets).max(initial=0)) * len(self._model.labels)
+        path = np.empty(n, dtype=np.int32)
+        text = names.data if len(names.data) else np.zeros(1, np.uint8)
+        arrays = text, names.starts, names.lengths, rows.values, rows.indptr, np.ascontiguousarray(offsets)
+        bad = self._scorer.label_rows(*arrays, np.empty(max(room, 1)), np.empty(max(room, 1)), path)
+        if bad >= 0:  # the way of all models says where and why
+            part = block.corpus.span(block.first + bad, block.first + bad + 1)
+            return self._model.best_labels(self._model.encoding.encode(part))
+        return path

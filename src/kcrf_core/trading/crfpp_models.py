@@ -1,0 +1,237 @@
+"""Models of CRF++, as text (`crf_learn -t` writes it beside the model) and binary, read and written.
+
+Both hold a version, a factor that all weights are multiplied with, the number of weights and of columns, the labels,
+the lines of the template, the strings that these become with the place of their first weight, and the weights: of a U
+string one for each label, of a B string one for each pair. The binary form has its strings in a double array
+(`_double_array`) and weights in single precision, which `crf_test` adds up in single precision, too.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ..config import pieces
+from ..corpora import MOST_LABELS
+from ..errors import ConfigError, FileFormatError
+from ..maps import SparseWeights
+from ._double_array import build
+from .foreign import ForeignModel, decoded, sparse_rows
+
+VERSION = 100
+HEAD = struct.Struct("<IidIII")  # version, type, factor, weights, columns, bytes of the double array
+SIZE = struct.Struct("<I")
+LONGEST_STRING = 1 << 16
+LONGEST_LINE = 8192  # that CRF++ reads of a text
+
+
+def looks_binary(data: bytes) -> bool:
+    """Whether the first bytes are those of a binary model: a version and type 0."""
+    if len(data) < HEAD.size:
+        return False
+    version, kind, *_ = HEAD.unpack_from(data)
+    return version // 100 == VERSION // 100 and kind == 0
+
+
+def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
+    sections = data.replace(b"\r\n", b"\n").split(b"\n\n", 4)
+    if len(sections) < 5 or not data.endswith(b"\n"):
+        raise _damaged(source, "its end is missing")
+    head, labels, templates, strings, weights = sections
+    fields = dict(re.findall(rb"^([a-z-]+):[ \t]*(\S+)", head, re.MULTILINE))
+    try:
+        version, size, width = (int(fields[name]) for name in (b"version", b"maxid", b"xsize"))
+        factor = float(fields.get(b"cost-factor", b"1"))
+    except (KeyError, ValueError):
+        raise _damaged(source, "its head says no version, maxid or xsize") from None
+    _check_version(version, source)
+    pairs = [line.partition(b" ") for line in strings.split(b"\n")]
+    try:
+        places = np.array([int(place) for place, _, _ in pairs], dtype=np.int64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            alpha = np.fromstring(weights.decode("ascii"), sep="\n")
+    except (ValueError, OverflowError, DeprecationWarning):
+        raise _damaged(source, "a number cannot be read") from None
+    if len(alpha) != size:
+        raise _damaged(source, f"{len(alpha):,} weights, where {size:,} should be")
+    names = [name for _, _, name in pairs]
+    lines = templates.split(b"\n")
+    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, factor * alpha, width)
+
+
+def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
+    version, _, factor, size, width, units = HEAD.unpack_from(data)
+    _check_version(version, source)
+    at = HEAD.size
+    parts = []
+    for _ in range(2):
+        if at + SIZE.size > len(data):
+            raise _damaged(source, "it is cut off")
+        (length,) = SIZE.unpack_from(data, at)
+        at += SIZE.size
+        parts.append(data[at : at + length])
+        at += length
+    if at + units + 4 * size != len(data) or units % 8:
+        raise _damaged(source, "its parts do not add up to the file")
+    array = np.frombuffer(data, dtype="<u4", count=units // 4, offset=at).reshape(-1, 2)
+    alpha = np.frombuffer(data, dtype="<f4", count=size, offset=at + units).astype(np.float64)
+    names, places = _strings_of(array, size, len(data), source)
+    labels, lines = ([one for one in part.split(b"\0") if one] for part in parts)
+    return _foreign(source, encoding, labels, lines, names, places, factor * alpha, width)
+
+
+def _damaged(source: str, what: str) -> FileFormatError:
+    return FileFormatError(f"{source}: a damaged CRF++ model: {what}")
+
+
+def _check_version(version: int, source: str) -> None:
+    if version // 100 != VERSION // 100:
+        raise FileFormatError(f"{source}: a CRF++ model of version {version}; only {VERSION} is known")
+
+
+def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[list[bytes], np.ndarray]:
+    """The strings of a double array, and their numbers. `most` of them, and a few times `size` bytes, are believed."""
+    n = len(array)
+    base, check = array[:, 0].view("<i4").astype(np.int64), array[:, 1].astype(np.int64)
+    if not n or base[0] <= 0:
+        raise _damaged(source, "it has no strings")
+    units = np.arange(n)
+    code = units - check - 1  # the byte that leads to a unit from the node with the base `check`
+    ends = np.flatnonzero((check == units) & (base < 0) & (units > 0))
+    inner = np.flatnonzero((check > 0) & (code >= 0) & (code < 256) & (base > 0) & (base < n))
+    if len(ends) > most:
+        raise _damaged(source, "it has more strings than weights")
+    above, byte = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.uint8)  # of the node with each base
+    above[base[inner]], byte[base[inner]] = check[inner], code[inner]
+    above[base[0]] = 0  # the root
+    # From the ends up to the root, all strings at once.
+    node, which = ends.copy(), np.arange(len(ends))
+    levels: list[tuple[np.ndarray, np.ndarray]] = []
+    lengths, total = np.zeros(len(ends), dtype=np.int64), 0
+    while len(which):
+        going = node != base[0]
+        node, which = node[going], which[going]
+        if (above[node] < 0).any() or total > 64 * size or len(levels) > LONGEST_STRING:
+            raise _damaged(source, "its strings cannot be put together")
+        levels.append((which, byte[node]))
+        lengths[which] += 1
+        total += len(which)
+        node = above[node]
+    borders = np.concatenate([[0], np.cumsum(lengths)])
+    text = np.empty(int(borders[-1]), dtype=np.uint8)
+    for back, (which, bytes_) in enumerate(levels):
+        text[borders[which + 1] - 1 - back] = bytes_
+    whole, places = text.tobytes(), borders.tolist()
+    return [whole[a:b] for a, b in pairwise(places)], -base[ends] - 1
+
+
+def _foreign(
+    source: str,
+    encoding: str,
+    labels: Sequence[bytes],
+    lines: Sequence[bytes],
+    names: Sequence[bytes],
+    places: np.ndarray,
+    alpha: np.ndarray,
+    width: int,
+) -> ForeignModel:
+    Y = len(labels)
+    if not 1 <= Y <= MOST_LABELS or not 0 < width <= 1 << 16:
+        raise _damaged(source, f"{Y:,} labels, {width:,} columns")
+    kinds = np.array([name[:1] for name in names], dtype="S1") if len(names) else np.zeros(0, "S1")
+    if not np.isin(kinds, (b"U", b"B")).all():
+        raise _damaged(source, "a string is neither of a U line nor of a B line")
+    pair = kinds == b"B"
+    counts = np.where(pair, Y * Y, Y)
+    if int(counts.sum()) > len(alpha) or (len(places) and (places.min() < 0 or (places + counts).max() > len(alpha))):
+        raise _damaged(source, "its strings have more weights than there are")
+    (texts, unread), (label_texts, bad_labels), (line_texts, bad_lines) = (
+        decoded(strings, encoding) for strings in (names, labels, lines)
+    )
+    if bad_labels or bad_lines:
+        raise FileFormatError(
+            f"{source}: labels or templates that are not {encoding}: say which encoding they are in",
+            settings=["encoding"],
+        )
+    try:
+        fixed = [line for line in line_texts if line[:1] == "B" and not _looks(line)]
+        looking = tuple(line for line in line_texts if line not in fixed)
+    except ConfigError as error:
+        raise _damaged(source, str(error)) from None
+    transitions = np.zeros((Y, Y))
+    constant = {line: fixed.count(line) for line in fixed}
+    always = np.array([bool(constant) and text in constant for text in texts], dtype=bool) & pair
+    for k in np.flatnonzero(always).tolist():
+        transitions += constant[texts[k]] * alpha[places[k] : places[k] + Y * Y].reshape(Y, Y)
+    kept = np.flatnonzero(~always)
+    node, pairs = kept[~pair[kept]], kept[pair[kept]]
+    A = len(kept)
+    number = np.cumsum(~always) - 1
+
+    def weights(which: np.ndarray, columns: int) -> SparseWeights:
+        values = alpha[places[which][:, None] + np.arange(columns)]
+        rows, across = np.nonzero(values)
+        return sparse_rows(number[which][rows], across, values[rows, across], (A, columns))
+
+    remarks = [f"{unread:,} strings are not {encoding}, and match nothing"] if unread else []
+    return ForeignModel(
+        "CRF++",
+        tuple(label_texts),
+        [texts[k] for k in kept.tolist()],
+        weights(node, Y),
+        weights(pairs, Y * Y) if len(pairs) else None,
+        transitions,
+        looking,
+        width,
+        tuple(remarks),
+    )
+
+
+def _looks(line: str) -> bool:
+    """Whether a line of a template looks at the input."""
+    return any(not isinstance(piece, str) for piece in pieces(line))
+
+
+# ----------------------------------------------------------------------------- writing
+
+
+def write_crfpp(
+    labels: Sequence[str],
+    templates: Sequence[str],
+    strings: Sequence[str],
+    weights: Sequence[np.ndarray],
+    width: int,
+    text: bool,
+) -> bytes:
+    """The bytes of a model: each string with its weights, [Y] or [Y * Y]."""
+    encoded = [string.encode() for string in strings]
+    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    keys = [encoded[k] for k in order]
+    sizes = np.array([len(weights[k]) for k in order], dtype=np.int64)
+    places = np.concatenate([[0], np.cumsum(sizes)])
+    size = int(places[-1])
+    if size >= 1 << 31:
+        raise ConfigError(f"{size:,} weights are more than CRF++ can number: prune the model", settings=["prune"])
+    alpha = np.concatenate([weights[k] for k in order]) if order else np.zeros(0)
+    if text:
+        longest = max(map(len, keys), default=0)
+        if longest > LONGEST_LINE - 16:
+            raise ConfigError(f"a string of {longest:,} bytes is longer than a line that CRF++ reads")
+        head = [b"version: %d" % VERSION, b"cost-factor: 1", b"maxid: %d" % size, b"xsize: %d" % width]
+        names, lines = ([one.encode() for one in part] for part in (labels, templates))
+        numbered = [b"%d %b" % pair for pair in zip(places[:-1].tolist(), keys, strict=True)]
+        figures = [b"%.17g" % value for value in alpha.tolist()]
+        return b"\n\n".join(b"\n".join(section) for section in (head, names, lines, numbered, figures)) + b"\n"
+    ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)), dtype=np.int64)
+    array = build(np.frombuffer(b"".join(keys), np.uint8), ends, places[:-1].astype(np.int32)).astype("<u4")
+    names, lines = (b"".join(one.encode() + b"\0" for one in part) for part in (labels, templates))
+    lines += bytes(-(len(names) + len(lines)) % 4)
+    head = HEAD.pack(VERSION, 0, 1.0, size, width, array.nbytes)
+    parts = [head, SIZE.pack(len(names)), names, SIZE.pack(len(lines)), lines, array.tobytes()]
+    return b"".join([*parts, alpha.astype("<f4").tobytes()])

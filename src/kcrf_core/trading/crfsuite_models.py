@@ -1,0 +1,303 @@
+"""Binary models of CRFsuite (`lCRF` files of type `FOMC`), read and written.
+
+A file is a header of twelve words and chunks at the places that it names:
+
+    FEAT          features in records of 20 bytes: kind (0 state, 1 transition), source, label, weight
+    CQDB, twice   strings by number and numbers by hash: labels, then attributes
+    LFRF, AFRF    for each label and each attribute the numbers of its features
+
+Numbers are little-endian. Nothing that a file says is believed before it is checked against the file's size: what is
+read from it is no larger than a few times the file, however its places point at each other.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..corpora import MOST_LABELS
+from ..errors import ConfigError, FileFormatError
+from ..system import LARGEST
+from ._lookup import name_hashes
+
+MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
+HEADER = struct.Struct("<4sI4sI8I")
+HEADER_FIELDS = (
+    *("magic", "size", "type", "version", "num_features", "num_labels", "num_attrs"),
+    *("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs"),
+)
+FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("label", "<u4"), ("weight", "<f8")])
+STATE, TRANSITION = 0, 1
+CHUNK = struct.Struct("<4sII")
+
+STRINGS = struct.Struct("<4s5I")  # the head of a CQDB chunk
+BYTE_ORDER = 0x62445371
+TABLES = 256
+
+LARGEST_FILE = 1 << 32  # places in it are words of four bytes
+
+
+@dataclass(frozen=True)
+class CrfsuiteModel:
+    """Labels, attributes by the bytes of their names, weights row by row, and transitions."""
+
+    labels: tuple[str, ...]
+    text: np.ndarray  # [bytes] uint8 that the names of attributes stand in
+    starts: np.ndarray  # [A] int64 where each name begins
+    lengths: np.ndarray  # [A] int64
+    ends: np.ndarray  # [A+1] int64, where the weights of each attribute begin and end
+    columns: np.ndarray  # [K] int32 labels
+    values: np.ndarray  # [K] float64
+    transitions: np.ndarray  # [Y, Y]
+    listed: np.ndarray  # [Y, Y] bool: transitions that the file holds, zero or not
+
+    @cached_property
+    def attributes(self) -> list[bytes]:
+        text = self.text.tobytes()
+        ends = (self.starts + self.lengths).tolist()
+        return [text[start:end] for start, end in zip(self.starts.tolist(), ends, strict=True)]
+
+
+def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
+    """The model in the bytes of a file; anything else is a FileFormatError of one line that names the `source`."""
+    return _Reader(data, source).model()
+
+
+class _Reader:
+    def __init__(self, data: bytes, source: str):
+        self.data, self.source = data, source
+        self.raw = np.frombuffer(data, dtype=np.uint8)
+        if len(data) < HEADER.size:
+            raise self.damaged("its header is cut off")
+        self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(data), strict=True))
+
+    def damaged(self, what: str) -> FileFormatError:
+        return FileFormatError(f"{self.source}: a damaged CRFsuite model: {what}")
+
+    def model(self) -> CrfsuiteModel:
+        header = self.header
+        if header["type"] != KIND:
+            name = header["type"].decode("ascii", "backslashreplace")
+            raise FileFormatError(
+                f"{self.source}: a CRFsuite model of type {name!r}; only first-order chains (FOMC) can be read"
+            )
+        if header["version"] != VERSION:
+            raise FileFormatError(
+                f"{self.source}: a CRFsuite model of version {header['version']}; only {VERSION} is known"
+            )
+        Y, A = header["num_labels"], header["num_attrs"]
+        if not 1 <= Y <= MOST_LABELS:
+            raise self.damaged(f"it has {Y:,} labels")
+        features = self.features()
+        starts, lengths = self.strings("off_labels", Y)
+        try:
+            labels = tuple(
+                self.data[start : start + length].decode("utf-8")
+                for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+            )
+        except UnicodeDecodeError:
+            raise FileFormatError(f"{self.source}: a CRFsuite model whose labels are not UTF-8") from None
+        starts, lengths = self.strings("off_attrs", A)
+        pairs, from_label = self.references("off_labelrefs", b"LFRF", Y, features)
+        transitions, listed = np.zeros((Y, Y)), np.zeros((Y, Y), dtype=bool)
+        own = np.repeat(np.arange(Y), np.diff(from_label))
+        transitions[own, pairs["label"]] = pairs["weight"]
+        listed[own, pairs["label"]] = True
+        states, ends = self.references("off_attrrefs", b"AFRF", A, features)
+        return CrfsuiteModel(
+            labels,
+            self.raw,
+            starts,
+            lengths,
+            ends,
+            states["label"].astype(np.int32),
+            states["weight"].astype(np.float64),
+            transitions,
+            listed,
+        )
+
+    def place(self, name: str, room: int) -> int:
+        """Where a chunk begins that has room for so many bytes."""
+        place = self.header[name]
+        if not HEADER.size <= place <= len(self.data) - room:
+            raise self.damaged(f"{name} is {place:,} in {len(self.data):,} bytes")
+        return place
+
+    def words(self, at: np.ndarray) -> np.ndarray:
+        """The words that begin at some bytes, [n] int64."""
+        if len(at) and (at.min() < 0 or at.max() > len(self.data) - 4):
+            raise self.damaged("it points beyond its end")
+        if not (at & 3).any():
+            return np.frombuffer(self.data, dtype="<u4", count=len(self.data) // 4)[at >> 2].astype(np.int64)
+        out = self.raw[at].astype(np.int64)
+        for place in range(1, 4):
+            out |= self.raw[at + place].astype(np.int64) << 8 * place
+        return out
+
+    def row_of_words(self, at: int, count: int) -> np.ndarray:
+        if at + 4 * count > len(self.data):
+            raise self.damaged("it points beyond its end")
+        return np.frombuffer(self.data, dtype="<u4", count=count, offset=at).astype(np.int64)
+
+    def features(self) -> np.ndarray:
+        at = self.place("off_features", CHUNK.size)
+        name, _, count = CHUNK.unpack_from(self.data, at)
+        if name != b"FEAT" or at + CHUNK.size + FEATURE.itemsize * count > len(self.data):
+            raise self.damaged("its features are cut off")
+        found = np.frombuffer(self.data, dtype=FEATURE, count=count, offset=at + CHUNK.size)
+        if count and found["label"].max() >= self.header["num_labels"]:
+            raise self.damaged("a feature has a label that is not there")
+        if count and not np.abs(found["weight"]).max() <= LARGEST:
+            raise self.damaged("it has weights that are not finite or too large")
+        return found
+
+    def strings(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where the first `count` strings of a chunk begin in the file, and how long they are, [count] each."""
+        at = self.place(name, STRINGS.size + 8 * TABLES)
+        magic, size, _, order, listed, places = STRINGS.unpack_from(self.data, at)
+        if magic != b"CQDB" or order != BYTE_ORDER or at + size > len(self.data) or count > listed:
+            raise self.damaged(f"{name} leads to no strings")
+        if not count:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        back = self.row_of_words(at + places, count)
+        if back.min() == 0:
+            raise self.damaged(f"the string of number {int(back.argmin())} is not there")
+        starts, lengths = at + back + 8, self.words(at + back + 4) - 1
+        if lengths.min() < 0 or (starts + lengths).max() >= len(self.data) or self.raw[starts + lengths].any():
+            raise self.damaged("a string does not end")
+        if int(lengths.sum()) > len(self.data):
+            raise self.damaged("its strings are longer than the file")
+        return starts, lengths
+
+    def references(self, name: str, magic: bytes, count: int, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features of each of `count` sources, one after the other, and where those of each end, [count+1]."""
+        at = self.place(name, CHUNK.size)
+        found, _, listed = CHUNK.unpack_from(self.data, at)
+        if found != magic or listed < count:
+            raise self.damaged(f"{name} leads to no list of features")
+        places = self.row_of_words(at + CHUNK.size, count)
+        counts = self.words(places)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        if ends[-1] > len(features):
+            raise self.damaged("it lists more features than it has")
+        inside = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
+        numbers = self.words(np.repeat(places + 4, counts) + 4 * inside)
+        if len(numbers) and numbers.max() >= len(features):
+            raise self.damaged("it lists a feature that is not there")
+        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
+            return features[numbers[0] : numbers[0] + len(numbers)], ends  # as CRFsuite writes them, without a copy
+        return features[numbers], ends
+
+
+def crfsuite_header(model: CrfsuiteModel) -> dict[str, str]:
+    """The head of the file that the model is written to, as CRFsuite shows it."""
+    arrays = model.ends, model.columns, model.values, model.transitions, model.listed
+    found = HEADER.unpack_from(write_crfsuite(model.labels, model.attributes, *arrays))
+    named = dict(zip(HEADER_FIELDS, found, strict=True))
+    return {
+        name: value.decode() if isinstance(value, bytes) else f"0x{value:X}" if name.startswith("off_") else str(value)
+        for name, value in named.items()
+    }
+
+
+# ----------------------------------------------------------------------------- writing
+
+
+def write_crfsuite(
+    labels: Sequence[str],
+    attributes: Sequence[bytes],
+    ends: np.ndarray,
+    columns: np.ndarray,
+    values: np.ndarray,
+    transitions: np.ndarray,
+    listed: np.ndarray | None = None,
+) -> bytes:
+    """The bytes of a model: weights of attribute a are values[ends[a]:ends[a+1]], of the labels in `columns`.
+
+    Transitions are written where they are not zero, or where `listed` [Y, Y] says.
+    """
+    Y, A = len(labels), len(attributes)
+    listed = transitions != 0 if listed is None else listed
+    first, second = np.nonzero(listed)
+    pairs = np.zeros(len(first), dtype=FEATURE)
+    pairs["kind"], pairs["source"], pairs["label"], pairs["weight"] = TRANSITION, first, second, transitions[listed]
+    states = np.zeros(len(values), dtype=FEATURE)
+    states["source"], states["label"], states["weight"] = np.repeat(np.arange(A), np.diff(ends)), columns, values
+    # As CRFsuite writes them: states before transitions.
+    out = bytearray(HEADER.size)
+    header = dict.fromkeys(HEADER_FIELDS, 0)
+    header |= {"magic": MAGIC, "type": KIND, "version": VERSION, "num_labels": Y, "num_attrs": A}
+    header["off_features"] = len(out)
+    count = len(states) + len(pairs)
+    out += CHUNK.pack(b"FEAT", CHUNK.size + FEATURE.itemsize * count, count) + states.tobytes() + pairs.tobytes()
+    for name, strings in (("off_labels", [label.encode() for label in labels]), ("off_attrs", attributes)):
+        header[name] = len(out)
+        out += _packed_strings(strings)
+    pair_ends = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=Y))])
+    # CRFsuite has room for a label before the first and one after the last, and never uses it.
+    for name, magic, borders, start, unused in (
+        ("off_labelrefs", b"LFRF", pair_ends, len(states), 2),
+        ("off_attrrefs", b"AFRF", np.asarray(ends), 0, 0),
+    ):
+        out += bytes(-len(out) % 4)
+        header[name] = len(out)
+        out += _packed_references(magic, borders, start, unused, len(out))
+    header["size"] = len(out)
+    if len(out) >= LARGEST_FILE:
+        raise ConfigError(
+            f"the model would take {len(out):,} bytes as CRFsuite writes it, which reads no file of 4 GiB or more: "
+            "prune it first",
+            settings=["prune"],
+        )
+    out[: HEADER.size] = HEADER.pack(*(header[name] for name in HEADER_FIELDS))
+    return bytes(out)
+
+
+def _packed_strings(strings: Sequence[bytes]) -> bytes:
+    """A CQDB chunk: records, 256 hash tables that are twice as large as they need be, and places by number."""
+    n = len(strings)
+    lengths = np.fromiter(map(len, strings), np.int64, n)
+    data_at = STRINGS.size + 8 * TABLES
+    places = data_at + np.concatenate([[0], np.cumsum(9 + lengths)])
+    records = b"".join(struct.pack("<II", k, len(one) + 1) + one + b"\0" for k, one in enumerate(strings))
+    hashes = name_hashes(b"".join(strings), lengths)  # [n] uint32
+    tables = [(0, 0)] * TABLES
+    out, at = [records], int(places[-1])
+    order = np.argsort(hashes % TABLES, kind="stable")
+    borders = np.searchsorted((hashes % TABLES)[order], np.arange(TABLES + 1))
+    for t in range(TABLES):
+        own = order[borders[t] : borders[t + 1]].tolist()
+        if not own:
+            continue
+        size = 2 * len(own)
+        table = [(0, 0)] * size
+        for k in own:
+            hashed = int(hashes[k])
+            slot = (hashed >> 8) % size
+            while table[slot][1]:
+                slot = (slot + 1) % size
+            table[slot] = (hashed, int(places[k]))
+        tables[t] = (at, size)
+        out.append(np.array(table, dtype="<u4").tobytes())
+        at += 8 * size
+    back = places[:-1].astype("<u4").tobytes()
+    head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at)
+    return b"".join([head, np.array(tables, dtype="<u4").tobytes(), *out, back])
+
+
+def _packed_references(magic: bytes, ends: np.ndarray, first: int, unused: int, at: int) -> bytes:
+    """A list of features for each source, of which source s has those numbered first+ends[s]:first+ends[s+1]."""
+    n, total = len(ends) - 1, int(ends[-1])
+    heads = ends[:-1] + np.arange(n)  # where the list of each begins, in words: its length, then its features
+    body = np.empty(n + total, dtype="<u4")
+    body[heads] = np.diff(ends)
+    rest = np.ones(n + total, dtype=bool)
+    rest[heads] = False
+    body[rest] = first + np.arange(total)
+    begin = CHUNK.size + 4 * (n + unused)
+    places = np.concatenate([at + begin + 4 * heads, np.zeros(unused, np.int64)]).astype("<u4")
+    return CHUNK.pack(magic, begin + 4 * len(body), n + unused) + places.tobytes() + body.tobytes()

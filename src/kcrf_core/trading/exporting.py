@@ -1,0 +1,385 @@
+"""Models of ours as files that CRFsuite, CRF++ and Wapiti read, where their formats can say what the model says.
+
+They are linear chains of first order. A feature becomes a name and weights: for CRFsuite the attribute that
+`featurize --export crfsuite` writes, for the others a line of a template and the strings that it becomes.
+
+None of them has scores of first and last labels. What stands at the first position of every sequence and nowhere else
+takes them: the symbol beyond the end that a window sees there, or the attribute BOS. Templates get a line for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..chains import NODE
+from ..config import Macro, is_wapiti_line, pieces
+from ..encoding import (
+    AttributeFeature,
+    CategoricalFeature,
+    ConjunctionFeature,
+    Feature,
+    LineFeature,
+    RealFeature,
+    TemplateFeature,
+    literal_names,
+)
+from ..errors import ConfigError
+from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
+from ..model import ExplicitTerm, Model
+from . import PROGRAMS
+from .crfpp_models import write_crfpp
+from .crfsuite_models import CrfsuiteModel, write_crfsuite
+from .wapiti_models import wapiti_bytes, write_wapiti
+
+# Names of attributes that by convention stand at first and at last positions, and nowhere else.
+FIRST = ("__BOS__", "BOS", "<BOS>", "<s>")
+LAST = ("__EOS__", "EOS", "<EOS>", "</s>")
+
+CRFPP_REACH, WAPITI_REACH = 8, 4  # how far their templates look
+SEPARATORS = "/|~^;,_\x01\x02\x03"
+
+
+def export_model(model: Model, program: str, text: bool = False) -> tuple[bytes, list[str]]:
+    """The bytes of a file for one of `PROGRAMS`, and what a user should hear; `text` for CRF++'s form as text."""
+    _check(model, program)
+    if program == "crfsuite":
+        found, remarks = _for_crfsuite(model)
+        arrays = found.ends, found.columns, found.values, found.transitions
+        return write_crfsuite(found.labels, found.attributes, *arrays, found.listed), remarks
+    writer = _Templates(model, program)
+    return (writer.wapiti() if program == "wapiti" else writer.crfpp(text)), writer.remarks
+
+
+def crfsuite_of(model: Model) -> CrfsuiteModel:
+    """A model of ours as CRFsuite has it."""
+    _check(model, "crfsuite")
+    return _for_crfsuite(model)[0]
+
+
+def program_of(path: str | os.PathLike[str]) -> str | None:
+    """The program that a file is meant for, by its name."""
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    return {".crfsuite": "crfsuite", ".crfpp": "crf++", ".wapiti": "wapiti", ".wap": "wapiti"}.get(ending)
+
+
+def _check(model: Model, program: str) -> None:
+    """Refuse what no format of theirs can say."""
+    name = PROGRAMS[program]
+    if model.order > 1:
+        raise ConfigError(f"{name} has no chains of second order: train a model of order 1", settings=["order"])
+    if not all(np.isfinite(part).all() for part in (model.edges.transitions, model.edges.start, model.edges.end)):
+        raise ConfigError(
+            f"{name} cannot forbid transitions: train without 'scheme' and 'observed_transitions'",
+            settings=["scheme", "observed_transitions"],
+        )
+    for term in model.terms:
+        if type(term) is not ExplicitTerm or not term.is_linear:
+            raise ConfigError(
+                f"term '{term.name}' has a kernel, and {name} has none: train with a linear one", settings=["kernel"]
+            )
+        if term.clique is not NODE and program == "crfsuite":
+            raise ConfigError(
+                f"term '{term.name}' has transitions that look at the input, which {name} lacks: leave it out, or "
+                "write the model for CRF++ or Wapiti",
+                settings=["to"],
+            )
+
+
+def _by_labels(model: Model, term: ExplicitTerm) -> np.ndarray:
+    """Weights [D, Y] or [D, Y^2] of a term."""
+    return term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
+
+
+# ----------------------------------------------------------------------------- CRFsuite
+
+
+def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
+    Y = len(model.labels)
+    rows: dict[str, int] = {}
+    blocks: list[tuple[np.ndarray, np.ndarray]] = []
+    for term in model.terms:
+        names = literal_names(model.encoding, term.features)
+        numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
+        blocks.append((numbers, _by_labels(model, term)))
+    ends = {}
+    for scores, which, by_convention in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
+        if np.ptp(scores):  # the same for all labels changes nothing
+            name = _boundary(model, which == "first", rows, by_convention)
+            ends[which] = name, rows.setdefault(name, len(rows)), scores
+    weights = np.zeros((len(rows), Y))
+    for numbers, own in blocks:
+        if len(np.unique(numbers)) < len(numbers):
+            raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
+        weights[numbers] += own
+    remarks = []
+    for which, (name, row, scores) in ends.items():
+        weights[row] += scores
+        remarks.append(f"scores of {which} labels are part of '{name}', which must stand at {which} positions alone")
+    found = without_zeros(weights)
+    used = np.flatnonzero(np.diff(found.ends) > 0)
+    found = found.take(used)
+    names = list(rows)
+    encoded = [names[k].encode() for k in used.tolist()]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    bad = next((name for name in encoded if b"\0" in name), None)
+    if bad is not None:
+        raise ConfigError(f"the attribute {bad!r} has a zero byte, which CRFsuite cannot hold")
+    transitions = np.ascontiguousarray(model.edges.transitions)
+    return (
+        CrfsuiteModel(
+            model.labels,
+            np.frombuffer(b"".join(encoded), np.uint8),
+            np.cumsum(lengths) - lengths,
+            lengths,
+            found.ends,
+            found.columns,
+            found.values,
+            transitions,
+            transitions != 0,
+        ),
+        remarks,
+    )
+
+
+def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Sequence[str]) -> str:
+    """The attribute that stands at the first, or last, position of every sequence and nowhere else."""
+    for feature in model.encoding.features:
+        if type(feature) is not CategoricalFeature:
+            continue
+        for offset in feature.config.window:
+            if offset and (offset < 0) == first:
+                return f"{feature.config.name}[{offset}]=_B{offset:+d}"  # in data, whether or not a term has it
+    for name in by_convention:
+        if name in rows:
+            return name
+    which = "first" if first else "last"
+    raise ConfigError(
+        f"CRFsuite has no scores of {which} labels, and no attribute stands at {which} positions alone: give the data "
+        f"such an attribute, {by_convention[1]}, or train with a term of the type transitions in the place of edge"
+    )
+
+
+# ----------------------------------------------------------------------------- templates
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line, and the strings that it becomes for some columns of a term."""
+
+    text: str
+    strings: dict[int, str]  # by the number of the column
+
+
+class _Templates:
+    """Lines and strings for CRF++ or Wapiti."""
+
+    def __init__(self, model: Model, program: str):
+        self.model, self.program, self.name = model, program, PROGRAMS[program]
+        self.wants_wapiti = program == "wapiti"
+        self.remarks: list[str] = []
+        self.lines: dict[str, None] = {}
+        self.node: dict[str, np.ndarray] = {}  # weights [Y] of strings
+        self.pairs: dict[str, np.ndarray] = {}  # weights [Y^2]
+        self._own_lines = [line for feature in model.encoding.features for line in feature.config.templates]
+        if model.encoding.attributes:
+            raise ConfigError(
+                f"the model works on attributes, and {self.name} on columns: write it for CRFsuite", settings=["to"]
+            )
+        for term in model.terms:
+            self._add_term(term)
+        Y = len(model.labels)
+        for scores, letter, row, symbol in ((model.edges.start, "first", -1, "-1"), (model.edges.end, "last", 1, "+1")):
+            if np.ptp(scores):
+                name = self._prefix("u", letter)
+                self.lines[f"{name}%x[{row},0]"] = None
+                self.node[f"{name}{self._symbol(symbol)}"] = scores
+        if model.edges.transitions.any():
+            constant = self._prefix("b", "").rstrip(":")
+            self.lines[constant] = None
+            self.pairs[constant] = model.edges.transitions.reshape(Y * Y)
+
+    def _symbol(self, place: str) -> str:
+        return f"_{'x' if self.wants_wapiti else 'B'}{place}"
+
+    def _letter(self, kind: str) -> str:
+        return kind if self.wants_wapiti else kind.upper()
+
+    def _prefix(self, kind: str, name: str) -> str:
+        """The beginning of a new line, which those of other lines do not have."""
+        taken = [
+            found[0][1:] for line in (*self._own_lines, *self.lines) if isinstance((found := pieces(line))[0], str)
+        ]
+        number = ""
+        while any(
+            f"{name}{number}:".startswith(text) or text.startswith(f"{name}{number}:") for text in filter(None, taken)
+        ):
+            number = str(int(number or 0) + 1)
+        return f"{self._letter(kind)}{name}{number}:"
+
+    def _add_term(self, term: ExplicitTerm) -> None:
+        weights = _by_labels(self.model, term)
+        target = self.node if term.clique is NODE else self.pairs
+        used = weights.any(axis=1)
+        order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
+        field = 0
+        for view in self.model.encoding.views(term.features):
+            feature, places = view.feature, view.places
+            if isinstance(feature, RealFeature):
+                raise ConfigError(
+                    f"'{feature.config.name}' is made of numbers, and {self.name} compares strings: write the model "
+                    "for CRFsuite, or leave it out",
+                    settings=["to"],
+                )
+            if isinstance(feature, AttributeFeature):
+                firsts = [order.first_attribute]
+            else:
+                firsts = order.fields[field : field + len(places)]
+                field += len(places)
+            for first, line in zip(firsts, self._lines_of(feature, places, term.clique is NODE), strict=True):
+                for text in line.text.split("\n"):
+                    self.lines[text] = None
+                for code, string in line.strings.items():
+                    if used[first + code]:
+                        before = target.get(string)
+                        row = weights[first + code]
+                        target[string] = row if before is None else before + row
+
+    def _lines_of(self, feature: Feature, places: Sequence[int], node: bool) -> Iterator[_Line]:
+        """The line for some fields of a feature, by their places in its window, or all lines of its bag as one."""
+        if isinstance(feature, TemplateFeature | LineFeature):
+            lines = self._translated(feature.config.templates)
+            convert = _converter(feature.config.templates, lines)
+            values = feature.vocabulary.values
+            yield _Line("\n".join(lines.values()), {code: convert(value) for code, value in enumerate(values)})
+        elif isinstance(feature, ConjunctionFeature):
+            parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
+            for w in places:
+                shift = feature.config.window[w]
+                separator = self._separator(feature)
+                macros = [self._macro(part, offset + shift) for part, offset in parts]
+                name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w else ""))
+                reach = max(abs(offset + s) for _, offset in feature.config.parts for s in feature.config.window)
+                strings = {}
+                for code in range(feature.field_sizes[w]):
+                    codes = zip(parts, feature.part_codes(w, code), strict=True)
+                    texts = [self._value(part.vocabulary.values, one, reach) for (part, _), one in codes]
+                    strings[code] = name + separator.join(texts)
+                yield _Line(name + separator.join(macros), strings)
+        else:
+            for w in places:
+                offset = feature.config.window[w]
+                label = self._named(feature) + (f".{w}" if len(feature.config.window) > 1 else "")
+                name = self._prefix("u" if node else "b", label)
+                values = feature.vocabulary.values
+                strings = {
+                    code: name + self._value(values, code, feature.reach) for code in range(feature.field_sizes[w])
+                }
+                yield _Line(name + self._macro(feature, offset), strings)
+
+    @staticmethod
+    def _named(feature: Feature) -> str:
+        """A name for lines of a feature, without characters that mean something there."""
+        return re.sub(r"[%:\s#]", "_", re.sub(r"^[UBub]", "", feature.config.name))
+
+    def _macro(self, feature: CategoricalFeature, offset: int) -> str:
+        if feature.config.transform != "identity":
+            raise ConfigError(
+                f"'{feature.config.name}' is a column through '{feature.config.transform}', which {self.name} lacks: "
+                "train with columns as they are, or put what it gives into one more",
+                settings=["plain"],
+            )
+        most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
+        if abs(offset) > most:
+            raise ConfigError(
+                f"'{feature.config.name}' looks {abs(offset)} positions away, and {self.name} tells {most} apart: "
+                "train with a smaller window",
+                settings=["window"],
+            )
+        return f"%x[{offset},{feature.column}]"
+
+    def _value(self, values: Sequence[str], code: int, reach: int) -> str:
+        if code < len(values):
+            return values[code]
+        beyond = code - len(values)
+        return self._symbol(f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
+
+    def _separator(self, feature: ConjunctionFeature) -> str:
+        """A character that no value of its parts has."""
+        characters = set().union(*(set(value) for part in feature.parts for value in part.vocabulary.values), "_xB+-")
+        found = next((one for one in SEPARATORS if one not in characters or one == "_" not in characters), None)
+        if found is None:
+            raise ConfigError(f"values of '{feature.config.name}' have every character that could stand between them")
+        return found
+
+    def _translated(self, templates: Sequence[str]) -> dict[str, str]:
+        """Lines as the other program writes them, by what they are here."""
+        out = {}
+        for line in templates:
+            if is_wapiti_line(line) == self.wants_wapiti:
+                out[line] = line
+                continue
+            macros = [piece for piece in pieces(line) if isinstance(piece, Macro)]
+            most = WAPITI_REACH if self.wants_wapiti else CRFPP_REACH
+            if line[0] == "*" or any(not one.plain or abs(one.row) > most for one in macros):
+                raise ConfigError(
+                    f"{self.name} has no line such as '{line}': write the model for Wapiti", settings=["to"]
+                )
+            out[line] = (line[0].lower() if self.wants_wapiti else line[0].upper()) + line[1:]
+        return out
+
+    def _width(self) -> int:
+        macros = [piece for line in self.lines for piece in pieces(line) if isinstance(piece, Macro)]
+        return max((one.column + 1 for one in macros), default=1)
+
+    def crfpp(self, text: bool) -> bytes:
+        for string in (*self.node, *self.pairs):
+            if re.search(r"[\s\0]", string):
+                raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
+        strings = [*self.node, *self.pairs]
+        weights = [*self.node.values(), *self.pairs.values()]
+        lines = sorted(self.lines, key=lambda line: line[0] != "U")  # U lines first, as CRF++ does
+        return write_crfpp(self.model.labels, lines, strings, weights, self._width(), text)
+
+    def wapiti(self) -> bytes:
+        Y = len(self.model.labels)
+        strings, weights = [], []
+        for string in dict.fromkeys((*self.node, *self.pairs)):
+            parts = []
+            if string[0] != "b":
+                parts.append(self.node.get(string, np.zeros(Y)))
+            if string[0] != "u":
+                parts.append(self.pairs.get(string, np.zeros(Y * Y)))
+            strings.append(wapiti_bytes(string))
+            weights.append(np.concatenate(parts))
+        return write_wapiti(self.model.labels, list(self.lines), strings, weights, self._width() - 1)
+
+
+def _converter(templates: Sequence[str], lines: dict[str, str]) -> Callable[[str], str]:
+    """A function from strings of the templates to those of the same lines in the other language."""
+    if all(line == own for line, own in lines.items()):
+        return lambda string: string
+    patterns = []
+    for line in templates:
+        parts = ["(.*?)" if isinstance(piece, Macro) else re.escape(piece) for piece in pieces(line)]
+        patterns.append((re.compile("".join(parts), re.DOTALL), pieces(lines[line])))
+    symbol = ("_B", "_x") if any(map(is_wapiti_line, lines.values())) else ("_x", "_B")
+
+    def convert(string: str) -> str:
+        for pattern, parts in patterns:
+            found = pattern.fullmatch(string)
+            if found is not None:
+                values = iter(found.groups())
+                return "".join(
+                    re.sub(rf"^{symbol[0]}([+-]\d)$", rf"{symbol[1]}\1", next(values))
+                    if isinstance(part, Macro)
+                    else part
+                    for part in parts
+                )
+        raise ConfigError(f"the string {string!r} is of no line of its template")
+
+    return convert

@@ -1,0 +1,91 @@
+"""Models of other programs, recognised by what stands in their files, as models of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ..config import is_wapiti_line, load_template
+from ..encoding import TemplateFeature
+from ..errors import ConfigError, FileFormatError
+from ..model import Model
+from .crfpp_models import looks_binary, read_crfpp_binary, read_crfpp_text
+from .crfsuite_models import MAGIC, read_crfsuite
+from .foreign import ForeignModel, decoded, sparse_rows
+from .wapiti_models import read_wapiti
+
+# What other files begin with, and what is said of them.
+OTHERS = {
+    b"PK\x03\x04": "an .npz or zip file: a model of kcrf needs no import",
+    b"\xac\xed\x00\x05": "a Java object, as MALLET and Stanford NER write them, which only Java can read",
+    b"\x80": "a Python pickle: from sklearn-crfsuite take the model inside, crf.modelfile.name, which can be imported",
+    b"\x1f\x8b": "compressed: unpack it first (gunzip)",
+    b"BZh": "compressed: unpack it first (bunzip2)",
+    b"\xfd7zXZ": "compressed: unpack it first (unxz)",
+}
+
+
+def import_model(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, encoding: str = "utf-8"
+) -> tuple[Model, ForeignModel]:
+    """A model of CRFsuite, CRF++ or Wapiti as one of ours, and what it was.
+
+    `columns` are names for those of its data, the label's last, where it works on columns.
+    """
+    with open(path, "rb") as stream:
+        data = stream.read()
+    foreign = read_foreign(data, os.fspath(path), encoding)
+    foreign.check(os.fspath(path))
+    return foreign.to_model(columns), foreign
+
+
+def read_foreign(data: bytes, source: str, encoding: str = "utf-8") -> ForeignModel:
+    """The model in the bytes of a file, whichever program wrote it."""
+    try:
+        "".encode(encoding)
+    except LookupError:
+        raise ConfigError(f"there is no encoding '{encoding}'", settings=["encoding"]) from None
+    if data.startswith(MAGIC):
+        return _of_crfsuite(data, source, encoding)
+    if data.startswith(b"#mdl#"):
+        return read_wapiti(data, source, encoding)
+    if data.startswith(b"version:"):
+        return read_crfpp_text(data, source, encoding)
+    for beginning, what in OTHERS.items():
+        if data.startswith(beginning):
+            raise FileFormatError(f"{source}: {what}")
+    if looks_binary(data):
+        return read_crfpp_binary(data, source, encoding)
+    raise FileFormatError(f"{source}: not a model of CRFsuite, CRF++ or Wapiti")
+
+
+def training_configuration(model: Model) -> dict[str, Any] | None:
+    """What to train with to go on from an imported model: its template; None for any other model."""
+    if "imported" not in model.info:
+        return None
+    feature = model.encoding.features[0]
+    if not isinstance(feature, TemplateFeature):
+        return {}
+    lines = feature.config.templates
+    constant = "b" if is_wapiti_line(lines[0]) else "B"
+    raw = load_template("\n".join([*lines, constant]), "its template")
+    return raw | {"columns": list(model.encoding.columns)}
+
+
+def _of_crfsuite(data: bytes, source: str, encoding: str) -> ForeignModel:
+    import numpy as np
+
+    found = read_crfsuite(data, source)
+    names, unread = decoded(found.attributes, encoding)
+    rows = np.repeat(np.arange(len(names)), np.diff(found.ends))
+    remarks = [f"{unread:,} attributes are not {encoding}, and match nothing"] if unread else []
+    return ForeignModel(
+        "CRFsuite",
+        found.labels,
+        names,
+        sparse_rows(rows, found.columns, found.values, (len(names), len(found.labels))),
+        None,
+        found.transitions,
+        remarks=tuple(remarks),
+    )

@@ -1,0 +1,117 @@
+"""`kcrf import` and `kcrf export`: what they say, write and refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
+
+
+def test_a_model_of_each_program_tags(kcrf, tmp_path):
+    for name in ("words.crfpp", "words.crfpp-text", "words.wapiti"):
+        done = kcrf("import", FOREIGN / name, "-o", tmp_path / "model.npz")
+        assert done.code == 0 and done.out == b"" and "model: 3 labels, " in done.err
+        tagged = kcrf("tag", "-m", tmp_path / "model.npz", FOREIGN / "words.conll", "-q")
+        assert tagged.code == 0
+        assert len(tagged.text.splitlines()) == len((FOREIGN / "words.conll").read_text("utf-8").splitlines())
+    assert tagged.text == (FOREIGN / "words.wapiti.tagged").read_text("utf-8")
+    assert "\nimported from Wapiti\n" in kcrf("inspect", tmp_path / "model.npz", "--top", "2").text
+
+
+def test_figures_as_json(kcrf, tmp_path):
+    done = kcrf("import", FOREIGN / "words.crfsuite-model", "-o", tmp_path / "model.npz", "--json", "-q")
+    found = json.loads(done.out)
+    assert done.err == "" and found["program"] == "CRFsuite" and found["labels"] == 3
+    assert found["bytes"] == (tmp_path / "model.npz").stat().st_size
+
+
+def test_data_with_more_columns_than_the_model_looks_at(kcrf, tmp_path):
+    rows = (FOREIGN / "words.conll").read_text("utf-8").splitlines()
+    wider = "\n".join(row if not row else "\t".join([*row.split("\t")[:2], "more", row.split("\t")[2]]) for row in rows)
+    (tmp_path / "wide.conll").write_text(wider + "\n", encoding="utf-8")
+    model = tmp_path / "model.npz"
+    assert kcrf("import", FOREIGN / "words.wapiti", "-o", model, "-q").code == 0
+    assert kcrf("tag", "-m", model, tmp_path / "wide.conll").code == 3
+    assert kcrf("import", FOREIGN / "words.wapiti", "-o", model, "--columns", "word,class,x,label", "-q").code == 0
+    done = kcrf("tag", "-m", model, tmp_path / "wide.conll", "-q")
+    expected = [line.split()[-1:] for line in (FOREIGN / "words.wapiti.tagged").read_text("utf-8").splitlines()]
+    assert [line.split()[-1:] for line in done.text.splitlines()] == expected
+    few = kcrf("import", FOREIGN / "words.wapiti", "-o", model, "--columns", "word,label")
+    assert few.code == 2 and "at least 3" in few.err and "--columns" in few.err
+
+
+def test_what_is_no_model_is_refused_in_one_line(kcrf, tmp_path):
+    (tmp_path / "some").write_bytes(b"lCRF" + bytes(60))
+    for path, code in ((tmp_path / "some", 4), (FOREIGN / "words.conll", 4), (tmp_path / "none", 1)):
+        done = kcrf("import", path, "-o", tmp_path / "model.npz")
+        assert done.code == code and done.err.startswith("kcrf: ") and done.err.count("\n") == 1
+    assert not (tmp_path / "model.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "beginning"),
+    [
+        ("model.crfsuite", [], b"lCRF"),
+        ("model.wapiti", [], b"#mdl#2#"),
+        ("model.txt", ["--to", "crf++"], b"version: 100\n"),
+        ("model", ["--to", "crf++"], b"\x64\0\0\0"),
+    ],
+)
+def test_files_for_other_programs(kcrf, tmp_path, name, option, beginning):
+    model = tmp_path / "model.npz"
+    kcrf("train", FOREIGN / "words.conll", "--plain", "--sigma2", "1", "-o", model, "-q")
+    done = kcrf("export", model, "-o", tmp_path / name, *option)
+    assert done.code == 0 and f"{name}: " in done.err and (tmp_path / name).read_bytes().startswith(beginning)
+    again = kcrf("import", tmp_path / name, "-o", tmp_path / "again.npz", "-q")
+    assert again.code == 0
+    if name != "model.crfsuite":
+        data = FOREIGN / "words.conll"
+        own, theirs = (kcrf("tag", "-m", tmp_path / one, data, "-q").out for one in ("model.npz", "again.npz"))
+        assert own == theirs
+
+
+def test_exports_that_are_refused(kcrf, tmp_path):
+    model = tmp_path / "model.npz"
+    kcrf("train", FOREIGN / "words.conll", "--kernel", "poly", "--plain", "--sigma2", "1", "-o", model, "-q")
+    done = kcrf("export", model, "-o", tmp_path / "model.wapiti")
+    assert done.code == 2 and "(--kernel)" in done.err and done.err.count("\n") == 1
+    assert "give --to" in kcrf("export", model, "-o", tmp_path / "model.bin").err
+    assert kcrf("export", FOREIGN / "words.wapiti", "-o", tmp_path / "model.wapiti").code == 4
+    assert not (tmp_path / "model.wapiti").exists()
+
+
+def test_training_goes_on_from_an_imported_model(kcrf, tmp_path):
+    kcrf("import", FOREIGN / "words.crfpp", "-o", tmp_path / "old.npz", "-q")
+    done = kcrf(
+        *("train", FOREIGN / "words.conll", "-c", FOREIGN / "template", "--init", tmp_path / "old.npz"),
+        *("--sigma2", "1", "-o", tmp_path / "new.npz"),
+    )
+    assert done.code == 0
+    said = re.search(r"3 of 3 labels, term node with ([0-9]+) of [0-9]+ features, term edge-x with 10 of 10", done.err)
+    assert said is not None and int(said[1]) > 200, done.err
+
+
+@pytest.mark.parametrize("name", ["words.crfpp", "words.wapiti"])
+def test_imported_models_bring_their_template(kcrf, tmp_path, name):
+    kcrf("import", FOREIGN / name, "-o", tmp_path / "old.npz", "-q")
+    done = kcrf(
+        *("train", FOREIGN / "words.conll", "--init", tmp_path / "old.npz", "--sigma2", "1"),
+        *("-o", tmp_path / "new.npz"),
+    )
+    assert done.code == 0, done.err
+    said = re.search(r"term node with ([0-9]+) of [0-9]+ features", done.err)
+    assert said is not None and int(said[1]) > 100, done.err
+
+
+def test_patterns_are_a_configuration(kcrf, tmp_path):
+    model = tmp_path / "model.npz"
+    done = kcrf("train", FOREIGN / "words.conll", "-c", FOREIGN / "patterns", "--sigma2", "1", "-o", model)
+    assert done.code == 0, done.err
+    lagging = kcrf("tag", "-m", model, FOREIGN / "words.conll", "--lag", "3")
+    assert lagging.code != 0 and lagging.err.count("\n") == 1  # some patterns look at the last position
+    shown = kcrf("featurize", FOREIGN / "words.conll", "-c", FOREIGN / "patterns", "--show", "1")
+    assert "u:w=" in shown.text and "*:cap=true" in shown.text

@@ -1,0 +1,331 @@
+"""The classes of python-crfsuite: their manners, and models that python-crfsuite reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kcrf_core import KernelCRF, Model
+from kcrf_core.pycrfsuite import BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer
+from kcrf_core.trading import read_crfsuite
+
+FOREIGN = Path(__file__).parents[1] / "data" / "foreign" / "words.crfsuite-model"
+
+SEQUENCES = [
+    ([{"word": "the", "first": True}, {"word": "cat", "length": 0.75}, {"word": "sat", "length": 0.75}], "DNV"),
+    ([{"word": "a", "first": True}, {"word": "dog", "length": 0.75}], "DN"),
+    ([{"word": "dogs", "first": True, "length": 1}, {"word": "run", "length": 0.75}], "NV"),
+    ([{"word": "sie", "first": True}, {"word": "läuft", "length": 1.25}], "NV"),
+]
+
+
+def trained(path, sequences=SEQUENCES, **params):
+    trainer = Trainer(params={"c2": 0.01} | params, verbose=False)
+    for items, labels in sequences:
+        trainer.append(items, list(labels))
+    trainer.train(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("models") / "model.crfsuite")
+
+
+@pytest.mark.parametrize(
+    ("item", "names"),
+    [
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": 0.5, "b": True, "c": False}, {"a": 0.5, "b": 1.0, "c": 0.0}),
+        ({"a": "x", "b": b"y"}, {"a:x": 1.0, "b:y": 1.0}),
+        ({"a": ["x", "y"], "b": {"z"}}, {"a:x": 1.0, "a:y": 1.0, "b:z": 1.0}),
+        ({"a": {"b": {"c": "d"}, "e": 2}}, {"a:b:c:d": 1.0, "a:e": 2.0}),
+        (["x", "y"], {"x": 1.0, "y": 1.0}),
+        (("x",), {"x": 1.0}),
+        ({"x": 1, "y": 1}.keys(), {"x": 1.0, "y": 1.0}),
+        ({"солнце": "не светит"}, {"солнце:не светит": 1.0}),
+        ({"a": np.float32(0.25)}, {"a": 0.25}),
+        ({}, {}),
+        ({"n" * 5000: "v" * 5000}, {"n" * 5000 + ":" + "v" * 5000: 1.0}),
+    ],
+)
+def test_items_are_named_as_python_crfsuite_names_them(item, names):
+    rows = ItemSequence([item])
+    assert rows.items() == [names] and len(rows) == 1 and repr(rows) == "<ItemSequence of size 1>"
+
+
+@pytest.mark.parametrize("item", [{"a": ("x",)}, {"a": None}, {1: 2.0}, [1], 3, {"a": "\ud800"}])
+def test_items_that_are_none(item, path):
+    with pytest.raises((TypeError, UnicodeEncodeError)):
+        ItemSequence([item])
+    with Tagger().open(path) as tagger, pytest.raises((TypeError, UnicodeEncodeError)):
+        tagger.tag([item])
+
+
+def test_values_must_be_finite(path):
+    with Tagger().open(path) as tagger, pytest.raises(ValueError, match="'length' is not finite"):
+        tagger.tag([{"length": float("nan")}])
+
+
+def nested(depth):
+    item = {"a": 1}
+    for _ in range(depth):
+        item = {"a": item}
+    return item
+
+
+def test_items_within_items_have_an_end():
+    assert len(ItemSequence([nested(40)]).items()) == 1
+    with pytest.raises(ValueError, match="deep"):
+        ItemSequence([nested(2000)])
+
+
+def test_scores_are_those_of_the_weights(path):
+    """Attributes in any of their forms, with their values; unknown ones count for nothing."""
+    with Tagger().open(path) as tagger:
+        info = tagger.info()
+        items = [{"word": "cat", "length": 2, "strange": 5.0}, ["word:sat"]]
+        tagger.set(items)
+        names = [{"word:cat": 1, "length": 2}, {"word:sat": 1}]
+        labels = tagger.labels()
+        best, scores = None, {}
+        for y in labels:
+            for z in labels:
+                score = info.transitions.get((y, z), 0.0)
+                for label, own in ((y, names[0]), (z, names[1])):
+                    score += sum(info.state_features.get((name, label), 0.0) * value for name, value in own.items())
+                scores[y, z] = score
+        best = max(scores, key=scores.get)
+        total = np.logaddexp.reduce(list(scores.values()))
+        assert tagger.tag() == list(best)
+        assert tagger.probability(list(best)) == pytest.approx(np.exp(scores[best] - total), rel=1e-9)
+        marginal = sum(np.exp(score - total) for (y, _), score in scores.items() if y == labels[0])
+        assert tagger.marginal(labels[0], 0) == pytest.approx(marginal, rel=1e-9)
+
+
+def test_a_closed_tagger_says_so(path):
+    tagger = Tagger()
+    for call in (tagger.labels, lambda: tagger.tag([]), lambda: tagger.set([]), lambda: tagger.marginal("D", 0)):
+        with pytest.raises(ValueError, match="not opened"):
+            call()
+    for call in (tagger.info, tagger.dump):
+        with pytest.raises(RuntimeError, match="not opened"):
+            call()
+    with tagger.open(path):
+        assert tagger.labels() == ["D", "N", "V"]
+    with pytest.raises(ValueError, match="not opened"):
+        tagger.labels()
+
+
+def test_sequences_without_items_and_wrong_questions(path):
+    with Tagger().open(path) as tagger:
+        assert tagger.tag([]) == [] and tagger.marginal("D", 0) == 0.0 and tagger.probability([]) == 0.0
+        tagger.set([["a"], ["b"]])
+        with pytest.raises(ValueError, match="2 items, but 1 label"):
+            tagger.probability(["D"])
+        with pytest.raises(ValueError, match="position 2"):
+            tagger.marginal("D", 2)
+        with pytest.raises(RuntimeError, match="no label 'X'"):
+            tagger.marginal("X", 0)
+        with pytest.raises(TypeError):
+            tagger.tag([["a"], 5])
+        assert tagger.tag() == []  # half a sequence is none
+
+
+def test_items_may_be_named_once(path):
+    with Tagger().open(path) as tagger:
+        for items, _ in SEQUENCES:
+            assert tagger.tag(ItemSequence(items)) == tagger.tag(items)
+
+
+def test_models_in_memory_and_other_files(path, tmp_path):
+    with Tagger().open_inmemory(path.read_bytes()) as tagger:
+        assert tagger.tag(SEQUENCES[0][0]) == list("DNV")
+    with pytest.raises(ValueError, match="not a model"):
+        Tagger().open_inmemory(b"nothing")
+    with pytest.raises(ValueError, match="cut off"):
+        Tagger().open_inmemory(b"lCRFabc")
+    with pytest.raises(FileNotFoundError):
+        Tagger().open(tmp_path / "none")
+    with pytest.raises(TypeError):
+        Tagger().open_inmemory("text")
+
+
+def test_models_of_kcrf(tmp_path):
+    """Linear ones by the same lean way, others by their own; columns are no items."""
+    X, y = [items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES]
+    for number, crf in enumerate((KernelCRF(sigma2=10.0), KernelCRF(kernel="poly", degree=2, sigma2=10.0))):
+        target = tmp_path / f"model{number}.npz"
+        crf.fit(X, y).save(target)
+        for opened in (Tagger().open(target), Tagger().open_inmemory(target.read_bytes())):
+            with opened as tagger:
+                assert [tagger.tag(items) for items in X] == crf.predict(X)
+                own = crf.predict_marginals(X)
+                for items, marginals in zip(X, own, strict=True):
+                    tagger.set(items)
+                    for t, expected in enumerate(marginals):
+                        assert {label: pytest.approx(tagger.marginal(label, t)) for label in expected} == expected
+    KernelCRF(sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save(tmp_path / "columns.npz")
+    with pytest.raises(ValueError, match="model of columns"):
+        Tagger().open(tmp_path / "columns.npz")
+
+
+def test_a_dump_reads_like_that_of_crfsuite(path, tmp_path, capsys):
+    with Tagger().open(FOREIGN) as tagger:
+        tagger.dump(tmp_path / "dump.txt")
+        text = (tmp_path / "dump.txt").read_text(encoding="utf-8")
+        tagger.dump()
+        assert capsys.readouterr().out == text
+        info = tagger.info()
+    assert (
+        "  magic: lCRF\n" in text and f"  size: {FOREIGN.stat().st_size}\n" in text and "  off_features: 0x30\n" in text
+    )
+    assert "LABELS = {\n      0: 0\n" in text and "\n  (1) 0 --> " in text and "\n  (0) w:" in text
+    assert info.header["num_labels"] == str(len(info.labels)) == "3"
+    assert len(info.attributes) == int(info.header["num_attrs"])
+
+
+# ----------------------------------------------------------------------------- training
+
+
+def test_training_minimises_the_objective_of_crfsuite(tmp_path):
+    """At the optimum of sum -log p + c2 |w|^2 the gradient is zero: counts less expectations are 2 c2 w."""
+    c2 = 0.3
+    path = trained(tmp_path / "model", **{"c2": c2, "feature.possible_states": True})
+    with Tagger().open(path) as tagger:
+        info, labels = tagger.info(), tagger.labels()
+        gradient = {key: -2 * c2 * weight for key, weight in info.transitions.items()}
+        states = {key: -2 * c2 * weight for key, weight in info.state_features.items()}
+        for items, gold in SEQUENCES:
+            tagger.set(items)
+            named = ItemSequence(items).items()
+            for t, item in enumerate(named):
+                for label in labels:
+                    error = (gold[t] == label) - tagger.marginal(label, t)
+                    for name, value in item.items():
+                        states[name, label] = states.get((name, label), 0.0) + error * value
+            for t in range(1, len(items)):
+                for y in labels:
+                    for z in labels:
+                        gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
+    assert max(map(abs, states.values())) < 0.02 and max(map(abs, gradient.values())) < 0.02
+
+
+def pair(tagger, labels, items, t, y, z):
+    """p(y_{t-1}, y_t | x) by enumeration."""
+    from itertools import product
+
+    return sum(
+        tagger.probability(list(path))
+        for path in product(labels, repeat=len(items))
+        if path[t - 1] == y and path[t] == z
+    )
+
+
+def test_the_file_is_one_of_crfsuite(path):
+    found = read_crfsuite(path.read_bytes(), "model")
+    assert found.labels == ("D", "N", "V")  # in the order of the data
+    assert np.diff(found.ends).min() > 0  # no attribute without a weight
+
+
+def test_labels_come_in_the_order_of_the_data(tmp_path):
+    turned = [(items, labels.replace("D", "Z")) for items, labels in SEQUENCES]
+    with Tagger().open(trained(tmp_path / "model", turned)) as tagger:
+        assert tagger.labels() == ["Z", "N", "V"]
+        assert [tagger.tag(items) for items, _ in turned] == [list(labels) for _, labels in turned]
+
+
+def test_observed_states_alone_have_weights(tmp_path):
+    with Tagger().open(trained(tmp_path / "model")) as tagger:
+        assert ("word:the", "V") not in tagger.info().state_features
+    with Tagger().open(trained(tmp_path / "model", **{"feature.possible_states": True})) as tagger:
+        assert tagger.info().state_features["word:the", "V"] < 0
+
+
+def test_models_of_kcrf_may_be_written(tmp_path):
+    model = Model.load(trained(tmp_path / "model.npz"))
+    assert model.labels == ("D", "N", "V") and not model.edges.start.any()
+
+
+def test_groups_are_held_out(tmp_path, capsys):
+    trainer = Trainer()
+    for number, (items, labels) in enumerate(SEQUENCES):
+        trainer.append(items, list(labels), group=number % 2)
+    trainer.train(str(tmp_path / "model"), holdout=1)
+    out = capsys.readouterr().out
+    assert "Item accuracy: " in out and " / 4 " in out
+    with Tagger().open(tmp_path / "model") as tagger:
+        assert "word:läuft" not in tagger.info().attributes
+
+
+def test_what_is_said_can_be_heard(tmp_path, capsys):
+    class Listening(BaseTrainer):
+        def __init__(self):
+            self.heard = []
+
+        def message(self, message):
+            self.heard.append(message)
+
+    trainer = Listening()
+    trainer.append([{"a": 1}], ["x"])
+    trainer.train(str(tmp_path / "model"))
+    assert "type: CRF1d\n" in trainer.heard and capsys.readouterr().out == ""
+
+    class Counting(Trainer):
+        losses = ()
+
+        def on_iteration(self, log, info):
+            self.losses = (*self.losses, info["loss"])
+            assert info["time"] >= 0 and log.startswith(f"***** Iteration #{info['num']} *****\n")
+
+    counting = Counting()
+    for items, labels in SEQUENCES:
+        counting.append(items, list(labels))
+    counting.train(str(tmp_path / "model"))
+    assert len(counting.logparser.iterations) > 2 and counting.logparser.last_iteration["loss"] > 0
+    out = capsys.readouterr().out
+    assert len(counting.losses) == len(counting.logparser.iterations) and "Iteration" not in out
+    said = [line for line in counting.logparser.log if "Iteration" not in line and "Loss" not in line]
+    assert all(line in out for line in said if "this iteration" not in line)  # nothing else is lost
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow", "averaged-perceptron"])
+def test_parameters_of_algorithms(algorithm, tmp_path):
+    trainer = Trainer(algorithm, verbose=False)
+    params = trainer.get_params()
+    trainer.set_params(params)
+    assert trainer.get_params() == params and set(params) == set(trainer.params())
+    assert all(trainer.help(name) for name in params)
+    trainer.set("feature.possible_states", True)
+    assert trainer.get("feature.possible_states") is True
+    for call in (lambda: trainer.set("foo", 1), lambda: trainer.get("foo"), lambda: trainer.help("foo")):
+        with pytest.raises(ValueError, match="Parameter not found: foo"):
+            call()
+    trainer.append([["a"], ["b"]], ["x", "y"])
+    if algorithm in ("lbfgs", "l2sgd"):
+        trainer.train(str(tmp_path / "model"))
+    else:
+        with pytest.raises(CRFSuiteError, match="lbfgs minimises"):
+            trainer.train(str(tmp_path / "model"))
+
+
+def test_what_training_refuses(tmp_path):
+    with pytest.raises(ValueError, match="Bad arguments"):
+        Trainer("foo")
+    with pytest.raises(ValueError, match="2 items, but 1 label"):
+        Trainer().append([["a"], ["b"]], ["x"])
+    with pytest.raises(TypeError, match="labels are strings"):
+        Trainer().append([["a"]], [1])
+    with pytest.raises(ValueError, match="c2 cannot be 'much'"):
+        Trainer().set("c2", "much")
+    trainer = Trainer(params={"c2": 0}, verbose=False)
+    trainer.append([["a"]], ["x"])
+    with pytest.raises(CRFSuiteError, match="c2 must be above 0"):
+        trainer.train(str(tmp_path / "model"))
+    trainer.clear()
+    trainer.set("c2", 1)
+    trainer.train(str(tmp_path / "empty"))  # as python-crfsuite, which writes a model of nothing
+    with pytest.raises(ValueError, match="0 labels"):
+        Tagger().open(tmp_path / "empty")

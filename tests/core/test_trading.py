@@ -1,0 +1,451 @@
+"""Models of other programs say the same here as there, and ours the same in their formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kcrf_core import Model, Workers, fit_encoding, parse_config, read_corpus, train
+from kcrf_core.config import load_template, matcher, pieces
+from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.pycrfsuite import Tagger
+from kcrf_core.trading import (
+    AttributeLabeller,
+    export_model,
+    import_model,
+    program_of,
+    read_crfsuite,
+    read_foreign,
+    write_crfsuite,
+)
+
+FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
+CRFSUITE, CRFPP, TEXT, WAPITI = (
+    FOREIGN / name for name in ("words.crfsuite-model", "words.crfpp", "words.crfpp-text", "words.wapiti")
+)
+
+
+def last_columns(path):
+    """The last column of each line that is not blank, as another program wrote it."""
+    return [line.split()[-1] for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def words():
+    return read_corpus(FOREIGN / "words.conll")
+
+
+@pytest.fixture(scope="module")
+def by_crfsuite():
+    return json.loads(CRFSUITE.with_suffix(".crfsuite-model.json").read_text(encoding="utf-8"))
+
+
+# ----------------------------------------------------------------------------- reading
+
+
+def test_crfsuite_says_the_same(by_crfsuite, tmp_path):
+    """By the model of ours, and by the tagger on either file."""
+    model, _ = import_model(CRFSUITE)
+    model.save(tmp_path / "model.npz")
+    for path in (CRFSUITE, tmp_path / "model.npz"):
+        with Tagger().open(path) as tagger:
+            assert tagger.labels() == by_crfsuite["labels"]
+            for sequence in by_crfsuite["sequences"]:
+                assert tagger.tag(sequence["items"]) == sequence["tagged"]
+                marginals = [
+                    [tagger.marginal(label, t) for label in tagger.labels()] for t in range(len(sequence["items"]))
+                ]
+                np.testing.assert_allclose(marginals, sequence["marginals"], rtol=0, atol=2e-9)
+                assert tagger.probability(sequence["tagged"]) == pytest.approx(sequence["probability"], rel=1e-9)
+
+
+@pytest.mark.parametrize("path", [CRFPP, TEXT], ids=["binary", "text"])
+def test_crfpp_says_the_same(path, words):
+    model, found = import_model(path)
+    assert found.program == "CRF++" and found.width == 2
+    dataset = model.encoding.encode(words)
+    marginals = model.marginals(dataset)
+    lines = [line for line in (FOREIGN / "words.crfpp.tagged").read_text("utf-8").splitlines() if line[:2].strip("# ")]
+    assert len(lines) == words.positions
+    best = [model.labels[number] for number in model.tag(dataset)]
+    for t, line in enumerate(lines):
+        label, *all_labels = line.split("\t")[3:]
+        assert best[t] == label.rpartition("/")[0]
+        theirs = dict(pair.rsplit("/", 1) for pair in all_labels)
+        ours = dict(zip(model.labels, marginals[t], strict=True))
+        assert {name: pytest.approx(ours[name], abs=2e-6) for name in ours} == {
+            name: float(value) for name, value in theirs.items()
+        }
+
+
+def test_wapiti_says_the_same(words):
+    model, found = import_model(WAPITI)
+    assert [term.type for term in model.terms] == ["node", "edge-x"]
+    assert model.tag_corpus(words) == last_columns(FOREIGN / "words.wapiti.tagged")
+    assert any("\\x" in string for string in found.strings), "no pattern cuts a character in half"
+
+
+def test_wapiti_of_earlier_versions(words):
+    """Heads without a kind of model, and without the number that says how strings stand in data."""
+    text = WAPITI.read_bytes()
+    for old in (re.sub(rb"^#mdl#\d#", b"#mdl#", text), re.sub(rb"(#rdr#\d+/\d+)/0\n", rb"\1\n", text)):
+        assert old != text
+        assert read_foreign(old, "old").to_model().tag_corpus(words) == last_columns(FOREIGN / "words.wapiti.tagged")
+
+
+def test_wapiti_without_patterns(tmp_path):
+    """Strings stand in the data; what begins with b and * looks at two labels."""
+    head = b"#mdl#2#5\n#rdr#0/0/0\n#qrk#2\n1:A,\n1:B,\n#qrk#3\n3:u:a,\n3:b:b,\n3:*:c,\n"
+    text = head + b"0=0x1p+0\n3=0x1p+1\n6=0x1p-1\n7=0x1.8p+0\n11=-0x1p+0\n"
+    model = read_foreign(text, "model").to_model()
+    data = tmp_path / "data.crfsuite"
+    data.write_text("A\tu\\:a\nB\tb\\:b\t*\\:c\nA\t*\\:c\n")
+    corpus = read_corpus(data)
+    scores, edges = model.potentials(model.encoding.encode(corpus))
+    np.testing.assert_allclose(scores[:, 0] - scores[:, 1], [1.0, -1.0, -1.0])
+    expected = np.zeros((3, 2, 2))
+    expected[1] += [[0, 2], [0, 0]]
+    expected[1:] += [[0, 0], [0, -1]]
+    np.testing.assert_allclose(edges.transitions[1:], expected[1:])
+
+
+def test_numbers_of_a_string_are_where_wapiti_has_them():
+    text = b"#mdl#2#1\n#rdr#1/0/0\n9:*:%x[0,0],\n#qrk#2\n1:A,\n1:B,\n#qrk#2\n3:*:x,\n3:*:y,\n@=0x1p+0\n"
+    for number, label, pair in ((1, 1, None), (2, None, 0), (5, None, 3)):
+        found = read_foreign(text.replace(b"@", b"%d" % number), "model")
+        assert found.node.dense()[0].tolist() == [float(y == label) for y in range(2)]
+        if pair is not None:
+            assert found.pairs.dense()[0].tolist() == [float(p == pair) for p in range(4)]
+
+
+def test_factors_multiply_weights():
+    text = TEXT.read_bytes()
+    twice = read_foreign(text.replace(b"cost-factor: 1\n", b"cost-factor: 2.5\n"), "model")
+    once = read_foreign(text, "model")
+    np.testing.assert_allclose(twice.node.values, 2.5 * once.node.values, rtol=1e-15)
+    np.testing.assert_allclose(twice.transitions, 2.5 * once.transitions, rtol=1e-15)
+
+
+def test_other_encodings():
+    text = TEXT.read_text(encoding="utf-8").encode("latin-1")
+    assert "ä" in "".join(read_foreign(text, "model", "latin-1").strings)
+    found = read_foreign(text, "model")
+    assert found.remarks and "not utf-8" in found.remarks[0]
+    with pytest.raises(ConfigError, match="no encoding"):
+        read_foreign(text, "model", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"\x80\x04\x95pickle", "pickle"),
+        (b"\xac\xed\x00\x05sr", "Java"),
+        (b"PK\x03\x04", "no import"),
+        (b"hello", "not a model"),
+        (b"", "not a model"),
+        (re.sub(rb"^#mdl#2", b"#mdl#1", WAPITI.read_bytes()), "memm"),
+        (CRFSUITE.read_bytes().replace(b"FOMC", b"XXXX", 1), "type 'XXXX'"),
+    ],
+)
+def test_others_are_refused_by_name(data, what):
+    with pytest.raises(FileFormatError, match=what):
+        read_foreign(data, "model")
+
+
+@pytest.mark.parametrize("path", [CRFSUITE, CRFPP, TEXT, WAPITI], ids=lambda path: path.name)
+def test_files_that_are_cut_off_are_refused(path):
+    data = path.read_bytes()
+    for length in {*range(4, len(data) - 1, 131), len(data) - 9}:
+        with pytest.raises(FileFormatError):
+            read_foreign(data[:length], "model").check("model")
+
+
+def test_files_that_point_in_circles_stay_small():
+    """All attributes list all features, or have one long name: what is read is no larger than the file."""
+    data = bytearray(CRFSUITE.read_bytes())
+    found = read_crfsuite(bytes(data), "model")
+    place = int(np.frombuffer(data, "<u4", 1, 44)[0])
+    first = np.frombuffer(data, "<u4", 1, place + 12)
+    data[place + 12 : place + 12 + 4 * len(found.attributes)] = np.tile(first, len(found.attributes)).tobytes()
+    count = int(first[0])
+    data[count : count + 4] = np.array([40], "<u4").tobytes()
+    with pytest.raises(FileFormatError, match="more features than it has"):
+        read_foreign(bytes(data), "model")
+
+
+# ----------------------------------------------------------------------------- writing
+
+
+def test_crfsuite_files_are_written_as_crfsuite_writes_them():
+    data = CRFSUITE.read_bytes()
+    found = read_crfsuite(data, "model")
+    arrays = found.ends, found.columns, found.values, found.transitions, found.listed
+    assert write_crfsuite(found.labels, found.attributes, *arrays) == data
+
+
+TEMPLATES = (FOREIGN / "template").read_text(), (FOREIGN / "patterns").read_text()
+
+
+def fitted(corpus, raw, workers):
+    config = parse_config(raw | {"training": {"sigma2": 1.0}})
+    encoding, dataset = fit_encoding(config, corpus)
+    return train(encoding, dataset, config, workers=workers)[0]
+
+
+@pytest.fixture(scope="module")
+def models(words):
+    """Models of ours by how they were described."""
+    columns = {"columns": ["word", "class", "label"]}
+    pair = {"conjunction": ["word", "class[1]"], "name": "both"}
+    window = {"features": [{"column": "word", "window": [-1, 0, 1]}, {"column": "class", "window": [-2, 0]}, pair]}
+    edges = {"terms": [{"features": ["word", "both"]}, {"type": "edge-x", "features": ["class"]}, {"type": "edge"}]}
+    near = {"name": "near", "features": ["word", "class"], "window": [0]}
+    own_windows = {"terms": [{"name": "all", "features": ["class", "both"]}, near, {"type": "edge"}]}
+    pages = {
+        "windows": columns | window,
+        "edge-x": columns | window | edges,
+        "template": load_template(TEMPLATES[0], "template"),
+        "patterns": load_template(TEMPLATES[1], "patterns"),
+        "transitions": columns | {"plain": True, "terms": [{}, {"type": "transitions"}]},
+        "terms": columns | window | own_windows,
+    }
+    with Workers(1) as workers:
+        return {name: fitted(words, raw, workers) for name, raw in pages.items()}
+
+
+@pytest.mark.parametrize("program", ["crf++", "crf++ text", "wapiti", "crfsuite"])
+@pytest.mark.parametrize("name", ["windows", "edge-x", "template", "patterns", "transitions", "terms"])
+def test_what_is_written_says_the_same_when_it_is_read(models, words, name, program, tmp_path):
+    model = models[name]
+    if (name, program) in (("patterns", "crf++"), ("patterns", "crf++ text")):
+        with pytest.raises(ConfigError, match="write the model for Wapiti"):
+            export_model(model, "crf++")
+        return
+    if program == "crfsuite" and name in ("edge-x", "template", "patterns"):
+        with pytest.raises(ConfigError, match="look at the input, which CRFsuite lacks"):
+            export_model(model, program)
+        return
+    data, _ = export_model(model, program.split()[0], text=program.endswith("text"))
+    again = read_foreign(data, "model").to_model()
+    if program == "crfsuite":
+        from kcrf_core.encoding import export
+
+        file = tmp_path / "data.crfsuite"
+        gold = list(words.columns[-1])
+        file.write_text(
+            "".join(export(model.encoding, model.encoding.encode(words), "crfsuite", gold)), encoding="utf-8"
+        )
+        corpus = read_corpus(file)
+    else:
+        corpus = words
+    own, theirs = model.marginals(model.encoding.encode(words)), again.marginals(again.encoding.encode(corpus))
+    tolerance = 1e-5 if program == "crf++" else 1e-9  # CRF++ has weights in single precision
+    np.testing.assert_allclose(theirs, own, rtol=0, atol=tolerance)
+    assert again.tag_corpus(corpus) == model.tag_corpus(words)
+
+
+def test_strings_of_a_double_array_come_back(rng):
+    """All prefixes and bytes; a string that is the beginning of another one."""
+    strings = {"U" + "".join(chr(c) for c in rng.integers(33, 600, n)) for n in rng.integers(0, 6, 500)}
+    names = sorted(strings)
+    from kcrf_core.trading.crfpp_models import write_crfpp
+
+    weights = [rng.normal(size=2) for _ in names]
+    data = write_crfpp(["A", "B"], ["U%x[0,0]"], names, weights, 1, text=False)
+    found = read_foreign(data, "model")
+    by_name = dict(zip(found.strings, found.node.dense(), strict=True))
+    assert by_name.keys() == strings
+    for name, own in zip(names, weights, strict=True):
+        np.testing.assert_allclose(by_name[name], own.astype(np.float32), rtol=0)
+
+
+def test_first_and_last_labels_without_a_place(words):
+    """Attributes that mark the ends take the scores; without them there is no way to write them."""
+    model, _ = import_model(CRFSUITE)
+    Y = len(model.labels)
+    from dataclasses import replace
+
+    from kcrf_core.chains import Edges
+
+    ends = Edges(model.edges.transitions, np.arange(Y) * 1.0, np.zeros(Y))
+    started = replace(model, edges=ends)
+    data, remarks = export_model(started, "crfsuite")
+    assert "'BOS'" in remarks[0]
+    before, after = (read_crfsuite(one, "model") for one in (CRFSUITE.read_bytes(), data))
+    row, there = before.attributes.index(b"BOS"), after.attributes.index(b"BOS")
+    dense = [np.zeros(Y), np.zeros(Y)]
+    for out, found, number in zip(dense, (before, after), (row, there), strict=True):
+        inside = slice(found.ends[number], found.ends[number + 1])
+        out[found.columns[inside]] = found.values[inside]
+    np.testing.assert_allclose(dense[1], dense[0] + np.arange(Y), rtol=1e-12)
+    with pytest.raises(ConfigError, match="EOS, or train with a term of the type transitions"):
+        export_model(replace(model, edges=Edges(ends.transitions, np.zeros(Y), ends.start)), "crfsuite")
+    with pytest.raises(ConfigError, match="works on attributes"):
+        export_model(model, "wapiti")
+
+
+@pytest.mark.parametrize(
+    ("raw", "what"),
+    [
+        ({"terms": [{"kernel": {"type": "poly", "degree": 2}}, {"type": "edge"}]}, "has a kernel"),
+        ({"terms": [{}, {"type": "edge"}, {"type": "edge2"}]}, "second order"),
+        ({"training": {"sigma2": 1.0, "observed_transitions": True}}, "cannot forbid"),
+        ({"features": [{"column": "c0", "transform": "suffix", "length": 2}]}, "'suffix', which CRF"),
+        ({"features": [{"column": "c0", "window": [-9]}]}, "9 positions away"),
+        ({"features": [{"column": "c0", "transform": "length"}]}, "made of numbers"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_with_the_remedy(words, workers, raw, what):
+    config = parse_config({"training": {"sigma2": 1.0}} | raw)
+    encoding, dataset = fit_encoding(config, words)
+    model, _ = train(encoding, dataset, config, workers=workers)
+    with pytest.raises(ConfigError, match=what):
+        export_model(model, "crf++")
+
+
+def test_programs_by_the_names_of_files():
+    assert [program_of(f"a/model{end}") for end in (".crfsuite", ".wapiti", ".crfpp", ".npz")] == [
+        "crfsuite",
+        "wapiti",
+        "crf++",
+        None,
+    ]
+
+
+# ----------------------------------------------------------------------------- patterns
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "found"),
+    [
+        ("^..", "abc", "ab"),
+        (".?.?$", "abc", "bc"),
+        (".?.?$", "é", "é"),
+        (".$", "é", "é".encode()[1:]),
+        (r"\d*$", "ab12", "12"),
+        (r"\l*", "abc", ""),
+        (r"\u\l*\p", "xAbc-d", "Abc-"),
+        (r"\A", "é", "é".encode()[:1]),
+        (r"\*\.", "a*.b", "*."),
+        ("a^", "xa^", "a^"),
+        ("$a", "$a", "$a"),
+        ("b$", "abc", None),
+        ("", "abc", ""),
+        ("a?ab", "ab", "ab\0"),  # what failed is counted into the length
+        ("a?ab", "abX", "abX"),
+    ],
+)
+def test_expressions_match_as_wapiti_matches(expression, value, found):
+    """What Wapiti 1.5.0 puts into its strings for these."""
+    value = value.encode()
+    span = matcher(expression)(value)
+    if found is None:
+        assert span is None
+    else:
+        expected = found if isinstance(found, bytes) else found.encode()
+        assert (value + b"\0")[span[0] : sum(span)] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("u:%y[0,0]", "cannot read"),
+        ("u:%x[0]", "cannot read"),
+        ("u:%t[0,0]", "needs a regular expression"),
+        ('u:%m[0,0,"a', "needs a regular expression"),
+        ('u:%m[0,0,"a"', "is missing"),
+        ('u:%m[0,0,"a**"]', "nothing before it"),
+        ('u:%m[0,0,"^*"]', "nothing before it"),
+        ("u:%x[200,0]", "further than"),
+    ],
+)
+def test_patterns_that_cannot_be_read(line, what):
+    with pytest.raises(ConfigError, match=what):
+        pieces(line)
+
+
+def test_expressions_that_take_for_ever_are_refused():
+    with pytest.raises(ConfigError, match="too long"):
+        matcher("a*a*a*a*a*a*a*a*b")(b"a" * 60)
+
+
+def test_training_with_patterns_gives_the_strings_of_wapiti(models):
+    """Their vocabulary has every string of Wapiti's model that is not of the pairs of labels alone."""
+    theirs = {string for string in import_model(WAPITI)[1].strings if not string.startswith("b")}
+    own = set(models["patterns"].encoding.features[0].vocabulary.values)
+    assert theirs <= own and len(theirs) > 50
+
+
+def test_models_with_patterns_are_stored(models, words, tmp_path):
+    model = models["patterns"]
+    model.save(tmp_path / "model.npz")
+    loaded = Model.load(tmp_path / "model.npz")
+    assert loaded.tag_corpus(words) == model.tag_corpus(words)
+    assert loaded.encoding.features_of_whole_sequences(loaded.encoding.names) == ["templates"]
+
+
+# ----------------------------------------------------------------------------- use as any model
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["template", "patterns"])
+def test_imported_models_start_training(words, workers, number):
+    """The same template on the same data: nearly nothing is left to do."""
+    from kcrf_core.training import WarmStart
+
+    lines = [line for line in TEMPLATES[number].splitlines() if line[0] not in "bB*" or line in ("b", "B")]
+    raw = load_template("\n".join(lines), "template") | {"training": {"sigma2": 1.0, "tolerance": 1e-4}}
+    raw["terms"][-1]["type"] = "transitions"
+    config = parse_config(raw)
+    encoding, dataset = fit_encoding(config, words)
+    model, cold = train(encoding, dataset, config, workers=workers)
+    data, _ = export_model(model, "wapiti" if number else "crf++")
+    earlier = read_foreign(data, "model").to_model()
+    _, warm = train(encoding, dataset, config, workers=workers, start=WarmStart(earlier))
+    assert warm.result.passes < cold.result.passes / 3
+
+
+def test_imported_models_are_inspected_and_pruned(words, workers, tmp_path):
+    from kcrf_core.model import dump, summarise
+    from kcrf_core.system import read_container
+
+    for path in (CRFSUITE, CRFPP, WAPITI):
+        model, _ = import_model(path)
+        target = tmp_path / "model.npz"
+        model.save(target)
+        contents = read_container(target, "model")
+        found = summarise(contents, Model.unpack(contents), 3)
+        assert found["terms"][0]["top"]
+        lines = list(dump(model))
+        weights = sum(term.nonzero for term in model.terms) + np.count_nonzero(model.edges.transitions)
+        assert len(lines) >= weights - 1
+
+
+@pytest.mark.parametrize("labels", [1, 2, 5])
+def test_labels_straight_from_bytes_are_those_of_the_model(rng, workers, tmp_path, labels):
+    """Attributes with values, twice at a position, unknown, or none at all."""
+    lines = []
+    for _ in range(60):
+        for _ in range(rng.integers(1, 6)):
+            names = [f"a{k}" if k % 3 else f"a\\:{k}" for k in rng.integers(0, 40, rng.integers(0, 5))]
+            values = ["" if k < 2 else f":{k / 2}" for k in rng.integers(0, 5, len(names))]
+            lines.append("\t".join([f"y{rng.integers(labels)}", *map("".join, zip(names, values, strict=True))]))
+        lines.append("")
+    data = tmp_path / "data.crfsuite"
+    data.write_text("\n".join(lines) + "\n")
+    corpus = read_corpus(data)
+    model = fitted(corpus.subset(range(30)), {}, workers)
+    labeller = AttributeLabeller.of(model)
+    for given in (corpus, corpus.subset(range(20, 60)), corpus.span(10, 40)):
+        expected = model.tag(model.encoding.encode(given))
+        block = labeller.prepared(given)
+        np.testing.assert_array_equal(labeller.best_labels(block), expected)
+        middle = block.span(3, 9)
+        np.testing.assert_array_equal(labeller.best_labels(middle), expected[given.offsets[3] : given.offsets[9]])
+
+
+def test_models_that_go_another_way(words, workers):
+    assert AttributeLabeller.of(fitted(words, {}, workers)) is None
