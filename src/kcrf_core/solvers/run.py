@@ -101,7 +101,7 @@ def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: 
         lower=lower,
         passes=result.passes + 1,
         reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
-        gradient_norm=float(np.sqrt(posterior.vectors.dot(found.gradient, found.gradient))),
+        gradient_norm=posterior.gradient_length(theta, found),
     )
 
 
@@ -355,7 +355,7 @@ class Run:
         raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
 
     def _end(self, proof: _Proof, reason: str) -> NoReturn:
-        norm = float(np.sqrt(proof.posterior.vectors.dot(proof.found.gradient, proof.found.gradient)))
+        norm = proof.posterior.gradient_length(proof.theta, proof.found)
         raise Stop(self._result(proof.theta, proof.found.value, proof.lower, reason, norm))
 
     def _result(self, theta: Vector, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:
