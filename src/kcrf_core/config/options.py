@@ -42,7 +42,7 @@ def _unshared(value: Any) -> Any:
 _SECTIONS = {
     "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
     "training": (
-        *("sigma2", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
+        *("sigma2", "c1", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
         *("observed_transitions", "observed_features"),
     ),
 }

@@ -275,7 +275,7 @@ def _parse_term(section: _Section) -> TermConfig:
     patterns = section.get("features", values.names)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
-    sigma2 = section.get("sigma2", values.automatic)
+    sigma2 = section.get("sigma2", values.variance)
     section.finish()
     if not CLIQUES[kind].mapped:
         for key in ("features", "kernel", "map"):
@@ -351,7 +351,8 @@ def _parse_map(section: _Section) -> MapConfig:
 def _parse_training(section: _Section) -> TrainingConfig:
     default = TrainingConfig()
     training = TrainingConfig(
-        sigma2=section.get("sigma2", values.automatic),
+        sigma2=section.get("sigma2", values.variance),
+        c1=section.get("c1", values.not_negative),
         solver=section.get("solver", values.choice(SOLVERS), default.solver),
         tolerance=section.get("tolerance", values.tolerance, default.tolerance),
         max_passes=section.get("max_passes", Whole(1), default.max_passes),

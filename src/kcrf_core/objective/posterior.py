@@ -86,6 +86,8 @@ class Posterior:
         self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
         self.columns = score_columns(self.problem.label_count)
         self.least_threshold = 0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
+        # Whether gold labellings are mixed into distributions for a bound.
+        self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(term.product_size for term in self.terms), 1)
 
@@ -184,7 +186,7 @@ class Posterior:
         """
         square, excess = self.vectors.soft_square(total, self.sigma2, self.thresholds)
         constant, mixed = sum(share * found.constant for share, _, found in parts), 1.0
-        if not np.isfinite(self.sigma2).all():
+        if self.mixes:
             mixed = 1.0 / max(1.0, excess + slack.excess)
             constant *= mixed
             for share, theta, _ in parts:
@@ -247,6 +249,10 @@ class Posterior:
         """The same as a model holds them: those that are not zero where only some places have parameters."""
         block, places = self.block(theta, term), self.terms[term].places
         return self.weights_of(theta, term) if places is None else KeptWeights(places, block).stored()
+
+    def nonzero(self, theta: Vector) -> int:
+        """How many parameters are not zero."""
+        return int(np.count_nonzero(self.vectors.to_array(theta)))
 
     def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
         """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""

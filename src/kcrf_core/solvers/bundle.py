@@ -32,8 +32,8 @@ MOST_EXCHANGES = 1_000
 # Newton steps for the shares with an L1 penalty, how much one must gain, as a part of the bound, and halvings of it.
 MOST_NEWTON, LEAST_NEWTON_GAIN, MOST_HALVINGS = 6, 1e-6, 4
 # With an L1 penalty and an infinite sigma^2 slopes must not pass thresholds at all. To choose shares they may pass them at
-# a price, that of this sigma^2 times that of a weight which takes all of P for its penalty.
-SURROGATE = 1e-3
+# a price, that of some sigma^2, as a part of the square of a weight that takes all of P for its penalty.
+SURROGATES = (1e-4, 1e-2, 1.0)
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,16 @@ class Bound:
         """The bound less what rounding may have added, where its points were evaluated in double precision."""
         slack = reduce(Slack.joined, [posterior.slack(part.theta, part.value) for part in self.parts])
         if self.total is not None:
-            parts = [(part.share, part.theta, point) for part, point in zip(self.parts, self.points, strict=True)]
-            return posterior.sparse_bound(self.total, parts, slack)
+            return posterior.sparse_bound(self.total, self._found_parts(), slack)
         return slack.widen(self.constant, self.square)
+
+
+    def mixed(self, posterior: Posterior) -> float:
+        """With an L1 penalty: the bound with the entropy of mixtures, but for rounding."""
+        return posterior.sparse_bound(self.total, self._found_parts(), Slack(0.0, 0.0, 0.0))
+
+    def _found_parts(self) -> list[tuple[float, Vector, Point]]:
+        return [(part.share, part.theta, point) for part, point in zip(self.parts, self.points, strict=True)]
 
 
 class Combination:
@@ -148,25 +155,38 @@ class Bundle:
         self._values.append(found.value)
         self._constants = np.append(self._constants, found.constant)
         self._points.append(replace(found, gradient=None))
-        price = SURROGATE * (found.value / posterior.least_threshold) ** 2
-        variances = np.where(np.isfinite(posterior.sigma2), posterior.sigma2, price)
-        start = np.append(self._shares, 0.0)
-        if not start.any():
-            start[-1] = 1.0
-        self._shares = best_sparse_combination(
-            self._constants,
-            start / start.sum(),
-            lambda shares: vectors.soft_products(self._gradients, shares, variances, thresholds),
-        )
-        total = vectors.zeros()
-        for share, gradient in zip(self._shares, self._gradients, strict=True):
-            if share:
-                vectors.add_scaled(total, float(share), gradient)
-        square, excess = vectors.soft_square(total, posterior.sigma2, thresholds)
-        constant, used = float(self._shares @ self._constants), np.flatnonzero(self._shares)
-        parts = [BundlePart(self._thetas[k], float(self._shares[k]), self._values[k]) for k in used]
-        value = mixed_bound(constant, square, excess)
-        return Bound(value, constant, square, parts, total, tuple(self._points[k] for k in used))
+        newest = np.zeros(len(self._constants))
+        newest[-1] = 1.0
+        start, best = np.append(self._shares, 0.0), None
+        start = start / start.sum() if start.any() else newest
+        unit = (found.value / posterior.least_threshold) ** 2
+        for price in SURROGATES if posterior.mixes else (1.0,):
+            variances = np.where(np.isfinite(posterior.sigma2), posterior.sigma2, price * unit)
+            start = best_sparse_combination(
+                self._constants,
+                start,
+                lambda shares, variances=variances: vectors.soft_products(
+                    self._gradients, shares, variances, thresholds
+                ),
+            )
+            bound = self._sparse_bound(posterior, start)
+            if best is None or bound.value > best.value:
+                best, self._shares = bound, start
+        if found.lower > best.value:
+            best, self._shares = self._sparse_bound(posterior, newest), newest
+        return best
+
+    def _sparse_bound(self, posterior: Posterior, shares: np.ndarray) -> Bound:
+        """The bound of a combination."""
+        vectors, total = posterior.vectors, posterior.vectors.zeros()
+        used = np.flatnonzero(shares)
+        for k in used:
+            vectors.add_scaled(total, float(shares[k]), self._gradients[k])
+        square, excess = vectors.soft_square(total, posterior.sigma2, posterior.thresholds)
+        constant = float(shares @ self._constants)
+        parts = [BundlePart(self._thetas[k], float(shares[k]), self._values[k]) for k in used]
+        points = tuple(self._points[k] for k in used)
+        return Bound(mixed_bound(constant, square, excess), constant, square, parts, total, points)
 
     def _drop(self, k: int) -> None:
         del self._gradients[k], self._thetas[k], self._values[k]

@@ -1,4 +1,4 @@
-"""Proximal quasi-Newton steps, for P with an L1 penalty.
+"""Proximal quasi-Newton steps, for P with an L1 penalty; without one `lbfgs` takes the same steps sooner.
 
 A step goes to the minimum of a model: the gradient and the curvature B of limited-memory BFGS for what is smooth about
 P, and the penalty as it is. With steps S, changes Y of the gradient and a diagonal b as a first guess
@@ -76,7 +76,8 @@ class Model:
     """What the last steps say about the curvature of P without its penalty."""
 
     def __init__(self, posterior: Posterior, run: Run):
-        self._vectors, self._thresholds = posterior.vectors, posterior.thresholds
+        self._vectors = posterior.vectors
+        self._thresholds = self._vectors.zeros() if posterior.thresholds is None else posterior.thresholds
         guess = posterior.curvature_guess()
         guess = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300)) ** POWER
         self._guess = guess

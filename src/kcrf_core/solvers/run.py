@@ -41,6 +41,10 @@ SINGLE_MARGIN = 1e-5
 # A proof that fails by less than this part of the tolerance is tried again a little later, so often.
 NEARLY, MOST_ATTEMPTS = 0.5, 3
 
+# With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
+# times the tolerance, and again whenever it is so much smaller.
+WORTH_MIXING, NEARER = 10, 0.8
+
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
 
@@ -172,6 +176,7 @@ class Run:
         self._lower = self._proven  # the largest lower bound, as the evaluations say
         self._bound: Bound | None = None  # where a combination of points gave it
         self._bundle = Bundle()
+        self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
     def watch(self, observe: Callable[[Progress], None]) -> None:
         """Tell of every pass from now on."""
@@ -293,12 +298,26 @@ class Run:
             return found
         if posterior.convex:
             margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
-            bound = self._bundle.add(posterior, theta, found, self.kept_dtype(posterior))
+            bound = self._mixed(posterior, self._bundle.add(posterior, theta, found, self.kept_dtype(posterior)))
             self._lower = max(self._lower, found.lower)
             if bound is not None and bound.value - margin > self._lower:
                 self._lower, self._bound = bound.value - margin, bound
         self._keep(found.value, theta, found)
         return found
+
+    def _mixed(self, posterior: Posterior, bound: Bound | None) -> Bound | None:
+        """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough by then.
+
+        It takes half a pass for each of its points: so it is looked at only as the bound without it gets better.
+        """
+        if bound is None or not posterior.mixes or bound.value <= 0:
+            return bound
+        gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
+        if gap > min(WORTH_MIXING * self.tolerance, NEARER * self._mixed_gap):
+            return bound
+        self._mixed_gap = gap
+        self.work += len(bound.parts) / 2
+        return replace(bound, value=bound.mixed(posterior))
 
     def _confirm(self, posterior: Posterior) -> None:
         """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""
