@@ -320,6 +320,9 @@ class ToyEngine:
             log_z = totals.max() + np.log(np.exp(totals - totals.max()).sum())
             yield paths, counts, gold, np.exp(totals - log_z), totals[gold] - log_z
 
+    def sequence_log_probabilities(self, theta):
+        return np.array([log_p for *_, log_p in self._probabilities(theta)])
+
     def evaluate_all(self, thetas):
         return map(self.evaluate, thetas)
 

@@ -545,7 +545,7 @@ training = group(
     click.option(
         "--solver",
         type=OneOf(solvers),
-        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots.",
+        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots; with --c1 proximal.",
     ),
     click.option(
         "--tolerance",

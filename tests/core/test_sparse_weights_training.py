@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from kcrf_core.chains import EDGE, NODE, Problem, chain
 from kcrf_core.config import parse_config
-from kcrf_core.corpora import Corpus, read_corpus
+from kcrf_core.corpora import read_corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.estimator import KernelCRF
@@ -20,7 +20,7 @@ from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
 from kcrf_core.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
-from kcrf_core.training import train
+from kcrf_core.training import WarmStart, train
 from problems import random_inputs, random_offsets
 from toy_engine import ToyEngine, ToyVector, numbers
 
@@ -77,9 +77,7 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
     feature_map = ExplicitMap(scipy.sparse.csr_array((10, 0)), Phi, np.float64)
     terms = [ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=0.2), ObjectiveTerm(EDGE, sigma2[1], threshold=0.2)]
     threads = Posterior.on_threads(problem, terms, workers)
-    engine = ToyEngine(problem, [Phi])
-    engine.sequence_log_probabilities = lambda theta: np.array([log_p for *_, log_p in engine._probabilities(theta)])
-    toy = Posterior(engine, sigma2, ToyVector(threads.thresholds))
+    toy = Posterior(ToyEngine(problem, [Phi]), sigma2, ToyVector(threads.thresholds))
     run, expected = Run(1e-6, 5000), SOLVERS["auto"](threads, np.zeros(threads.size), Run(1e-6, 5000))
     found = SOLVERS["proximal"](toy, toy.vectors.zeros(), run)
     assert found.reason == expected.reason == CERTIFIED
@@ -142,7 +140,7 @@ def test_points_have_the_penalty_in_p_and_not_in_the_gradient(rng, workers):
 
 # ----------------------------------------------------------------------------- training
 
-WORDS = "the a cat dog sees hears big small red".split()
+WORDS = ["the", "a", "cat", "dog", "sees", "hears", "big", "small", "red"]
 
 
 def text_corpus(rng, sequences=60, labels="NVX"):
@@ -205,3 +203,131 @@ def test_features_that_share_a_column_have_the_penalty_of_single_ones(rng, tmp_p
         loss = chain.marginals(scores, edges, dataset.offsets, np.ones(dataset.sequences)).log_z.sum()
         loss -= chain.path_scores(scores, edges, dataset.offsets, dataset.labels).sum()
         np.testing.assert_allclose(loss + penalised(model, 0.3, 4.0), found.result.value, rtol=1e-8)
+
+
+def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
+    """With a penalty columns are merged within a degree alone, and its optimum is that of single conjunctions."""
+    inputs = random_inputs(rng, 30, categorical=4, real=0, values=12)
+    kernel = PolynomialKernel(2, 0.7, 0.5, 1.0)
+    by_degree, phi = find_conjunctions(inputs, kernel, by_degree=True)
+    merged, _ = find_conjunctions(inputs, kernel)
+    single, apart = find_conjunctions(inputs, kernel, merge=False)
+    assert merged.size < by_degree.size < single.size
+    squares = by_degree.squares_of(np.arange(len(by_degree.keys)))
+    for column in range(by_degree.size):
+        assert len(set(squares[by_degree.columns == column])) == 1
+    problem = Problem(rng.integers(0, 3, 30).astype(np.int32), np.array([0, 10, 20, 30]), np.ones(3), 3)
+    roots = np.sqrt(np.bincount(by_degree.columns))
+    values = []
+    with Workers(1) as workers:
+        for columns, threshold in ((phi, 0.3 * roots), (apart, 0.3)):
+            feature_map = ExplicitMap(columns, np.zeros((30, 0)), np.float64)
+            terms = [
+                ObjectiveTerm(NODE, 3.0, feature_map, threshold=threshold),
+                ObjectiveTerm(EDGE, 3.0, threshold=0.3),
+            ]
+            posterior = Posterior.on_threads(problem, terms, workers)
+            values.append(SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-8, 5000)).value)
+    np.testing.assert_allclose(values[0], values[1], rtol=3e-8)
+    model, report = trained(tmp_path, text_corpus(rng), configuration(0.3, 4.0, degree=2))
+    assert report.result.reason == CERTIFIED
+    assert model.terms[0].nonzero < model.terms[0].conjunctions.size * 3
+
+
+@pytest.mark.parametrize("sigma2", [4.0, "inf", "auto"])
+def test_models_are_small_and_the_same_for_any_number_of_threads(rng, tmp_path, sigma2):
+    text, found = text_corpus(rng, 120), []
+    raw = configuration(0.5, sigma2, tolerance=1e-2, precision="single")
+    for threads in (1, 2):
+        model, report = trained(tmp_path, text, raw, threads)
+        model.save(tmp_path / f"{threads}.npz")
+        found.append((tmp_path / f"{threads}.npz").read_bytes())
+    assert found[0] == found[1]
+    assert report.result.reason == CERTIFIED and report.result.gap <= 1e-2
+    [term] = model.terms
+    assert isinstance(term.weights, SparseWeights) and term.weights.bytes < term.weights.dense().nbytes
+    assert report.nonzero < report.parameters / 2
+    told = report.to_dict()
+    assert told["c1"] == 0.5 and told["nonzero_parameters"] == report.nonzero
+    stored = Model.load(tmp_path / "1.npz")
+    assert stored.info["config"]["training"]["c1"] == 0.5
+    assert stored.info["training"]["sigma2"] == told["sigma2"]
+    assert parse_config(stored.info["config"]).training.sigma2 == {"inf": np.inf, "auto": None}.get(sigma2, sigma2)
+
+
+def test_larger_penalties_leave_fewer_weights_and_a_large_one_none(rng, tmp_path):
+    text, left = text_corpus(rng), []
+    for c1 in (0.1, 0.5, 3.0, 1000.0):
+        _, report = trained(tmp_path, text, configuration(c1, "inf", tolerance=1e-3))
+        assert report.result.reason == CERTIFIED
+        left.append(report.nonzero)
+    assert left[0] > left[1] > left[2] > left[3] == 0
+
+
+def test_a_model_with_a_penalty_is_a_start_for_another(rng, tmp_path):
+    text, raw = text_corpus(rng), configuration(0.3, 4.0, tolerance=1e-4)
+    model, first = trained(tmp_path, text, raw)
+    _, again = trained(tmp_path, text, raw, start=WarmStart(model, "earlier"))
+    assert again.result.passes < first.result.passes
+    np.testing.assert_allclose(again.result.value, first.result.value, rtol=1e-4)
+
+
+def test_weights_can_be_pruned_further(rng, tmp_path):
+    for degree in (1, 2):
+        model, report = trained(tmp_path, text_corpus(rng), configuration(0.1, 4.0, degree), prune=0.2)
+        assert report.pruned.weights_left < report.pruned.weights
+        assert model.terms[0].nonzero == report.pruned.weights_left
+
+
+def test_what_the_penalty_does_not_go_with_is_refused(rng, tmp_path):
+    text = text_corpus(rng, 20)
+    pivots = configuration(0.3, 4.0)
+    pivots["terms"][0] |= {"kernel": {"type": "rbf"}, "map": "reduced"}
+    growing = configuration(0.3, 4.0)
+    endless = configuration(0.0, 1.0)
+    endless["terms"][1]["sigma2"] = "inf"
+    growing["terms"][0] |= {"kernel": {"type": "rbf"}, "map": {"type": "reduced", "select": "gradient"}}
+    for raw, more, message in (
+        (pivots, {}, "this term has pivots; leave 'c1' out"),
+        (growing, {}, "this term has pivots; leave 'c1' out"),
+        (configuration(0.3, 4.0), {"select_terms": True}, "terms cannot be chosen"),
+        (configuration(0.3, 4.0, solver="newton"), {}, "the solver 'newton' minimises smooth functions"),
+        (configuration(0.0, "inf"), {}, "give a 'c1' above 0"),
+        (endless, {}, "term 'edge': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0"),
+        (configuration(0.3, 4.0) | {"unobserved": "?"}, {}, "'c1' needs all labels"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            trained(tmp_path, text.replace(" N\n", " ?\n", 1) if "unobserved" in raw else text, raw, **more)
+    for wrong in (-1, float("nan"), float("inf"), "some", True):
+        with pytest.raises(ConfigError, match="'c1' must be"):
+            parse_config({"training": {"c1": wrong}})
+
+
+def attributes_of(text):
+    sentences = [[line.split() for line in part.split("\n") if line] for part in text.strip().split("\n\n")]
+    X = [[{"word": row[0], "other": row[1]} for row in rows] for rows in sentences]
+    return X, [[row[2] for row in rows] for rows in sentences]
+
+
+def test_a_randomized_search_over_c1_and_c2_runs(rng):
+    from scipy.stats import expon
+    from sklearn.model_selection import RandomizedSearchCV
+
+    X, y = attributes_of(text_corpus(rng, 30))
+    crf = KernelCRF(algorithm="lbfgs", max_iterations=100, all_possible_transitions=True)
+    space = {"c1": expon(scale=0.5), "c2": expon(scale=0.05)}
+    search = RandomizedSearchCV(crf, space, cv=3, n_iter=3, random_state=0, error_score="raise").fit(X, y)
+    assert set(search.best_params_) == {"c1", "c2"} and search.best_score_ > 0.7
+    assert search.best_estimator_.model_.info["config"]["training"]["c1"] == search.best_params_["c1"]
+
+
+def test_estimators_take_c1_without_a_variance(rng, tmp_path):
+    X, y = attributes_of(text_corpus(rng, 30))
+    dense, sparse = KernelCRF(c2=0.1).fit(X, y), KernelCRF(c1=1.0, c2=0, tolerance=0.01).fit(X, y)
+    assert sparse.model_.terms[0].nonzero < dense.model_.terms[0].nonzero / 2
+    sparse.save(tmp_path / "sparse.npz")
+    loaded = KernelCRF.load(tmp_path / "sparse.npz")
+    assert loaded.get_params()["c1"] == 1.0 and loaded.get_params()["sigma2"] == np.inf
+    assert loaded.predict(X) == sparse.predict(X)
+    with pytest.raises(ConfigError, match="give a 'c1' above 0"):
+        KernelCRF(c2=0).fit(X, y)

@@ -7,6 +7,7 @@ it. Unknown keys are errors with a suggestion, at the line where they stand.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -352,7 +353,7 @@ def _parse_training(section: _Section) -> TrainingConfig:
     default = TrainingConfig()
     training = TrainingConfig(
         sigma2=section.get("sigma2", values.variance),
-        c1=section.get("c1", values.not_negative),
+        c1=section.get("c1", values.not_negative) or None,
         solver=section.get("solver", values.choice(SOLVERS), default.solver),
         tolerance=section.get("tolerance", values.tolerance, default.tolerance),
         max_passes=section.get("max_passes", Whole(1), default.max_passes),
@@ -364,6 +365,10 @@ def _parse_training(section: _Section) -> TrainingConfig:
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )
     section.finish()
+    if training.sigma2 == math.inf and training.c1 is None:
+        raise section.error(
+            "sigma2", "an infinite 'sigma2' ('c2' 0) needs an L1 penalty: give a 'c1' above 0, or a finite value"
+        )
     if training.scheme_violations is not None and training.scheme is None:
         raise section.error("scheme_violations", "'scheme_violations' goes with a 'scheme', and none is given")
     return training

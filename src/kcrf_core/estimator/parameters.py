@@ -192,7 +192,7 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
-    found = {name: getattr(training, name) for name in ("solver", "tolerance", "scheme", "scheme_violations")}
+    found = {name: getattr(training, name) for name in ("c1", "solver", "tolerance", "scheme", "scheme_violations")}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:

@@ -85,7 +85,9 @@ class Posterior:
         self.size = self.vectors.size
         self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
         self.columns = score_columns(self.problem.label_count)
-        self.least_threshold = 0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
+        self.least_threshold = (
+            0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
+        )
         # Whether gold labellings are mixed into distributions for a bound.
         self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         # Weights that a pass multiplies with, D C of every map.
@@ -138,9 +140,7 @@ class Posterior:
     def _sparse_point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
         prior, along, square, excess = self.vectors.add_sparse_prior(gradient, theta, self.sigma2, self.thresholds)
         constant = -log_likelihood - along
-        return Point(
-            prior - log_likelihood, log_likelihood, gradient, mixed_bound(constant, square, excess), constant
-        )
+        return Point(prior - log_likelihood, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
 
     def in_double(self, held: bool = False) -> Posterior:
         """The same P with all digits that double precision has; itself where it has them.

@@ -312,9 +312,7 @@ class Vectors:
         prior, along, square, excess = self._each_slice(work, 4)
         return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
 
-    def soft_square(
-        self, gradient: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
-    ) -> tuple[float, float]:
+    def soft_square(self, gradient: np.ndarray, variances: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
         """The sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and the largest |g| / c of the others."""
         limited = self._limited(variances)
         square, excess = self._each_slice(
@@ -385,7 +383,7 @@ class Vectors:
 
 
 def _softened(size: np.ndarray, thresholds: np.ndarray, variance: float) -> tuple[float, float]:
-    """sigma^2 soft_c(g)^2 summed and zero, or, where sigma^2 is infinite, which zero stands for, zero and max |g| / c."""
+    """sigma^2 soft_c(g)^2 summed and zero; where sigma^2 is infinite, which zero stands for, zero and max |g| / c."""
     if not variance:
         return 0.0, float((size / thresholds).max(initial=0.0))
     soft = np.maximum(size - thresholds, 0.0)

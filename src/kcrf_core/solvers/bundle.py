@@ -31,8 +31,8 @@ USEFUL = 0.5
 MOST_EXCHANGES = 1_000
 # Newton steps for the shares with an L1 penalty, how much one must gain, as a part of the bound, and halvings of it.
 MOST_NEWTON, LEAST_NEWTON_GAIN, MOST_HALVINGS = 6, 1e-6, 4
-# With an L1 penalty and an infinite sigma^2 slopes must not pass thresholds at all. To choose shares they may pass them at
-# a price, that of some sigma^2, as a part of the square of a weight that takes all of P for its penalty.
+# With an L1 penalty and an infinite sigma^2 slopes must not pass thresholds at all. To choose shares they may pass them
+# at a price, that of some sigma^2, as a part of the square of a weight that takes all of P for its penalty.
 SURROGATES = (1e-4, 1e-2, 1.0)
 
 
@@ -62,7 +62,6 @@ class Bound:
         if self.total is not None:
             return posterior.sparse_bound(self.total, self._found_parts(), slack)
         return slack.widen(self.constant, self.square)
-
 
     def mixed(self, posterior: Posterior) -> float:
         """With an L1 penalty: the bound with the entropy of mixtures, but for rounding."""
@@ -221,7 +220,9 @@ def best_combination(constants: np.ndarray, gram: np.ndarray) -> tuple[np.ndarra
 
 
 def best_sparse_combination(
-    constants: np.ndarray, shares: np.ndarray, soft_products: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
+    constants: np.ndarray,
+    shares: np.ndarray,
+    soft_products: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]],
 ) -> np.ndarray:
     """The l on the simplex that maximises l.a - S(l) / 2, nearly, from given ones on.
 

@@ -3,11 +3,11 @@
 A step goes to the minimum of a model: the gradient and the curvature B of limited-memory BFGS for what is smooth about
 P, and the penalty as it is. With steps S, changes Y of the gradient and a diagonal b as a first guess
 
-    B = diag(b) - W M W^T,    W = [b S, Y],    M^-1 = [S^T b S, L; L^T, -D],    L and D below and on the diagonal of S^T Y
+    B = diag(b) - W M W^T,    W = [b S, Y],    M^-1 = [S^T b S, L; L^T, -D]
 
-(Byrd, Nocedal and Schnabel 1994). Coordinate descent finds the minimum (`objective._proximal`), for parameters that are
-not zero or want to leave it; a line search follows (Lee, Sun and Saunders 2014). So many parameters become zero, and
-others leave it, in one step.
+where L is what is below the diagonal of S^T Y, and D the diagonal (Byrd, Nocedal and Schnabel 1994). Coordinate descent
+finds the minimum (`objective._proximal`), for parameters that are not zero or want to leave it; a line search follows
+(Lee, Sun and Saunders 2014). So many parameters become zero, and others leave it, in one step.
 
 OWL-QN, which other CRF programs use, takes a step of plain L-BFGS and keeps it within one orthant. 2,000 sentences of
 CoNLL-2000, c1 0.1, c2 0.01: after 120 passes it is 1.5 % above the optimum, and this 0.2 %, with a tenth of the slope
@@ -42,7 +42,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
     """Step after step, until the run raises `Stop` or `Restart`."""
     if now is None:
         now = run.evaluate(posterior, theta)
-    model = Model(posterior, run)
+    model = CurvatureModel(posterior, run)
     hand_back()  # what was needed to begin
     while True:
         found = step(posterior, theta, now, model, run)
@@ -52,7 +52,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
 
 
 def step(
-    posterior: Posterior, theta: Vector, now: Point, model: Model, run: Run
+    posterior: Posterior, theta: Vector, now: Point, model: CurvatureModel, run: Run
 ) -> tuple[Vector, Point] | None:
     """One step, remembered; None where rounding hides all progress even along the first guess."""
     while True:
@@ -72,7 +72,7 @@ def step(
         model.clear()  # rounding has made the history useless
 
 
-class Model:
+class CurvatureModel:
     """What the last steps say about the curvature of P without its penalty."""
 
     def __init__(self, posterior: Posterior, run: Run):

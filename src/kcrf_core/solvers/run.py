@@ -306,7 +306,7 @@ class Run:
         return found
 
     def _mixed(self, posterior: Posterior, bound: Bound | None) -> Bound | None:
-        """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough by then.
+        """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough then.
 
         It takes half a pass for each of its points: so it is looked at only as the bound without it gets better.
         """

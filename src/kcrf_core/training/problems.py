@@ -45,13 +45,13 @@ def check_partial(config: Config, select_terms: bool, certify: str) -> None:
 
 
 def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
-    """An error where an L1 penalty is asked for with something that it does not go with, or nothing penalises weights."""
+    """An error where an L1 penalty is asked for with what it does not go with, or nothing penalises weights."""
     training = config.training
     if not training.c1:
-        endless = [term.name for term in config.terms if math.inf in (term.sigma2, training.sigma2)]
+        endless = [term.name for term in config.terms if term.sigma2 == math.inf]
         if endless:
             raise ConfigError(
-                "without a prior variance ('c2' 0, 'sigma2' inf) weights need an L1 penalty: give a 'c1' above 0",
+                f"term '{endless[0]}': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0, or a finite value",
                 settings=["c1"],
             )
         return
