@@ -179,26 +179,27 @@ class Posterior:
             return self.sparse_bound(total, [(1.0, theta, found)], slack)
         return max(slack.widen(found.value, 2 * (found.value - found.lower)), 0.0)
 
-    def sparse_bound(self, total: Vector, parts: Sequence[tuple[float, Vector, Point]], slack: Slack) -> float:
+    def sparse_bound(
+        self,
+        total: Vector,
+        parts: Sequence[tuple[float, Vector, Point]],
+        slack: Slack,
+        gold: Sequence[np.ndarray] | None = None,
+    ) -> float:
         """The bound of a combination of points in double precision, less what rounding may change.
 
-        `total` is that of their loss's gradients; parts are shares, parameters and what was found there.
+        `total` is that of their loss's gradients; parts are shares, parameters and what was found there; `gold` has
+        log p(y | x) of each sequence there, where that is known already.
         """
         square, excess = self.vectors.soft_square(total, self.sigma2, self.thresholds)
         constant, mixed = sum(share * found.constant for share, _, found in parts), 1.0
         if self.mixes:
             mixed = 1.0 / max(1.0, excess + slack.excess)
             constant *= mixed
-            for share, theta, _ in parts:
-                constant += share * float(self.problem.weights @ self._mixing_gain(theta, mixed))
+            gold = gold or [self.engine.sequence_log_probabilities(theta) for _, theta, _ in parts]
+            for (share, _, _), logs in zip(parts, gold, strict=True):
+                constant += share * float(self.problem.weights @ mixing_gain(logs.astype(np.float64), mixed))
         return max(slack.widen(constant, square), 0.0)
-
-    def _mixing_gain(self, theta: Vector, mixed: float) -> np.ndarray:
-        """H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, [S]; never negative."""
-        logs = self.engine.sequence_log_probabilities(theta).astype(np.float64)
-        gold = np.exp(logs)
-        rest, both = -np.expm1(logs), 1 - mixed + mixed * gold
-        return np.maximum(mixed * gold * logs - mixed * rest * np.log(mixed) - both * np.log(both), 0.0)
 
     def gradient_length(self, theta: Vector, found: Point) -> float:
         """Of P's gradient; with an L1 penalty that of its shortest subgradient."""
@@ -293,6 +294,13 @@ class Posterior:
     def penalty(self, theta: Vector) -> float:
         """What the L1 penalty adds to P."""
         return float((self.vectors.to_array(self.thresholds) * np.abs(self.vectors.to_array(theta))).sum())
+
+
+def mixing_gain(logs: np.ndarray, mixed: float) -> np.ndarray:
+    """H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, from log p(y), [S]; never negative."""
+    gold = np.exp(logs)
+    rest, both = -np.expm1(logs), 1 - mixed + mixed * gold
+    return np.maximum(mixed * gold * logs - mixed * rest * np.log(mixed) - both * np.log(both), 0.0)
 
 
 def mixed_bound(constant: float, square: float, excess: float) -> float:

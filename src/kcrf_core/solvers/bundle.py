@@ -60,14 +60,11 @@ class Bound:
         """The bound less what rounding may have added, where its points were evaluated in double precision."""
         slack = reduce(Slack.joined, [posterior.slack(part.theta, part.value) for part in self.parts])
         if self.total is not None:
-            return posterior.sparse_bound(self.total, self._found_parts(), slack)
+            return posterior.sparse_bound(self.total, self.found_parts(), slack)
         return slack.widen(self.constant, self.square)
 
-    def mixed(self, posterior: Posterior) -> float:
-        """With an L1 penalty: the bound with the entropy of mixtures, but for rounding."""
-        return posterior.sparse_bound(self.total, self._found_parts(), Slack(0.0, 0.0, 0.0))
-
-    def _found_parts(self) -> list[tuple[float, Vector, Point]]:
+    def found_parts(self) -> list[tuple[float, Vector, Point]]:
+        """Shares, points and what was found there, with an L1 penalty."""
         return [(part.share, part.theta, point) for part, point in zip(self.parts, self.points, strict=True)]
 
 
@@ -110,6 +107,7 @@ class Bundle:
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
         self._points: list[Point] = []  # K, without their gradients, with an L1 penalty
+        self._gold: dict[int, np.ndarray] = {}  # log p(y | x) of each sequence [S], by the identity of a point
 
     def __len__(self) -> int:
         return len(self._gradients)
@@ -187,7 +185,17 @@ class Bundle:
         points = tuple(self._points[k] for k in used)
         return Bound(mixed_bound(constant, square, excess), constant, square, parts, total, points)
 
+    def mixed(self, posterior: Posterior, bound: Bound) -> tuple[float, int]:
+        """A bound of these points with the entropy of mixtures, but for rounding, and how many that took a pass for."""
+        parts = bound.found_parts()
+        new = [theta for _, theta, _ in parts if id(theta) not in self._gold]
+        for theta in new:
+            self._gold[id(theta)] = posterior.engine.sequence_log_probabilities(theta)
+        gold = [self._gold[id(theta)] for _, theta, _ in parts]
+        return posterior.sparse_bound(bound.total, parts, Slack(0.0, 0.0, 0.0), gold), len(new)
+
     def _drop(self, k: int) -> None:
+        self._gold.pop(id(self._thetas[k]), None)
         del self._gradients[k], self._thetas[k], self._values[k]
         if self._points:
             del self._points[k]

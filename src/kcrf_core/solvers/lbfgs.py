@@ -52,6 +52,8 @@ def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
     pairs = 2 * min(_most_pairs(size), max_passes)
     if solver == "newton":
         own = 8 * CONJUGATE_VECTORS
+    elif solver == "proximal":  # pairs, and twice as much for the model where all parameters are free
+        own = 6 * 10 * short
     else:
         own = pairs * (short if solver in ("auto", "lbfgs") else 8)
     return size * (own + (2 * POINTS + 3) * short + 8 * 8)

@@ -43,7 +43,7 @@ NEARLY, MOST_ATTEMPTS = 0.5, 3
 
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
 # times the tolerance, and again whenever it is so much smaller.
-WORTH_MIXING, NEARER = 10, 0.8
+WORTH_MIXING, NEARER = 100, 0.8
 
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
@@ -308,7 +308,7 @@ class Run:
     def _mixed(self, posterior: Posterior, bound: Bound | None) -> Bound | None:
         """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough then.
 
-        It takes half a pass for each of its points: so it is looked at only as the bound without it gets better.
+        It takes a pass for each new one of its points: so it is looked at only as the bound without it gets better.
         """
         if bound is None or not posterior.mixes or bound.value <= 0:
             return bound
@@ -316,8 +316,9 @@ class Run:
         if gap > min(WORTH_MIXING * self.tolerance, NEARER * self._mixed_gap):
             return bound
         self._mixed_gap = gap
-        self.work += len(bound.parts) / 2
-        return replace(bound, value=bound.mixed(posterior))
+        value, looked_at = self._bundle.mixed(posterior, bound)
+        self.work += looked_at
+        return replace(bound, value=value)
 
     def _confirm(self, posterior: Posterior) -> None:
         """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""

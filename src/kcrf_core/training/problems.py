@@ -51,7 +51,7 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
         endless = [term.name for term in config.terms if term.sigma2 == math.inf]
         if endless:
             raise ConfigError(
-                f"term '{endless[0]}': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0, or a finite value",
+                f"term '{endless[0]}': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0 or a finite value",
                 settings=["c1"],
             )
         return
