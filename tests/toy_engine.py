@@ -158,6 +158,9 @@ class ToyVectors:
     def loss_gradient(self, theta, gradient, variances, dtype=float):
         return ToyVector(numbers(gradient) - numbers(theta) / self._each_variance(variances))
 
+    def free_count(self, theta, gradient, thresholds):
+        return int(((numbers(theta) != 0) | (abs(numbers(gradient)) > numbers(thresholds))).sum())
+
     def steepest_square(self, theta, gradient, thresholds):
         own, g, c = numbers(theta), numbers(gradient), numbers(thresholds)
         shortest = np.where(own == 0, np.maximum(abs(g) - c, 0), g + c * np.sign(own))

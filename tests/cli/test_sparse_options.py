@@ -26,7 +26,7 @@ def test_a_grid_varies_c1(kcrf, tmp_path, sample_data):
     done = kcrf("crossval", data, *options)
     assert done.code == 0, done.err
     found = json.loads(out.read_text())
-    assert [result["setting"] for result in found["results"]] == [{"c1": 0}, {"c1": 1}]
+    assert [result["setting"] for result in found["settings"]] == [{"c1": 0}, {"c1": 1}]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
     found = SOLVERS["proximal"](toy, toy.vectors.zeros(), run)
     assert found.reason == expected.reason == CERTIFIED
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
-    np.testing.assert_array_equal(numbers(found.theta) == 0, expected.theta == 0)
+    if np.isfinite(sigma2).all():  # else some other parameters are as good
+        np.testing.assert_allclose(numbers(found.theta), expected.theta, atol=5e-3)
 
 
 def test_bounds_are_never_above_the_optimum(rng, workers):

@@ -366,6 +366,14 @@ class Vectors:
 
         return float(self._each_slice(work, 1)[0].sum())
 
+    def free_count(self, theta: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> int:
+        """How many parameters are not zero, or have a slope beyond their threshold."""
+
+        def work(part: slice, number: int) -> tuple[float]:
+            return (float(np.count_nonzero((theta[part] != 0) | (np.abs(gradient[part]) > thresholds[part]))),)
+
+        return int(self._each_slice(work, 1)[0].sum())
+
     def _limited(self, variances: np.ndarray) -> np.ndarray:
         """sigma^2 of each slice, zero where it is infinite."""
         each = np.asarray(variances, dtype=np.float64)[self._block_of]
