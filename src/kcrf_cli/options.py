@@ -22,12 +22,15 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Names in the configuration of the options below; the same words, with - for _.
 LAYOUT_OPTIONS = ("separator", "header", "comment")
 ENCODING_OPTIONS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator"),
+    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator", "plain"),
     *LAYOUT_OPTIONS,
 )
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
-TRAINING_OPTIONS = ("observed_features", "sigma2", "c1", "solver", "tolerance", "max_passes", "seed", "precision")
+TRAINING_OPTIONS = (
+    *("observed_features", "sigma2", "c1", "decode", "metric", "solver", "tolerance", "max_passes", "seed"),
+    "precision",
+)
 
 
 def kernel_options() -> tuple[str, ...]:
@@ -48,9 +51,28 @@ def group(*decorators: Decorator) -> Decorator:
     return apply
 
 
+def check_held_out(group: str | None, folds_file: str | None, block: int | None) -> None:
+    """A usage error where more than one of them says what is held out."""
+    said = {"--group": group, "--folds-file": folds_file, "--block": block}
+    names = [name for name, value in said.items() if value is not None]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
+
+
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
-    """The options among `names` that were typed."""
-    return {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
+    found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
+    if values.get("set"):
+        from kcrf_core.config import option_paths, parse_settings
+
+        paths = option_paths()
+        taken = {paths.get(name, name): name for name in found}
+        for path, value in parse_settings(values["set"]).items():
+            option = taken.get(paths.get(path, path))
+            if option is not None:
+                raise click.UsageError(f"--set {path} and --{option.replace('_', '-')} set the same: give one of them")
+            found[path] = value
+    return found
 
 
 class FiniteNumber(click.FloatRange):
@@ -258,6 +280,12 @@ class Command(click.Command):
         return out
 
 
+def decoders() -> Iterable[str]:
+    from kcrf_core.scoring import DECODINGS
+
+    return DECODINGS
+
+
 def exports() -> Iterable[str]:
     from kcrf_core.encoding import EXPORTS
 
@@ -288,6 +316,12 @@ def maps() -> Iterable[str]:
     from kcrf_core.config import MAPS
 
     return MAPS
+
+
+def metrics() -> Iterable[str]:
+    from kcrf_core.scoring import METRICS
+
+    return METRICS
 
 
 def precisions() -> Iterable[str]:
@@ -332,13 +366,22 @@ output_unless_dry = click.option(
     help="File to write. Needed, but for what only prints.",
 )
 
-config = click.option(
-    "-c",
-    "--config",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-    "Default: every column is a feature, numeric ones real and standardised, others categorical.",
+config = group(
+    click.option(
+        "-c",
+        "--config",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
+        "Default: features by what the columns look like, numbers, words or tags.",
+    ),
+    click.option(
+        "--set",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; "
+        "terms and features are called by name or number. Can be repeated. Default: none.",
+    ),
 )
 
 format = click.option(
@@ -420,8 +463,15 @@ encoding = group(
     click.option(
         "--window",
         type=Window(),
-        help="Offsets that columns are looked at, as -1..1, where the configuration names none. "
-        "Default: -2..2 for categorical columns, 0 for real ones.",
+        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
+        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
+    ),
+    click.option(
+        "--plain",
+        is_flag=True,
+        default=None,
+        help="Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
+        "neighbours, as --dump-config shows.",
     ),
     click.option(
         "--min-count",
@@ -515,6 +565,13 @@ precision = click.option(
     help="Precision of feature maps and scores. Default: single.",
 )
 
+metric = click.option(
+    "--metric",
+    type=OneOf(metrics),
+    help="The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
+    "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
+)
+
 training = group(
     click.option(
         "--observed-features",
@@ -542,6 +599,13 @@ training = group(
         help="An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
         "without --c2). Default: 0.",
     ),
+    click.option(
+        "--decode",
+        type=OneOf(decoders, "auto"),
+        help="How the model gives labels: the most probable labelling as a whole, or the most probable label at each "
+        "position. Default: auto, posterior where held-out data shows it to be better by more than a standard error.",
+    ),
+    metric,
     click.option(
         "--solver",
         type=OneOf(solvers),
@@ -648,33 +712,57 @@ def resolve_c2(values: dict[str, Any]) -> None:
     values["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
 
 
-decision = group(
+held_out = group(
     click.option(
-        "--decode",
-        type=click.Choice(["viterbi", "posterior"]),
-        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
-        "marginal (of labellings that are possible, where transitions are forbidden). Default: viterbi.",
+        "--group",
+        metavar="COLUMN",
+        help="Keep sequences with the same value in this column (a speaker, a document) together where some are held "
+        "out; it is no feature unless the configuration says so. Default: each sequence for itself.",
     ),
+    click.option(
+        "--folds-file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
+    ),
+    click.option(
+        "--block",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
+        "sequences, and blocks where there are fewer than 20.",
+    ),
+)
+
+weighing = group(
     click.option(
         "--cost",
         type=LabelNumber(),
         multiple=True,
         metavar="LABEL=C",
-        help="With --decode posterior: missing this label costs C times as much as missing another, so the label of "
+        help="Posterior decoding in which missing this label costs C times as much as missing another: the label of "
         "the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be repeated. Default: 1.",
     ),
     click.option(
         "--threshold",
         type=LabelNumber(),
         metavar="LABEL=P",
-        help="With --decode posterior and two labels: give this one where its probability is at least P. Default: 0.5.",
+        help="Posterior decoding of two labels: give this one where its probability is at least P. Default: 0.5.",
     ),
 )
 
+decision = group(
+    click.option(
+        "--decode",
+        type=OneOf(decoders),
+        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
+        "marginal (of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
+    ),
+    weighing,
+)
 
-def decision_of(
-    decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None, default: str = "viterbi"
-) -> Any:
+
+def decision_of(decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None) -> Any:
     """What the options above ask for, a `scoring.Decision`."""
     from kcrf_core.scoring import Decision
 
@@ -682,4 +770,4 @@ def decision_of(
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise click.UsageError(f"two costs for '{twice[0]}': give one")
-    return Decision(decode or default, dict(cost), {} if threshold is None else dict([threshold]))
+    return Decision(decode, dict(cost), {} if threshold is None else dict([threshold]))

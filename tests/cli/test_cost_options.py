@@ -27,6 +27,15 @@ def test_tag_and_evaluate_choose_the_same_labels(kcrf, trained, accent, tmp_path
     assert by_model["calibration"]["log_loss"] == plain["calibration"]["log_loss"]
 
 
+def test_costs_take_posterior_decoding(kcrf, trained, accent):
+    asked, understood = (
+        kcrf("tag", "-m", trained, accent, *more, "--cost", "1=4") for more in (["--decode", "posterior"], [])
+    )
+    assert asked.code == 0 and asked.out == understood.out
+    done = kcrf("tag", "-m", trained, accent, "--nbest", 2, "--cost", "1=4")
+    assert done.code == 2 and "--nbest ranks whole labellings: it does not go with --cost" in done.err
+
+
 def test_a_threshold_says_the_same_as_a_cost(kcrf, trained, accent):
     cost = kcrf("tag", "-m", trained, accent, "--decode", "posterior", "--cost", "1=4")
     threshold = kcrf("tag", "-m", trained, accent, "--decode", "posterior", "--threshold", "1=0.2")
@@ -38,7 +47,7 @@ def test_a_threshold_says_the_same_as_a_cost(kcrf, trained, accent):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--cost", "1=3"], "a cost weighs the probability of each label"),
+        (["--decode", "viterbi", "--cost", "1=3"], "a cost weighs the probability of each label"),
         (["--decode", "viterbi", "--threshold", "1=0.3"], "a threshold weighs the probability of each label"),
         (["--decode", "posterior", "--cost", "2=3"], "a cost for '2', which is no label; there are: 0, 1"),
         (["--decode", "posterior", "--cost", "1"], "'1' is not a label and a number, as event=20"),

@@ -18,7 +18,7 @@ from kcrf_core.config import (
     with_options,
 )
 from kcrf_core.config.config import MapConfig
-from kcrf_core.config.options import set_path
+from kcrf_core.config.options import parse_settings, set_path
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import KernelConfig, matching_features
 
@@ -457,6 +457,63 @@ TWO = "terms: [{name: lexical, features: a*}, {name: acoustic, features: b*}, {t
 def test_options_for_one_of_several_terms_are_refused(terms, option):
     message = error_of(terms, **{option: 1})
     assert "there are 2 node terms" in message and "acoustic" in message and "terms." in message
+
+
+MIXED = """
+terms:
+- {name: all}
+- {name: pairs, features: a*, window: -1..1, kernel: poly}
+- {name: sound, features: b*, kernel: {type: image, shape: 4x4}, map: full}
+- {type: edge}
+"""
+
+
+@pytest.mark.parametrize(
+    "option, value, term, found",
+    [
+        ("size", 300, 1, lambda term: term.map.size),
+        ("select", "greedy", 1, lambda term: term.map.select),
+        ("residual", 0.1, 1, lambda term: term.map.residual),
+        ("cut_off", 2, 1, lambda term: term.map.cut_off),
+        ("degree", 3, 1, lambda term: term.kernel.degree),
+        ("reach", 3, 2, lambda term: term.kernel.settings["reach"]),
+    ],
+)
+def test_options_go_to_the_only_term_that_can_use_them(option, value, term, found):
+    config = over(MIXED, **{option: value})
+    assert found(config.terms[term]) == value
+    assert [other for n, other in enumerate(config.terms) if n != term] == [
+        other for n, other in enumerate(over(MIXED).terms) if n != term
+    ]
+
+
+def test_options_that_two_terms_could_use_are_refused():
+    message = error_of(MIXED, gamma=0.1)  # pairs and sound have one
+    assert "there are 2 node terms" in message and "(pairs, sound)" in message and "terms.sound.kernel.gamma" in message
+    assert "there are 3 node terms" in error_of(MIXED, kernel="rbf")
+
+
+def test_settings_of_any_path():
+    found = parse_settings(["terms.pairs.window=-3..0", "training.sigma2=1e-1", "terms.0.features=[a, b]"])
+    config = over(MIXED, **found)
+    assert config.terms[1].window == (-3, -2, -1, 0) and config.training.sigma2 == 0.1
+    assert config.terms[0].features == ("a", "b")
+    assert parse_config(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("entry", ["training.sigma2", "=3", "training..sigma2=3", " =3", ".=1"])
+def test_settings_that_are_none(entry):
+    with pytest.raises(ConfigError, match="a setting is PATH=VALUE"):
+        parse_settings([entry])
+
+
+def test_a_path_is_set_once():
+    with pytest.raises(ConfigError, match="set twice"):
+        parse_settings(["training.seed=1", "training.seed=2"])
+
+
+def test_edge_terms_have_no_window():
+    assert "has no 'window'" in error_of("terms: [{}, {type: edge, window: -1..1}]")
 
 
 def test_dotted_paths():

@@ -54,7 +54,8 @@ def test_a_threshold_is_for_two_labels():
 @pytest.mark.parametrize("setting", [{"cost": {"a": 2}}, {"threshold": {"a": 0.2}}])
 def test_viterbi_has_no_costs(setting):
     with pytest.raises(ConfigError, match="viterbi takes the most probable labelling as a whole"):
-        Decision(**setting)
+        Decision("viterbi", **setting)
+    assert Decision(**setting).decoder("viterbi") == "posterior"  # whatever a model stores
     with pytest.raises(ConfigError, match="give one of them"):
         Decision("posterior", {"a": 2}, {"a": 0.2})
 

@@ -151,3 +151,40 @@ def test_a_scheme_of_other_labels_is_refused():
     model, _ = models.random_model(np.random.default_rng(2))
     with pytest.raises(ConfigError, match="'A' does not belong to the scheme iob2"):
         Decoder(model, Wishes(scheme="iob2"))
+
+
+@pytest.mark.parametrize("kinds", [("explicit",), ("kernel", "edge-x")])
+def test_a_model_gives_labels_by_its_decoder(kinds):
+    rng = np.random.default_rng(4)
+    model, corpus = models.random_model(rng, kinds, models.SPANS, scale=0.5)
+    dataset = model.encoding.encode(corpus)
+    stored = replace(model, decode="posterior")
+    by_position, _ = decode(model, dataset, decode="posterior")
+    by_path, _ = decode(model, dataset, decode="viterbi")
+    assert not np.array_equal(by_position.labels, by_path.labels)
+    for one, expected in ((model, by_path), (stored, by_position)):
+        np.testing.assert_array_equal(one.tag(dataset), expected.labels)
+        np.testing.assert_array_equal(decode(one, dataset)[0].labels, expected.labels)
+        best, node = zip(*one.tag_with_marginals(dataset, lambda part, best, node: (best, node)), strict=True)
+        np.testing.assert_array_equal(np.concatenate(best), expected.labels)
+        np.testing.assert_array_equal(np.concatenate(node), model.marginals(dataset))
+    # The best of several labellings is the most probable one as a whole, whatever is stored.
+    np.testing.assert_array_equal(decode(stored, dataset, nbest=2)[0].labels, by_path.labels)
+
+
+def test_a_model_that_forbids_transitions_decodes_possible_labellings():
+    alone = 0  # models whose most probable labels do not make a possible labelling
+    for seed in range(10):
+        model, corpus = models.random_model(np.random.default_rng(seed), labels=models.SPANS, scale=0.5)
+        dataset = model.encoding.encode(corpus)
+        allowed = allowed_transitions(model.labels, "iob2")
+        edges = replace(
+            model.edges,
+            transitions=np.where(allowed.pairs, model.edges.transitions, -np.inf),
+            start=np.where(allowed.first, model.edges.start, -np.inf),
+        )
+        kept = replace(model, decode="posterior", edges=edges)
+        found = kept.tag(dataset)
+        np.testing.assert_array_equal(found, decode(model, dataset, decode="posterior", scheme="iob2")[0].labels)
+        alone += not np.array_equal(found, kept.marginals(dataset).argmax(axis=1))
+    assert alone

@@ -146,3 +146,53 @@ def test_interruption_keeps_the_best_with_its_real_gap(rng):
     assert report.result.reason == "interrupted"
     assert scored(model, dev).accuracy == report.dev.score.accuracy >= 0.3
     assert report.result.lower < report.result.value
+
+
+def noisy_corpus(rng, sequences, length, apart=0.7):
+    """Two labels in short runs, and a number that says little about them: posterior decoding does better."""
+    gold = np.repeat(rng.choice(["a", "b"], sequences * length // 2, p=[0.6, 0.4]), 2).tolist()
+    numbers = [f"{apart * (label == 'b') + rng.normal():.3f}" for label in gold]
+    offsets = np.arange(sequences + 1) * length
+    return Corpus("noisy", (numbers, gold), offsets, np.arange(len(gold)) + np.repeat(np.arange(sequences), length) + 1)
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+@pytest.mark.parametrize(("sequences", "length"), [(60, 60), (2, 2000)])
+def test_the_decoder_that_labels_it_better_is_stored(rng, keep, sequences, length):
+    # Two long sequences are compared in blocks.
+    corpus, dev = noisy_corpus(rng, 40, 40), noisy_corpus(rng, sequences, length)
+    model, report, scores = run(corpus, dev, {"sigma2": 1.0}, keep=keep)
+    assert model.decode == report.decoder.decode == report.dev.score.decode == "posterior"
+    assert report.decoder.data == "dev" and report.decoder.units >= 30
+    assert report.decoder.difference > report.decoder.error > 0
+    assert report.dev.score.accuracy == scored(model, dev).accuracy
+    assert model.info["training"]["decoder"]["posterior"] == pytest.approx(report.dev.score.accuracy, rel=1e-12)
+    assert scores.taken[-1].score.decode == "posterior"
+    path, told, _ = run(corpus, dev, {"sigma2": 1.0, "decode": "viterbi"}, keep=keep)
+    assert path.decode == told.dev.score.decode == "viterbi" and told.decoder.values is None
+    assert told.dev.score.accuracy < report.dev.score.accuracy
+
+
+def test_the_best_is_the_best_by_the_metric(rng):
+    labels = ("B-X", "I-X", "O")
+    corpus, dev = toy_corpus(rng, 100, labels), toy_corpus(rng, 30, labels)
+    tops = {}
+    for metric in ("auto", "accuracy", "macro-f1", "log-loss"):
+        options = LOOSE | {"metric": metric, "decode": "viterbi"}
+        model, report, scores = run(corpus, dev, options, keep="best")
+        name = "f1" if metric == "auto" else metric
+        assert report.metric == report.dev.score.metric == name
+        figures = {
+            "f1": lambda score: score.f1,
+            "accuracy": lambda score: score.accuracy,
+            "macro-f1": lambda score: score.macro_f1,
+            "log-loss": lambda score: score.log_probability,
+        }
+        value = figures[name]
+        top = max(scores.taken, key=lambda one: (value(one.score), one.score.log_probability))
+        assert report.dev.best == top.score and report.dev.best.value == value(top.score)
+        tops[name] = report.dev.best_pass
+        expected = scored(model, dev)
+        assert report.dev.score.f1 == expected.spans.total.f1
+        assert report.dev.score.macro_f1 == (expected.spans.macro_f1 if name == "macro-f1" else None)
+    assert len(set(tops.values())) > 1  # figures disagree about what is best

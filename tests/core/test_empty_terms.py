@@ -7,8 +7,7 @@ from kcrf_core import DataError, KernelCRF, Workers, fit_encoding, parse_config,
 from kcrf_core.chains import Problem
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.model import Model
-from kcrf_core.training import WarmStart
-from kcrf_core.training.prior_search import held_out_parts
+from kcrf_core.training import WarmStart, make_splits
 from listening import Recorder
 
 FEATURES = [{"column": "word", "window": [0]}, {"name": "rare", "column": "pos", "window": [0], "min_count": 1000}]
@@ -94,7 +93,7 @@ def test_features_that_only_held_out_sequences_have():
     """The search for sigma2 fits on a sample, in which a term may have no column left."""
     corpus = draw(60)
     problem = Problem(np.zeros(corpus.positions, np.int32), corpus.offsets, np.ones(60), 2)
-    held = held_out_parts(problem, 0)[1]
+    held = make_splits(problem, seed=0).splits[0].held.unit
     seen = np.repeat(np.isin(np.arange(60), held), 5)
     attributes = AttributeRows(np.append(0, np.cumsum(seen)), ["held"] * int(seen.sum()), np.ones(int(seen.sum())))
     bag = Corpus("toy.crfsuite", corpus.columns[-1:], corpus.offsets, corpus.lines, None, attributes)

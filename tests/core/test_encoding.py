@@ -207,6 +207,50 @@ def test_terms_name_features_by_globs():
     assert "no feature is called 'c2'" in error_of(ConfigError, fit, [[["a", "b", "X"]]], **raw)
 
 
+NEAR = {
+    "features": [
+        {"column": "c0", "window": "-1..1"},
+        {"column": "c1"},
+        {"column": "c2", "window": "0..1"},
+        {"conjunction": ["c0[-1]", "c1"], "name": "pair"},
+    ],
+    "terms": [
+        {"name": "all"},
+        {"name": "near", "features": ["c0", "pair"], "window": [-3, 0]},
+        {"name": "real", "features": ["c2"], "window": "-2..0"},
+    ],
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_terms_have_windows_of_their_own(seed):
+    """Each term sees what features with its window would have shown it, whatever others look at."""
+    data = random_sequences(random.Random(seed), 8, ["Aa", "aa", "B"])
+    encoding, dataset = fit(data, **NEAR)
+    for term in parse_config(NEAR).mapped_terms:
+        window = {} if term.window is None else {"window": list(term.window)}
+        own = [feature | window for feature in NEAR["features"]]
+        alone, other = fit(data, features=own)
+        names = [parse_config({"features": [one]}).features[0].name for one in own]
+        chosen = [name for name in names if term.features == ("*",) or name in term.features]
+        expected = alone.inputs(other, chosen)
+        seen = encoding.term_features(term)
+        np.testing.assert_allclose(products(*[encoding.inputs(dataset, seen)] * 2), products(expected, expected))
+        assert len(encoding.feature_names(seen)) == len(expected.real[0]) + encoding.inputs(dataset, seen).sizes.sum()
+    assert encoding.term_features(parse_config(NEAR).terms[1]) == ["c0[-3,0]", "pair"]
+    assert encoding.reach(["c0[-3,0]", "c2[-2..0]"]) == (3, 0)
+    assert encoding.groups(["c2[-2..0]"])["c2"].real == (0, 1, 2)
+    assert not encoding.has("c0[5]") and not encoding.has("c0[0..-3]") and not encoding.has("c0[x]")
+
+
+def test_windows_of_terms_that_the_data_was_not_encoded_for():
+    encoding, _ = fit([[["a", "b", "X"]]])
+    far = parse_config({"terms": [{"name": "far", "window": "-3..0"}]}).terms[0]
+    assert "'far' looks at 'c0' at -3" in error_of(ConfigError, encoding.term_features, far)
+    attributes = {"terms": [{"name": "far", "window": "-1..1"}, {"type": "edge"}]}
+    assert "stand at their positions" in error_of(ConfigError, fit, "X\ta\n", "crfsuite", **attributes)
+
+
 # Transforms
 
 
@@ -581,6 +625,10 @@ KINDS = {
     "mixed": {
         "columns": ["wörd", "pos", "f0", "tag"],
         "features": [{"column": "wörd"}, {"column": "f0", "window": "-1..1"}],
+    },
+    "windows of terms": {
+        "features": [{"column": "c0"}, {"column": "c2", "window": "-1..1"}, {"conjunction": ["c0[-1]", "c1"]}],
+        "terms": [{"name": "all"}, {"name": "near", "window": "-3..0", "kernel": "poly"}, {"type": "edge"}],
     },
     "attributes": {"features": [{"type": "attributes", "min_count": 2}]},
     "plain attributes": {},

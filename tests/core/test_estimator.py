@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from kcrf_cli.main import main
-from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, parse_config, read_corpus
+from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, metrics, parse_config, read_corpus
 from kcrf_core.corpora import corpus_of
 from kcrf_core.corpora.corpus import concatenate
 
@@ -503,3 +503,49 @@ def test_labels_that_no_line_could_hold():
 def test_held_out_data_without_positions():
     with pytest.raises(ValueError, match="no positions"):
         KernelCRF(sigma2=1.0).fit([[{"a": "b"}]], [["x"]], X_dev=[], y_dev=[])
+
+
+# ----------------------------------------------------------------------------- decoders and metrics
+
+
+def test_scores_by_the_metric(rng):
+    labels = ["B-X", "I-X", "O"]
+    y = [rng.choice(labels, size=6).tolist() for _ in range(30)]
+    X = [[[float(labels.index(label)) + rng.normal()] for label in sequence] for sequence in y]
+    crf = KernelCRF(sigma2=1).fit(X, y)
+    found = metrics.evaluate_sequences(y, crf.predict(X))
+    assert crf.score(X, y) == pytest.approx(found.accuracy, rel=1e-12)
+    assert crf.set_params(metric="accuracy").score(X, y) == pytest.approx(found.accuracy, rel=1e-12)
+    assert crf.set_params(metric="f1").score(X, y) == pytest.approx(found.spans.total.f1, rel=1e-12)
+    assert crf.set_params(metric="macro-f1").score(X, y) == pytest.approx(found.spans.macro_f1, rel=1e-12)
+    loss = np.mean([np.log(p[label]) for x, labels in zip(X, y, strict=True) for p, label in
+                    zip(crf.predict_marginals_single(x), labels, strict=True)])  # fmt: skip
+    assert crf.set_params(metric="log-loss").score(X, y) == pytest.approx(loss, rel=1e-9)
+    with pytest.raises(ValueError, match="f1, macro-f1, accuracy, log-loss"):
+        crf.set_params(metric="f2").score(X, y)
+    with pytest.raises(ValueError, match="no scheme of spans"):
+        KernelCRF(sigma2=1, metric="f1").fit(X, [["x" if one == "O" else "y" for one in each] for each in y])
+
+
+def test_labels_that_are_not_known_are_wrong(rng):
+    crf = KernelCRF(c2=0.01).fit([[["a"], ["b"]]], [["x", "y"]])
+    assert crf.score([[["a"], ["b"]]], [["x", "new"]]) == 0.5
+    assert crf.set_params(metric="macro-f1").score([[["a"], ["b"]]], [["x", "new"]]) == pytest.approx(1 / 3, rel=1e-12)
+
+
+def test_decoder_of_the_model_unless_a_parameter_says_otherwise(rng, tmp_path):
+    gait = [np.repeat(rng.choice([0, 1], p=[0.6, 0.4], size=20), 2).tolist() for _ in range(30)]
+    X = [[[0.6 * label + rng.normal()] for label in labels] for labels in gait]
+    path, posterior = (KernelCRF(sigma2=1, decode=name).fit(X, gait) for name in ("viterbi", "posterior"))
+    assert (path.model_.decode, posterior.model_.decode) == ("viterbi", "posterior")
+    assert path.predict(X) != posterior.predict(X)
+    assert path.set_params(decode="posterior").predict(X) == posterior.predict(X)  # without another fit
+    posterior.save(tmp_path / "model.npz")
+    loaded = KernelCRF.load(tmp_path / "model.npz")
+    assert loaded.decode == "posterior" and loaded.predict(X) == posterior.predict(X)
+    assert loaded.set_params(decode="auto").predict(X) == posterior.predict(X)
+    by_dev = KernelCRF(sigma2=1).fit(X, gait, X_dev=X, y_dev=gait)
+    assert by_dev.model_.decode == "posterior" and by_dev.report_["decoder"]["data"] == "dev"
+    assert KernelCRF(sigma2=1).fit(X, gait).model_.decode == "viterbi"
+    with pytest.raises(ValueError, match="viterbi takes the most probable labelling as a whole"):
+        KernelCRF(sigma2=1, decode="viterbi", cost={1: 3}).fit(X, gait)

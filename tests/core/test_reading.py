@@ -462,6 +462,17 @@ def test_a_comment_weighs_the_sequence_below_it(tmp_path, separator, mark, endin
     assert corpus.lines.tolist() == [2, 3, 5, 8] and corpus.columns[0][1] == "#"
 
 
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b""])
+@pytest.mark.parametrize("comment", [b"", b"% a comment\n"])
+def test_a_weight_may_stand_right_below_the_header(tmp_path, mark, comment):
+    path = tmp_path / "data.conll"
+    path.write_bytes(mark + comment + b"word label\n# weight=2\na X\nb Y\n\nc X\n")
+    assert read_corpus(path, layout=Layout(header=True, comment=("%",))).weights.tolist() == [2.0, 1.0]
+    path.write_bytes(mark + comment + b"word label\na X\n# weight=2\nb Y\n\nc X\n")
+    with pytest.raises(DataError, match="head of a sequence"):
+        read_corpus(path, layout=Layout(header=True, comment=("%",)))
+
+
 def test_files_without_weights_have_none(tmp_path):
     assert weighed(b"# a X\nweight=2 b Y\n", tmp_path).weights is None
 

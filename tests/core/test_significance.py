@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kcrf_core.errors import DataError
-from kcrf_core.scoring import JudgementOptions, Labelling, evaluate, judge
+from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, judge, unit_offsets
 from kcrf_core.scoring.significance import differences, figures, intervals, sequence_counts
 
 
@@ -155,3 +155,24 @@ def test_data_that_are_not_the_same(other, line, words):
         judge(labelling(gold, gold, gap=2), labelling(other, other, "other"), JudgementOptions())
     assert (caught.value.path, caught.value.line) == ("other", line)
     assert "data" in str(caught.value)
+
+
+def test_blocks_of_a_few_long_sequences_are_the_units(rng):
+    """Totals stay what they are, spans across a border of blocks included; one sequence has an interval then."""
+    gold = ["B-A", "I-A", "I-A", "O", "O", "O", "O"] * 60
+    predicted = ["O" if value != "O" and rng.random() < 0.3 else value for value in gold]
+    offsets = np.array([0, len(gold)])
+    codes = np.unique(gold, return_inverse=True)[1]
+    units = unit_offsets(codes, offsets)
+    assert 10 <= len(units) - 1 <= 60
+    blocks, whole = evaluate(gold, predicted, offsets, units=units), evaluate(gold, predicted, offsets)
+    for strict in (False, True):
+        counts = sequence_counts(blocks, strict)
+        assert len(counts) == len(units) - 1
+        np.testing.assert_array_equal(counts.sum(axis=0), sequence_counts(whole, strict).sum(axis=0))
+    yardstick = choose_yardstick(sorted(set(gold)))
+    number = {label: y for y, label in enumerate(yardstick.labels)}
+    coded = [np.array([number[value] for value in values]) for values in (gold, predicted)]
+    counted = yardstick.counts(*coded, None, units, sequences=offsets)
+    assert yardstick.value(counted) == pytest.approx(whole.spans.total.f1, rel=1e-12)
+    assert 0 < yardstick.standard_error(counted) < 0.1

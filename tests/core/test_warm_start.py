@@ -238,3 +238,12 @@ def test_models_of_other_columns_are_refused(rng):
         WarmStart(old, "m.npz").check_columns(fit_encoding(config, corpus)[0])
     with pytest.raises(ConfigError, match="trained on conll data"):
         WarmStart(old, "m.npz").check_columns(fit_encoding(parse_config({}), as_attributes(corpus))[0])
+
+
+def test_the_decoder_of_the_earlier_model_stays(rng):
+    corpus = toy_corpus(rng, 30)
+    earlier, _ = fit(corpus, TIGHT | {"decode": "posterior"})
+    again, report = fit(corpus, {"tolerance": 1e-3}, start=WarmStart(earlier))
+    assert again.decode == report.decoder.decode == "posterior"  # sigma2 is taken over, too: nothing was held out
+    other, _ = fit(corpus, {"decode": "viterbi"}, start=WarmStart(earlier))
+    assert other.decode == "viterbi"

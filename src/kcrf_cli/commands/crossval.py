@@ -13,9 +13,6 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from kcrf_core.corpora import Corpus
     from kcrf_core.crossval import Journal, Plan, Task
     from kcrf_core.scoring import Decision
 
@@ -23,18 +20,7 @@ DEFAULT_FOLDS = 5
 
 folds_options = options.group(
     click.option("--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds. Default: 5."),
-    click.option(
-        "--group",
-        metavar="COLUMN",
-        help="Keep sequences with the same value in this column (a speaker, a document) in one fold; it is no feature "
-        "unless the configuration says so. Default: each sequence for itself.",
-    ),
-    click.option(
-        "--folds-file",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
-    ),
+    options.held_out,
     click.option(
         "--stratify",
         is_flag=True,
@@ -102,7 +88,7 @@ output_options = options.group(
 @folds_options
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
-@options.decision
+@options.weighing
 @options.kernel
 @options.basis_tolerance
 @options.encoding
@@ -126,12 +112,12 @@ def crossval(
     folds: int | None,
     group: str | None,
     folds_file: str | None,
+    block: int | None,
     stratify: bool,
     grid: tuple[str, ...],
     nested: bool,
     inner_folds: int | None,
     jobs: int,
-    decode: str | None,
     cost: tuple[tuple[str, float], ...],
     threshold: tuple[str, float] | None,
     vectors: tuple[tuple[str, str], ...],
@@ -152,19 +138,21 @@ def crossval(
     Example:
       kcrf crossval sample_data/pitch_accent.conll --folds 2 --grid degree=1,2 --kernel poly --size 100 \\
           --sigma2 1 -o results.json
+      kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
+          --sigma2 1
     """
-    from kcrf_core.config import parse_config, with_options
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
+    from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
+    from kcrf_core.scoring import Decision
 
     from ..report import plots
-    from ..running.files import is_archive, load_config, output_stream, read_data, show, write_out
+    from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
-    decision = options.decision_of(decode, cost, threshold)
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
     if is_archive(data):
@@ -177,6 +165,7 @@ def crossval(
     chosen = options.given(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
+    options.check_held_out(group, folds_file, block)
     if folds_file is not None and (folds, group, stratify) != (None, None, False):
         raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
     points = parse_grid(grid)
@@ -188,18 +177,21 @@ def crossval(
     raw = load_config(config)
     source = config or "options"
     # Mistakes there come before any reading.
-    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]
+    decoders = {each.training.decode for each in configs}
+    decision = options.decision_of("viterbi" if "viterbi" in decoders else None, cost, threshold)
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
     corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
-    numbers = None if folds_file is None else _fold_numbers(corpus, folds_file)
+    numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
     seed = base_seed(raw, chosen)
-    division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed)
-    plan = make_plan(corpus, raw, source, settings, division, decision)
+    division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
+    weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
+    plan = make_plan(corpus, raw, source, settings, division, weighed)
     with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
         found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
         about = {
-            "divided_by": "file" if folds_file is not None else "group" if group is not None else "sequence",
+            "divided_by": _divided_by(plan, folds_file, group),
             "stratified": stratify,
             "seed": seed,
             "options": typed | _told(decision),
@@ -220,10 +212,16 @@ def crossval(
         show(crossval_text.table(results))
 
 
+def _divided_by(plan: Plan, folds_file: str | None, group: str | None) -> str:
+    if plan.blocks is not None:
+        return "block"
+    return "file" if folds_file is not None else "group" if group is not None else "sequence"
+
+
 def _told(decision: Decision) -> dict[str, Any]:
-    """How labels were chosen, as far as it was not the default."""
-    told = {"decode": decision.decode, "cost": dict(decision.cost), "threshold": dict(decision.threshold)}
-    return {} if decision.plain else {name: value for name, value in told.items() if value}
+    """How labels were weighed, where they were."""
+    told = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
+    return {name: value for name, value in told.items() if value}
 
 
 def _check_files(
@@ -242,17 +240,6 @@ def _check_files(
     places = [os.path.realpath(path) for path in written]
     if len(set(places)) < len(places):
         raise click.UsageError("two outputs have the same name: give each its own")
-
-
-def _fold_numbers(corpus: Corpus, path: str) -> np.ndarray:
-    from kcrf_core.crossval import read_folds
-    from kcrf_core.errors import DataError
-
-    try:
-        with open(path, encoding="utf-8-sig") as stream:
-            return read_folds(stream.read(), path, corpus)
-    except UnicodeDecodeError:
-        raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
 @contextmanager

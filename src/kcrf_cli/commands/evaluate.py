@@ -28,6 +28,7 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
 )
 @options.decision
+@options.metric
 @click.option(
     "--gold",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -63,6 +64,13 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     type=click.IntRange(min=0),
     metavar="N",
     help="Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
+)
+@click.option(
+    "--block",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
+    "there are fewer than 20.",
 )
 @click.option(
     "--confidence",
@@ -118,12 +126,14 @@ def evaluate(
     decode: str | None,
     cost: tuple[tuple[str, float], ...],
     threshold: tuple[str, float] | None,
+    metric: str | None,
     gold: str | None,
     label: str | None,
     compare: str | None,
     scheme: str | None,
     strict: bool,
     bootstrap: int | None,
+    block: int | None,
     confidence: float,
     draws: int,
     bins: int,
@@ -151,7 +161,8 @@ def evaluate(
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
-      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --cost 1=3
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --metric macro-f1
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --cost 1=3
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
@@ -190,7 +201,9 @@ def evaluate(
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label, read)
     else:
-        first, second = _labellings(data, model, compare, format_, threads, vectors, decision, read)
+        first, second, stored = _labellings(data, model, compare, format_, threads, vectors, decision, read)
+        if metric is None and (stored, scheme) != ("f1", "none"):
+            metric = stored
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     if first.missing and not quiet:
@@ -204,11 +217,13 @@ def evaluate(
         JudgementOptions(
             scheme={None: "auto", "none": None}.get(scheme, scheme),
             strict=strict,
+            metric=metric,
             resamples=(REPORT_RESAMPLES if html is not None else 0) if bootstrap is None else bootstrap,
             confidence=confidence,
             draws=draws,
             bins=bins,
             seed=seed,
+            block=block,
         ),
     )
     if html is not None:
@@ -257,11 +272,11 @@ def _labellings(
     vectors: Sequence[tuple[str, str]],
     decision: Decision,
     read: Callable[..., Corpus],
-) -> tuple[Labelling, Labelling | None]:
-    """What one or two systems make of the data, which is read once."""
+) -> tuple[Labelling, Labelling | None, str | None]:
+    """What one or two systems make of the data, which is read once, and the metric that a model was trained by."""
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, trained_by
     from kcrf_core.scoring import from_tagged
 
     from ..running.files import is_archive
@@ -283,7 +298,7 @@ def _labellings(
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else tagged(compare, COLUMN_FORMAT)
+        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None
 
     corpora: dict[tuple, Corpus] = {}
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
@@ -294,9 +309,10 @@ def _labellings(
     for name, each in models:
         own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
         found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora))
+    metric = trained_by(models[0][1])
     if compare is None:
-        return found[0], None
-    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT)
+        return found[0], None, metric
+    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric
 
 
 def _with_model(

@@ -71,8 +71,8 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --show 1
       kcrf featurize sample_data/pitch_accent.conll --window 0..0 --export crfsuite -o accent.crfsuite
     """
-    from kcrf_core.config import parse_config, with_options
-    from kcrf_core.encoding import export, fit_encoding, term_counts
+    from kcrf_core.config import parse_config
+    from kcrf_core.encoding import configured, described, export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
     from kcrf_core.system import counted
 
@@ -96,14 +96,17 @@ def featurize(
         )
     if output is not None and not text_on_stdout:
         check_writable(output, data, config, like, *(path for _, path in vectors))
+    said = None
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
         corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     else:
-        settings = parse_config(with_options(load_config(config), chosen), config or "options")
+        given, source = load_config(config), config or "options"
+        settings = described(given, chosen, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet, vectors)
+        settings, said = configured(given, chosen, corpus, source, terms=False)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):
@@ -130,7 +133,7 @@ def featurize(
     if as_json:
         write_out(render.as_json(figures))
     if not quiet:
-        for remark in encoding.remarks(dataset)[1:]:
+        for remark in [*encoding.remarks(dataset)[1:2], *filter(None, [said]), *encoding.remarks(dataset)[2:]]:
             say(remark)
         if export_ is not None and any(term.type == "edge-x" for term in settings.terms):
             say(

@@ -83,7 +83,7 @@ def select_basis(
         show_config(prepared.config)
         return
     with Workers(threads, memory) as workers, Talk(quiet) as talk:
-        for remark in prepared.encoding.remarks(prepared.dataset):
+        for remark in prepared.remarks():
             talk.note(remark)
         if not quiet:  # working it out goes through the data
             talk.note(memory_line(prepared, workers))

@@ -31,7 +31,8 @@ DECODING = options.group(
         type=click.IntRange(min=0),
         metavar="K",
         help="Give each label when K more lines have been read, in memory that does not grow, as sequences that do not "
-        "end need it; posterior decoding by what is known then. Default: label whole sequences.",
+        "end need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
+        "--sequence-probability, --explain, --json-lines) and without --vectors. Default: label whole sequences.",
     ),
     click.option(
         "--scheme",
@@ -94,6 +95,9 @@ def _check(values: dict[str, Any]) -> None:
         _check_lag(values)
     if values["nbest"] is None:
         return
+    for option in ("cost", "threshold"):
+        if values[option]:
+            raise click.UsageError(f"--nbest ranks whole labellings: it does not go with --{option}")
     if values["decode"] == "posterior":
         raise click.UsageError("--nbest ranks whole labellings: it does not go with --decode posterior")
     if values["explain"] is not None:
@@ -171,7 +175,8 @@ def tag(
       kcrf tag -m model.npz sample_data/digits.conll | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --marginals all | kcrf evaluate -
       kcrf tag -m model.npz sample_data/digits.conll --nbest 3 --json-lines
-      kcrf tag -m model.npz sample_data/digits.conll --decode posterior --cost 7=5
+      kcrf tag -m model.npz sample_data/digits.conll --decode posterior
+      kcrf tag -m model.npz sample_data/digits.conll --cost 7=5
       kcrf tag -m model.npz --lag 3 < sample_data/digits.conll
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
@@ -190,9 +195,17 @@ def tag(
     opened = open_vectors(vectors)
     fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = format_ or fitted.encoding.format
-    default = "viterbi" if values["lag"] is None else "posterior"
-    decision = options.decision_of(values["decode"], values["cost"], values["threshold"], default)
-    values |= {"decode": decision.decode, "costs": decision.costs(fitted.labels)}
+    decision = options.decision_of(values["decode"], values["cost"], values["threshold"])
+    values["costs"] = decision.costs(fitted.labels)
+    if values["lag"] is not None:
+        values["decode"] = "posterior"
+    elif values["nbest"] is not None:
+        values["decode"] = "viterbi"
+    else:
+        values["decode"] = decision.decoder(fitted.decode)
+        by_model = decision.decode is None and values["costs"] is None
+        if by_model and values["decode"] == "posterior" and not quiet:
+            say("posterior decoding, as the model stores it")
     if values["lag"] is not None:
         with Workers(1), output_stream(output) as stream:
             _tag_with_lag(fitted, data, format_, values, quiet, stream)
@@ -394,7 +407,8 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> Tagger:
         return model.encoding.encode(parsed.corpus)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
-    if values["decode"] == "viterbi" and not any(values[name] for name in asked):
+    if values["costs"] is None and not any(values[name] for name in asked):
+        model = replace(model, decode=values["decode"])
         return Tagger(
             encoded,
             model.chunks,

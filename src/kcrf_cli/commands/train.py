@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @options.vectors
 @options.chain
 @options.training
+@options.held_out
 @click.option(
     "--certify",
     type=click.Choice(["estimate", "exact"]),
@@ -106,6 +107,9 @@ def train(
     format_: str | None,
     basis: str | None,
     vectors: tuple[tuple[str, str], ...],
+    group: str | None,
+    folds_file: str | None,
+    block: int | None,
     certify: str,
     select_terms: bool,
     min_gain: float | None,
@@ -127,17 +131,19 @@ def train(
 ) -> None:
     """Train a model on the labelled sequences of DATA.
 
-    Nothing needs to be set: numeric columns are real features, others categorical ones in a window of five, the
-    kernel is linear, and the prior variance is chosen on held-out sequences. Training stops when the objective is
-    proven to be within --tolerance of its optimum. The first Ctrl-C ends the final fit early with the best model so
-    far; before that fit it writes nothing.
+    Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
+    them (--dump-config shows which, --plain does without), the kernel is linear, and the prior variance is chosen on
+    held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
+    Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
 
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
       kcrf train sample_data/pitch_accent.conll --kernel poly --degree 2 --size 300 -o model.npz
+      kcrf train sample_data/pitch_accent.conll --block 200 -o model.npz
       kcrf train sample_data/pitch_accent.conll -c sample_data/terms.yaml --select-terms -o model.npz
-      kcrf train sample_data/pitch_accent.conll --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --plain --observed-features --prune 0.1 -o small.npz
+      kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
@@ -145,11 +151,12 @@ def train(
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
-    from kcrf_core.training import MIN_GAIN, WarmStart
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
     from kcrf_core.training import train as fit
 
     from ..running.files import (
         check_writable,
+        fold_numbers,
         load_dev,
         memory_line,
         prepare,
@@ -167,7 +174,8 @@ def train(
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
-    inputs = (data, config, basis, dev, *(path for _, path in (*vectors, *dev_vectors)))
+    options.check_held_out(group, folds_file, block)
+    inputs = (data, config, basis, dev, folds_file, *(path for _, path in (*vectors, *dev_vectors)))
     options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
@@ -182,14 +190,18 @@ def train(
         values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
     )
     if dry_run:
-        show_footprint(prepare(data, format_, config, chosen, basis, threads, quiet, vectors), memory, threads, as_json)
+        show_footprint(
+            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group), memory, threads, as_json
+        )
         return
     if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors).config)
+        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group).config)
         return
     with RunLog(log) as run_log:
         earlier = None if init is None else Model.load(init)
-        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors)
+        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group)
+        folds = None if folds_file is None else fold_numbers(folds_file, prepared.dataset)
+        hold_out = HoldOut(prepared.groups, folds, block)
         start = None
         if earlier is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
@@ -222,6 +234,7 @@ def train(
                 dev=dev_set,
                 keep=keep or "last",
                 prune=prune,
+                hold_out=hold_out,
             )
             talk.close()
             model.save(output)
@@ -274,7 +287,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 
-    out = prepared.encoding.remarks(prepared.dataset)
+    out = prepared.remarks()
     if dev is not None:
         unknown = int((dev.labels < 0).sum())
         out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")

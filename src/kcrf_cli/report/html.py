@@ -31,7 +31,7 @@ from ..text.evaluation import (
     scheme_text,
     score_row,
 )
-from ..text.figures import percent
+from ..text.figures import DECODERS, percent
 from . import svg, timeline
 
 if TYPE_CHECKING:
@@ -239,6 +239,10 @@ def _summary(found: Judgement) -> str:
         interval = [range_text(found.intervals[figure])] if found.intervals else []
         rows.append([FIGURES[figure], percent(value), *interval, note])
     notes = []
+    if found.decode is not None:
+        notes.append(f"Labels by {DECODERS[found.decode]}.")
+    if found.options.metric is not None:
+        notes.append(f"By {found.headline.text} ({found.headline.error_text}).")
     if found.intervals:
         notes.append(f"Intervals by the bootstrap over sequences, {counted(found.options.resamples, 'resample')}.")
     elif found.options.resamples:
@@ -258,7 +262,8 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
         ["in neither", f"{compared.both_wrong:,}"],
     ]
     notes = [
-        f"This is {_shown_name(system)}, the other is {_shown_name(other)}.",
+        f"This is {_shown_name(system)}, the other is {_shown_name(other)}"
+        + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
     return _table(comparison_header(found), comparison_rows(found)) + _note(notes) + _table(["positions", ""], counts)

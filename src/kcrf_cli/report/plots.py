@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcrf_core.system import replacing
+from kcrf_core.system import counted, replacing
 
 if TYPE_CHECKING:
     import numpy as np
 
     from kcrf_core.chains import Edges
+    from kcrf_core.tuning import Tuning
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -104,17 +105,18 @@ def _plain(text: str) -> str:
 
 
 def settings(path: str, results: Mapping[str, Any]) -> None:
-    """Mean F1 or accuracy of each setting, with the deviation over folds; other keys of the grid make lines."""
+    """The mean of what counts of each setting, with the deviation over folds; other keys of the grid make lines."""
     import numpy as np
 
     measure = results["judged_by"]
+    scale = 1 if measure == "log_loss" else 100
     grid = results["grid"]
     across = _across(grid)
     lines: dict[str, list[tuple[Any, float, float]]] = {}
     for entry in results["settings"]:
         others = ", ".join(f"{key}={value}" for key, value in entry["setting"].items() if key != across)
         spread = entry[measure]
-        point = (entry["setting"].get(across, "all"), 100 * spread["mean"], 100 * spread["deviation"])
+        point = (entry["setting"].get(across, "all"), scale * spread["mean"], scale * spread["deviation"])
         lines.setdefault(others, []).append(point)
     values = grid.get(across, ["all"])
     numeric = _numeric(values) and len(values) > 1
@@ -144,10 +146,11 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.set_xlim(-0.5, len(names) - 0.5)
     if across is not None:
         axes.set_xlabel(across)
-    axes.set_ylabel("span F1" if measure == "f1" else "accuracy, %")
+    names = {"f1": "span F1", "macro_f1": "macro F1", "log_loss": "log-loss"}
+    axes.set_ylabel(names.get(measure, "accuracy, %"))
     if "nested" in results:
         judged = results["nested"][measure]
-        mean, deviation = 100 * judged["mean"], 100 * judged["deviation"]
+        mean, deviation = scale * judged["mean"], scale * judged["deviation"]
         axes.axhline(mean, color="0.3", lw=1, ls="--", label="chosen, outer folds")
         axes.axhspan(mean - deviation, mean + deviation, color="0.3", alpha=0.1, lw=0)
     axes.grid(True, axis="y", alpha=0.3)
@@ -169,6 +172,40 @@ def _numeric(values: list[Any]) -> bool:
 def _wide(values: list[Any]) -> bool:
     """Whether numbers want a logarithmic axis."""
     return min(values) > 0 and max(values) >= 30 * min(values)
+
+
+def search(path: str, tuning: Tuning) -> None:
+    """Figures of all judgements against the work spent, a colour for each rung, and the best so far as a line."""
+    import numpy as np
+
+    yardstick = tuning.yardstick
+    unit = 1.0 if yardstick.by_probability else 100.0
+    spent = (
+        np.cumsum([outcome.work for outcome in tuning.history]) / sum(outcome.work for outcome in tuning.history) * 100
+    )
+    figure, axes = _figure(7, 4.5)
+    for rung, positions in enumerate(tuning.sizes):
+        own = [number for number, outcome in enumerate(tuning.history) if outcome.rung == rung]
+        if not own:
+            continue
+        values = [unit * yardstick.figure(tuning.history[number].value) for number in own]
+        errors = [unit * tuning.history[number].error for number in own]
+        colour = f"C{rung}"
+        axes.errorbar(
+            spent[own], values, yerr=errors, fmt="o", ms=4, capsize=2, lw=0.8, alpha=0.6, color=colour,
+            label=f"{positions:,} positions, {counted(tuning.history[own[0]].found['folds'], 'fold')}",
+        )  # fmt: skip
+        best = np.minimum.accumulate(values) if yardstick.by_probability else np.maximum.accumulate(values)
+        axes.step(spent[own], best, where="post", color=colour, lw=1.5)
+    number = tuning.history.index(tuning.chosen)
+    axes.plot(
+        spent[number], unit * yardstick.figure(tuning.chosen.value), "*", ms=14, color="black", zorder=5, label="chosen"
+    )
+    axes.set_xlabel("work spent, %")
+    axes.set_ylabel(yardstick.title + ("" if yardstick.by_probability else ", %"))
+    axes.grid(True, alpha=0.3)
+    axes.legend(loc="best", fontsize=8)
+    _save(figure, path)
 
 
 def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:

@@ -19,6 +19,8 @@ from kcrf_core.system import naming
 from ..text.visible import shown, shown_lines
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from kcrf_core.config import Config
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
@@ -38,6 +40,13 @@ class Prepared:
     dataset: Dataset
     config: Config
     basis: StoredBasis | None = None
+    groups: np.ndarray | None = None  # [S] what belongs together, where that was said
+    said: str | None = None  # of features that the data suggested
+
+    def remarks(self) -> list[str]:
+        """What a user should hear of the data before work begins."""
+        found = self.encoding.remarks(self.dataset)
+        return found if self.said is None else [*found[:2], self.said, *found[2:]]
 
 
 def is_archive(path: str) -> bool:
@@ -115,25 +124,36 @@ def prepare(
     threads: int | None = None,
     quiet: bool = False,
     vectors: VectorPaths = (),
+    group: str | None = None,
 ) -> Prepared:
     """Read and encode training data under a configuration file, options, and perhaps a basis.
 
-    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error.
+    A basis or an encoded dataset brings its own encoding: what contradicts it is a usage error. The column `group` says
+    what belongs together, and is no feature unless the configuration says so.
     """
-    from kcrf_core.config import parse_config, with_options
-    from kcrf_core.encoding import UNKNOWN, fit_encoding
+    from kcrf_core.crossval import groups_of, without_column
+    from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset
 
     raw = load_config(config_path)
     source = config_path or "options"
     if basis_path is None and not is_archive(data):
-        config = parse_config(with_options(raw, options), source)  # its mistakes come before any reading
+        config = described(raw, options, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
+        groups = None
+        if group is not None:
+            names = column_names(config, corpus)
+            groups = groups_of(corpus, group, names)
+            raw = without_column(raw, config, names, group, corpus.vectors)
+        config, said = configured(raw, options, corpus, source)
         encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config)
+        return Prepared(encoding, dataset, config, groups=groups, said=said)
 
     basis = load_basis(basis_path) if basis_path is not None else None
+    groups = None
     if is_archive(data):
+        if group is not None:
+            raise click.UsageError(f"{data} is encoded already, and has no column to group by: give --folds-file")
         refuse_vectors(data, vectors)
         stored = load_dataset(data)
         encoding, dataset = stored.encoding, stored.dataset
@@ -148,6 +168,8 @@ def prepare(
             )
         corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
+        if group is not None:
+            groups = groups_of(corpus, group, encoding.columns)
     origin = basis_path or data
     if dataset.labels is None:
         raise DataError("no labels to train on", data)
@@ -157,8 +179,19 @@ def prepare(
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
-        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source)
-    return Prepared(encoding, dataset, config, basis)
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding)
+    return Prepared(encoding, dataset, config, basis, groups)
+
+
+def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
+    """The fold of each sequence, out of a file."""
+    from kcrf_core.crossval import read_folds
+
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            return read_folds(stream.read(), path, corpus)
+    except UnicodeDecodeError:
+        raise DataError("not a text of fold numbers, one on each line", path) from None
 
 
 def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:
@@ -200,7 +233,7 @@ def load_dev(
 
 
 ENCODING_PARTS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "features"),
+    *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
     *("separator", "header", "comment", "missing"),
 )
 
@@ -212,18 +245,28 @@ def _merge(
     fixed: tuple[str, ...],
     origin: str,
     source: str,
+    suggested_by: Encoding | None = None,
 ) -> Config:
-    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts."""
+    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts.
+
+    Features that the data suggested, in an encoding, get terms that suit them.
+    """
     from kcrf_core.config import parse_config, with_options
+    from kcrf_core.encoding import RealFeature, with_terms
 
     stored = base.to_dict()
+    if base.suggested and not base.training.observed_features:
+        del stored["training"]["observed_features"]  # which nobody asked for
     combined = {**stored, **raw}
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}
     _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
-    merged = parse_config(with_options(combined, options), source)
-    _refuse_changes(base, merged, fixed, "an option", origin)
-    return merged
+    laid_over = with_options(combined, options)
+    _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
+    if suggested_by is not None:
+        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
+        laid_over = with_terms(laid_over, len(suggested_by.labels), numbers, source)
+    return parse_config(laid_over, source)
 
 
 def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from types import FrameType
 from typing import Any
 
 from kcrf_core.solvers import Progress
 from kcrf_core.training import Event, FinalFit, Observer
+
+from .files import say
 
 
 class Interruption(Observer):
@@ -47,6 +50,31 @@ class Interruption(Observer):
             self._before = signal.signal(signal.SIGINT, self._handle)
         except ValueError:  # not in the main thread: nobody can interrupt
             self._before = None
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+
+class StopRequest:
+    """Ctrl-C asks work that has something to keep for an end, and says so; the second gives up."""
+
+    def __init__(self, word: str):
+        self._word, self._asked, self._before = word, False, None
+
+    def asked(self) -> bool:
+        return self._asked
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+        say(self._word)
+
+    def __enter__(self) -> StopRequest:
+        with contextlib.suppress(ValueError):  # not in the main thread: nobody can interrupt
+            self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *exception: object) -> None:

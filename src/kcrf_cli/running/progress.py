@@ -72,7 +72,7 @@ class Talk(Observer):
 
     @tell.register
     def _scored(self, progress: DevProgress) -> None:
-        self._dev = f", dev {100 * progress.score.accuracy:.2f} %"
+        self._dev = f", dev {render.metric_text(progress.score)}"
 
     @tell.register
     def _tried(self, trial: Trial) -> None:
@@ -82,8 +82,7 @@ class Talk(Observer):
             what, value = every, trial.score_variance
         else:
             what, value = own[trial.term], trial.sigma2[trial.term]
-        found = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        self.note(f"  {what:<{width}} {value:<8g} {found}")
+        self.note(f"  {what:<{width}} {value:<8g} {trial.text}")
 
     @tell.register
     def _grew(self, state: GrowthRound) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from kcrf_core.system import counted
@@ -9,7 +10,13 @@ from kcrf_core.system import counted
 from . import figures as render
 from .visible import shown
 
-TITLES = {"accuracy": "accuracy %", "sequence_accuracy": "sequences %", "f1": "F1"}
+TITLES = {
+    "accuracy": "accuracy %",
+    "sequence_accuracy": "sequences %",
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "log_loss": "log-loss",
+}
 
 
 TOLD = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -25,16 +32,22 @@ def table(results: dict[str, Any]) -> str:
         rows = []
         for number, (name, entry) in enumerate(zip(names, results["settings"], strict=True)):
             mark = "*" if number == results["best"] and len(names) > 1 else ""
-            rows.append([name, *_spreads(entry, measures), _worst_gap(entry["folds"]), mark])
-        text = render.table(["setting", *titles, "certified gap", ""], rows)
+            rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
+        text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
         unknown = results["settings"][0]
     else:
         rows = [
-            [str(fold["fold"]), *(render.percent(fold[m]) for m in measures), _worst_gap([fold]), names[fold["chosen"]]]
+            [
+                str(fold["fold"]),
+                *(_figure(m, fold[m]) for m in measures),
+                _decoder({"folds": [fold]}),
+                _worst_gap([fold]),
+                names[fold["chosen"]],
+            ]
             for fold in nested["folds"]
         ]
-        rows.append(["all", *_spreads(nested, measures), _worst_gap(nested["folds"]), ""])
-        text = render.table(["fold", *titles, "certified gap", "chosen"], rows)
+        rows.append(["all", *_spreads(nested, measures), _decoder(nested), _worst_gap(nested["folds"]), ""])
+        text = render.table(["fold", *titles, "decoder", "certified gap", "chosen"], rows)
         unknown = nested
     judged = results["settings"] if nested is None else [nested]
     titles = names if nested is None else ["chosen"]
@@ -43,6 +56,8 @@ def table(results: dict[str, Any]) -> str:
             which = "" if len(judged) == 1 else f", {title}"
             three = ", ".join(f"{TOLD[key]} {render.percent(score[key])}" for key in TOLD)
             text += f"\n{shown(label)}{which}: {three} (all folds together)"
+    if len(results["settings"]) > 1:
+        text += f"\njudged by {TITLES[results['judged_by']].removesuffix(' %')}"
     if unknown["unknown_gold"]:
         labels = sorted({label for fold in unknown["folds"] for label in fold["unknown_labels"]})
         few = ", ".join(map(shown, labels[:8])) + (", ..." if len(labels) > 8 else "")
@@ -58,7 +73,19 @@ def _name(setting: dict[str, Any]) -> str:
 
 
 def _spreads(entry: dict[str, Any], measures: list[str]) -> list[str]:
-    return [f"{render.percent(entry[m]['mean'])} ± {render.percent(entry[m]['deviation'])}" for m in measures]
+    return [f"{_figure(m, entry[m]['mean'])} ± {_figure(m, entry[m]['deviation'])}" for m in measures]
+
+
+def _figure(measure: str, value: float) -> str:
+    return f"{value:.4f}" if measure == "log_loss" else render.percent(value)
+
+
+def _decoder(entry: dict[str, Any]) -> str:
+    """The decoder of all folds, or how many have which."""
+    used = Counter(fold["decode"] for fold in entry["folds"])
+    if len(used) == 1:
+        return next(iter(used))
+    return ", ".join(f"{name} {count}" for name, count in sorted(used.items(), reverse=True))
 
 
 def _worst_gap(folds: list[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kcrf_core.scoring import SMALLEST_PROBABILITY
 from kcrf_core.system import counted
 
-from .figures import percent, table
+from .figures import DECODERS, percent, table
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Calibration, Evaluation, Interval, Judgement, Score, SpanScores
@@ -99,9 +99,10 @@ def reliability_table(calibration: Calibration) -> str:
 
 
 def totals(found: Judgement) -> list[str]:
-    """Lines with the figures over everything; spans come last where there are any."""
+    """Lines with the figures over everything; what counts comes last."""
     scores = found.scores
-    lines = [
+    lines = [] if found.decode is None else [f"decoder: {DECODERS[found.decode]}"]
+    lines += [
         f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {counted(scores.positions, 'position')})"
         + interval_text(found, "accuracy"),
         f"whole sequences right {percent(scores.sequence_accuracy)} % "
@@ -117,6 +118,8 @@ def totals(found: Judgement) -> list[str]:
         lines.append(
             f"{counted(scores.unknown_gold, 'gold label is', 'gold labels are')} unknown to the model and counted wrong"
         )
+    if found.options.metric is not None:
+        lines.append(f"{found.headline.text} ({found.headline.error_text})")
     return lines
 
 
@@ -175,7 +178,8 @@ def interval_text(found: Judgement, figure: str) -> str:
 
 
 def interval_name(found: Judgement) -> str:
-    return f"{100 * found.options.confidence:.6g} % interval"
+    blocks = "" if found.blocks is None else f" over {found.blocks:,} blocks"
+    return f"{100 * found.options.confidence:.6g} % interval{blocks}"
 
 
 def range_text(interval: Interval, sign: str = "") -> str:
@@ -209,13 +213,27 @@ def comparison_header(found: Judgement) -> tuple[str, ...]:
 
 def comparison_text(found: Judgement) -> str:
     compared = found.comparison
-    lines = [
+    lines = [] if compared.decode in (None, found.decode) else [f"the other: {DECODERS[compared.decode]}"]
+    lines += [
         table(comparison_header(found), list(comparison_rows(found))),
         f"p: paired randomisation over sequences, {counted(found.options.draws, 'draw')}",
+        *([] if found.options.metric is None else [_better_text(found)]),
         f"right in both {compared.both_right:,}, only in this {compared.only_first:,}, "
         f"only in the other {compared.only_second:,}, in neither {compared.both_wrong:,}",
     ]
     return "\n".join(lines)
+
+
+def _better_text(found: Judgement) -> str:
+    """Which of two systems is better by the figure that was asked for."""
+    compared, yardstick = found.comparison, found.headline.yardstick
+    scale = "" if yardstick.by_probability else " points"
+    by = compared.difference if yardstick.by_probability else 100 * compared.difference
+    return (
+        f"by {yardstick.title} this is better by {by:.4g}{yardstick.margin(compared.error)}{scale} "
+        f"({found.headline.error_text}): {yardstick.number(found.headline.value)} against "
+        f"{yardstick.number(compared.headline.value)}"
+    )
 
 
 # ----------------------------------------------------------------------------- rows
@@ -231,6 +249,11 @@ def _rows(found: Judgement) -> Iterator[tuple]:
     for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
         yield "all", "", figure, getattr(scores, figure)
     yield "all", "", "macro_f1", scores.macro_f1
+    if found.decode is not None:
+        yield "all", "", "decode", found.decode
+    for name, value in found.headline.to_dict().items():
+        if value is not None:
+            yield "metric", "", name, value
     if scores.unknown_gold is not None:
         yield "all", "", "unknown_gold", scores.unknown_gold
     if scores.scheme is not None:
@@ -259,6 +282,7 @@ def _rows(found: Judgement) -> Iterator[tuple]:
             for figure in ("positions", "confidence", "accuracy"):
                 yield "reliability", f"{b.low:g}-{b.high:g}", figure, getattr(b, figure)
     if found.comparison is not None:
+        yield "comparison", "better", found.headline.yardstick.name, found.comparison.difference
         for entry in found.comparison.differences:
             for name, value in entry.to_dict().items():
                 if name != "interval":

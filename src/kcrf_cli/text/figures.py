@@ -40,6 +40,9 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
 
 
+DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
+
+
 def report_lines(report: Report, tolerance: float, seconds: float, size: int) -> list[str]:
     """What training found, for stderr; `size` is that of the model's file in bytes."""
     result = report.result
@@ -70,6 +73,7 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
         lines.append(f"  {found.sequences:,} sequences {done}: they break the label scheme")
     if report.pruned is not None:
         lines += [f"  {line}" for line in pruned_lines(report.pruned, size)]
+    lines.append("  " + decoder_text(report))
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
     columns = counted(report.score_columns, "score column")
@@ -127,15 +131,36 @@ def dev_text(dev: DevReport) -> str:
     """Held-out figures of the model written, and of better ones that were passed by."""
     parts = [_dev_figures(dev.score)]
     if dev.keep == "best":
-        parts.append(f"the best on the way (pass {dev.best_pass})")
-    elif dev.best.accuracy > dev.score.accuracy:
-        parts.append(f"best on the way {percent(dev.best.accuracy)} % (pass {dev.best_pass}; --keep best)")
+        parts.append(f"the best {METRICS[dev.score.metric]} on the way (pass {dev.best_pass})")
+    elif dev.best.value > dev.score.value:
+        parts.append(f"best on the way {metric_text(dev.best)} (pass {dev.best_pass}; --keep best)")
     return f"dev: {'; '.join(parts)}"
 
 
+METRICS = {"f1": "span F1", "macro-f1": "macro F1", "accuracy": "accuracy", "log-loss": "log-loss"}
+
+
+def metric_text(score: DevScore) -> str:
+    """The figure of held-out data that counts, with its name."""
+    if score.metric == "log-loss":
+        return f"log-loss {-score.value:.4f}"
+    return f"{METRICS[score.metric]} {percent(score.value)}" + (" %" if score.metric == "accuracy" else "")
+
+
 def _dev_figures(score: DevScore) -> str:
-    spans = "" if score.f1 is None else f", span F1 {percent(score.f1)}"
-    return f"accuracy {percent(score.accuracy)} %, log p(label) {score.log_probability:.4f}{spans}"
+    parts = [f"accuracy {percent(score.accuracy)} %", f"log p(label) {score.log_probability:.4f}"]
+    if score.f1 is not None:
+        parts.append(f"span F1 {percent(score.f1)}")
+    if score.macro_f1 is not None:
+        parts.append(f"macro F1 {percent(score.macro_f1)}")
+    return f"{', '.join(parts)} by {DECODERS[score.decode]}"
+
+
+def decoder_text(report: Report) -> str:
+    """The decoder that the model stores, and why."""
+    chosen = report.decoder
+    why = "" if chosen.data is None else f", by {chosen.yardstick.title} of {chosen.data} data"
+    return f"decoder: {DECODERS[chosen.decode]}{why}"
 
 
 def pruned_lines(pruned: PruneReport, size: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcrf_core.system import counted, size_text
 
-from .figures import gap_text, table
+from .figures import DECODERS, gap_text, percent, table
 from .visible import shown
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
@@ -40,6 +40,9 @@ def _head(found: dict[str, Any], path: str) -> str:
         f"columns ({len(found['columns']):,}, {found['data_format']}): {_some(found['columns'])}",
         f"labels ({len(found['labels']):,}): {_some(found['labels'])}",
     ]
+    if "layout" in found:
+        said = (f"{key} {_plain(value)}" for key, value in found["layout"].items())
+        lines.append(f"files: {shown(', '.join(said))}")
     if found["kind"] == "dataset":
         lines.append(f"{counted(found['sequences'], 'sequence')}, {counted(found['positions'], 'position')}")
     lines += _features(found["features"])
@@ -49,6 +52,7 @@ def _head(found: dict[str, Any], path: str) -> str:
         forbidden = sum(value is None for row in found["transitions"] for value in row)
         rule = f", {forbidden:,} of them forbidden" if forbidden else ""
         lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
+        lines.append(f"decoder: {DECODERS[found['decode']]}{_compared(found.get('training'))}")
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None
@@ -61,6 +65,8 @@ def _head(found: dict[str, Any], path: str) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(f"'{item}'" for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -128,6 +134,19 @@ def _kernel(kernel: dict[str, Any]) -> str:
         f"{key} {value:.4g}" for key, value in kernel.items() if isinstance(value, int | float) and key != "scale"
     ]
     return f"{kernel['type']} ({', '.join(values)})" if values else kernel["type"]
+
+
+def _compared(training: Any) -> str:
+    """What spoke for the decoder, as far as a file says so in a way that can be read."""
+    chosen = training.get("decoder") if isinstance(training, dict) else None
+    if not isinstance(chosen, dict):
+        return ""
+    figures = [chosen.get(key) for key in DECODERS]
+    words = [chosen.get(key) for key in ("data", "metric")]
+    if not all(isinstance(value, float) for value in figures) or not all(isinstance(word, str) for word in words):
+        return ""
+    parts = [f"{percent(value)} by {name}" for name, value in zip(DECODERS.values(), figures, strict=True)]
+    return f" ({shown(' '.join(words))} {', '.join(parts)})"
 
 
 def _training(training: Any) -> list[str]:

@@ -30,6 +30,13 @@ __getattr__, __dir__, __all__ = lazy(
         "forward": ["Messages"],
         "nbest": ["Labellings", "best_labellings"],
         "partial_labels": ["Held", "first_impossible", "hold"],
-        "problem": ["Problem", "gathered", "positions_within", "score_columns", "spread"],
+        "problem": [
+            "Problem",
+            "gathered",
+            "pieces_of",
+            "positions_within",
+            "score_columns",
+            "spread",
+        ],
     },
 )

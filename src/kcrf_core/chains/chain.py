@@ -39,6 +39,13 @@ class Edges:
         """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
         return Edges(self.transitions + pairs, self.start, self.end, self.triples)
 
+    def cut(self, start: bool, end: bool) -> Edges:
+        """Without potentials of the first or of the last label, where a sequence is cut off there from others."""
+        if not start and not end:
+            return self
+        none = np.zeros(len(self.start))
+        return Edges(self.transitions, none if start else self.start, none if end else self.end, self.triples)
+
     def stacked(self) -> np.ndarray:
         """Transitions as [1, Y, Y] or [n, Y, Y]."""
         transitions = np.ascontiguousarray(self.transitions, dtype=np.float64)
@@ -221,6 +228,23 @@ def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.n
     if bad != _chain.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))
     return path, best
+
+
+def posterior_labels(
+    node: np.ndarray, scores: np.ndarray, edges: Edges, offsets: np.ndarray, costs: np.ndarray | None = None
+) -> np.ndarray:
+    """Labels [n] by their marginals [n, Y], those times the costs [Y] of missing a label where there are some.
+
+    Each position gets the label with the largest. Where transitions are impossible, it is of all labellings that are
+    possible the one with the largest sum of them, which has the most labels right on average.
+    """
+    if costs is not None:
+        node = node * costs
+    parts = (edges.transitions, edges.start, edges.end)
+    if all(np.isfinite(part).all() for part in parts):
+        return node.argmax(axis=1).astype(np.int32)
+    possible = Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
+    return viterbi(np.where(np.isneginf(scores), -np.inf, node), possible, offsets)[0]
 
 
 def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:

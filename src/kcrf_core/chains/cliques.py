@@ -283,7 +283,8 @@ class Edge(LabelClique):
     def guess_of_ends(self, problem: Problem, sigma2: float) -> np.ndarray:
         """The Hessian's diagonal for s and e [2 Y] at zero: sequences, not positions, add to it."""
         Y = problem.label_count
-        return np.full(2 * Y, problem.weights.sum() * (1 - 1 / Y) / Y + 1 / sigma2)
+        totals = [problem.weights[problem.with_end(end)].sum() for end in (0, 1)]
+        return np.repeat(totals, Y) * (1 - 1 / Y) / Y + 1 / sigma2
 
     def block_form(self, Y: int, guess: bool) -> str:
         if guess:
@@ -305,15 +306,17 @@ class Edge(LabelClique):
         return PartialSum(weights @ (pairs * (1 - pairs) if form == DIAGONAL else pairs), 0)
 
     def finish_block(self, total: np.ndarray, problem: Problem, node: np.ndarray, form: str) -> np.ndarray:
-        filled = np.diff(problem.offsets) > 0
-        ends = (problem.offsets[:-1][filled], problem.offsets[1:][filled] - 1)
-        weights = problem.weights[filled]
+        first, last = problem.with_end(0), problem.with_end(1)
+        ends = (
+            (problem.offsets[:-1][first], problem.weights[first]),
+            (problem.offsets[1:][last] - 1, problem.weights[last]),
+        )
         if form == MATRIX:
             from scipy.linalg import block_diag  # tagging knows cliques, too, and need not wait for scipy
 
-            return block_diag(total, *(_covariance(node[rows].astype(np.float64), weights) for rows in ends))
+            return block_diag(total, *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends))
         variances = node * (1 - node) if form == DIAGONAL else node
-        return np.concatenate([total, *(weights @ variances[rows] for rows in ends)])
+        return np.concatenate([total, *(weights @ variances[rows] for rows, weights in ends)])
 
 
 class Edge2(LabelClique):

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..corpora import complete_sequences, sequence_rows
 from . import chain
+from .problem import Problem
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,18 @@ def hold(
     return Held(sequences, rows, ends, held, _rows_of(edges, rows), weights[sequences])
 
 
-def first_impossible(labels: np.ndarray, offsets: np.ndarray, forbidden: chain.Edges) -> int | None:
+def first_impossible(problem: Problem, forbidden: chain.Edges) -> int | None:
     """Where the first sequence begins whose observed labels leave no way to fill in the others; None if all do."""
+    labels, offsets, cut = problem.labels, problem.offsets, problem.cut
     held = hold(labels, offsets, np.zeros((len(labels), len(forbidden.start))), forbidden, np.ones(len(offsets) - 1))
     if held is None:
         return None
-    for first, last in zip(held.offsets[:-1].tolist(), held.offsets[1:].tolist(), strict=True):
-        reach = forbidden.start + held.scores[first]
+    for k, first, last in zip(held.sequences, held.offsets[:-1].tolist(), held.offsets[1:].tolist(), strict=True):
+        own = forbidden if cut is None else forbidden.cut(*cut[k])
+        reach = own.start + held.scores[first]
         for t in range(first + 1, last):
-            reach = (reach[:, None] + forbidden.transitions).max(axis=0) + held.scores[t]
-        if np.isneginf(reach + forbidden.end).all():
+            reach = (reach[:, None] + own.transitions).max(axis=0) + held.scores[t]
+        if np.isneginf(reach + own.end).all():
             return int(held.rows[first])
     return None
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import complete_sequences, sequence_rows
+from ..corpora import complete_sequences, piece_rows, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
@@ -24,6 +24,9 @@ class Problem:
     offsets: np.ndarray  # [S+1] int64
     weights: np.ndarray  # [S] float64
     label_count: int  # Y
+    # [S, 2] bool, whether a sequence was cut off from what stood before and after it; None: none was. It has no clique
+    # of a first or last label there.
+    cut: np.ndarray | None = None
 
     @property
     def positions(self) -> int:
@@ -43,7 +46,19 @@ class Problem:
         """The sequences numbered `which`."""
         rows = sequence_rows(self.offsets, which)
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
-        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count)
+        cut = None if self.cut is None else self.cut[which]
+        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut)
+
+    def pieces(self, first: np.ndarray, last: np.ndarray) -> Problem:
+        """Positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
+        offsets, cut, sequence = pieces_of(self.offsets, first, last, self.cut)
+        rows = piece_rows(first, last)
+        return Problem(self.labels[rows], offsets, self.weights[sequence], self.label_count, cut)
+
+    def with_end(self, end: int) -> np.ndarray:
+        """Which sequences have a first (0) or last (1) position that is not cut off from others, [S] bool."""
+        filled = np.diff(self.offsets) > 0
+        return filled if self.cut is None else filled & ~self.cut[:, end]
 
     def position_weights(self) -> np.ndarray:
         """The weight of each position's sequence, [N]."""
@@ -60,6 +75,21 @@ class Problem:
         flat = np.ravel_multi_index(cliques, (Y,) * (order + 1)) if len(last) else last
         counts = np.bincount(flat, self.position_weights()[last], minlength=Y ** (order + 1))
         return counts.reshape((Y,) * (order + 1))
+
+
+def pieces_of(
+    offsets: np.ndarray, first: np.ndarray, last: np.ndarray, cut: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Offsets [P+1] of pieces of sequences, where they are cut [P, 2], and the sequence of each [P].
+
+    `cut` says where the sequences are cut already. None for that of pieces where all of them are whole.
+    """
+    sequence = np.searchsorted(offsets, first, side="right") - 1
+    inside = np.stack([first > offsets[sequence], last < offsets[sequence + 1]], axis=1)
+    if cut is not None:
+        inside |= cut[sequence]
+    own = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
+    return own, inside if inside.any() else None, sequence
 
 
 def positions_within(offsets: np.ndarray) -> np.ndarray:

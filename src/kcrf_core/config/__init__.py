@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy(
             "selections",
             "variance_text",
         ],
-        "options": ["option_paths", "with_options"],
+        "options": ["option_paths", "parse_settings", "with_options"],
         "reader": ["parse_config"],
         "templates": ["load_template", "looks_like_template", "pieces"],
         "yaml_text": ["load_value", "load_yaml"],

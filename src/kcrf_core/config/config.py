@@ -52,6 +52,8 @@ class FeatureConfig:
     templates: tuple[str, ...] = ()  # lines of a CRF++ template whose strings share weights
     missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
     vectors: str | None = None  # the name of vectors that stand beside the text
+    # Of a fitted feature whose window is wider than it says, since terms look further: what it says.
+    own_window: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class TermConfig:
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = None  # None: the one of the training section
+    window: tuple[int, ...] | None = None  # in the place of the windows of its features; None: those
 
     @property
     def clique(self) -> Any:
@@ -90,6 +93,8 @@ class TrainingConfig:
     precision: str = "single"
     scheme: str | None = None  # of labels: what it forbids has probability zero
     scheme_violations: str | None = None  # one of SCHEME_VIOLATIONS; None: error
+    decode: str = AUTO  # how the model gives labels, one of DECODINGS; auto: by held-out data, else viterbi
+    metric: str = AUTO  # what choices go by, one of METRICS; auto: by the labels
     observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
     observed_features: bool = (
         False  # weights for pairs of features and labels that the training data has, and no others
@@ -122,6 +127,9 @@ class Config:
     comment: tuple[str, ...] = ()  # lines that begin so are passed over
     missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
     missing_indicator: bool = False  # columns that say where, for all real features
+    ignore: tuple[str, ...] = ()  # columns that are no features unless they are named
+    plain: bool = False  # columns are features as they are; else defaults are made by what they look like
+    suggested: bool = False  # the features were made so, and terms may still be
 
     @property
     def layout(self) -> Layout:
@@ -160,6 +168,12 @@ class Config:
         out |= layout_dict(self.layout)
         if self.missing_indicator:
             out["missing_indicator"] = True
+        if self.ignore:
+            out["ignore"] = list(self.ignore)
+        if self.plain:
+            out["plain"] = True
+        if self.suggested:
+            out["suggested"] = True
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
@@ -189,7 +203,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
         out["columns"] = list(feature.columns)
     for item in fields(FeatureConfig):
         value = getattr(feature, item.name)
-        if item.name in ("name", "columns", "parts") or value == item.default:
+        if item.name in ("name", "columns", "parts", "own_window") or value == item.default:
             continue
         if item.name == "type" and feature.parts:
             continue
@@ -201,6 +215,8 @@ def term_dict(term: TermConfig) -> dict[str, Any]:
     out: dict[str, Any] = {"name": term.name, "type": term.type}
     if term.clique.mapped:
         out["features"] = list(term.features)
+        if term.window is not None:
+            out["window"] = list(term.window)
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     if term.sigma2 is not None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigError, suggestion
-from ..kernels import kernel_settings
+from ..kernels import KERNELS, KernelConfig, kernel_settings
+from ..system import AUTO
 from .config import default_terms, term_dict
 from .reader import entry_name
-from .yaml_text import LocatedMapping
+from .yaml_text import LocatedMapping, load_value
 
 
 def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,10 +22,32 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
     paths = {name: known.get(name, name) for name in options if name != "order"}
     # A section before what stands in it, and the type of a kernel before its parameters.
     for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
-        if name in known and paths[name].startswith("terms."):
-            _only_node_term(out.get("terms"))
-        set_path(out, paths[name], options[name])
+        path = paths[name]
+        if name in known and path.startswith(_NODE):
+            path = _in_its_term(path, out)
+        set_path(out, path, options[name])
     return out
+
+
+def parse_settings(entries: Sequence[str]) -> dict[str, Any]:
+    """Entries such as `terms.pssm.map.size=3000` as {"terms.pssm.map.size": 3000}, values as in YAML.
+
+    >>> parse_settings(["training.sigma2=0.5", "features.word.window=-1..1"])
+    {'training.sigma2': 0.5, 'features.word.window': '-1..1'}
+    """
+    found: dict[str, Any] = {}
+    for entry in entries:
+        path, equals, text = entry.partition("=")
+        path = path.strip()
+        if not equals or not path or "" in path.split("."):
+            raise ConfigError(
+                f"a setting is PATH=VALUE, such as training.sigma2=10 or terms.node.kernel.degree=3, not '{entry}'",
+                settings=["set"],
+            )
+        if path in found:
+            raise ConfigError(f"'{path}' is set twice: give it one value", settings=["set"])
+        found[path] = load_value(text, f"the value of '{path}'")
+    return found
 
 
 def _unshared(value: Any) -> Any:
@@ -38,12 +61,13 @@ def _unshared(value: Any) -> Any:
 
 
 # Options that are short names for a place in the configuration, by the section that they stand in. `node` stands for
-# the only node term.
+# the only node term that can use them.
+_NODE = "terms.node."
 _SECTIONS = {
     "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
     "training": (
         *("sigma2", "c1", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
-        *("observed_transitions", "observed_features"),
+        *("observed_transitions", "observed_features", "decode", "metric"),
     ),
 }
 
@@ -116,20 +140,57 @@ def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[
         name = ".".join(keys[:steps])
         if name in names:
             return entries[names.index(name)], steps
-    if section == "terms" and keys[0] == "node" and (only := _only_node_term(entries)) is not None:
-        return only, 1
+    if section == "terms" and keys[0] == "node" and (nodes := _node_terms(entries)):
+        if len(nodes) > 1:
+            raise _ambiguous(entries, nodes, ".".join(keys[1:]))
+        return entries[nodes[0]], 1
     known = [name for name in names if name is not None]
     raise ConfigError(f"'{section}.{keys[0]}': no entry is called '{keys[0]}'{suggestion(keys[0], known)}")
 
 
-def _only_node_term(terms: Any) -> dict[str, Any] | None:
-    """The node term that an option means; an error where there are several."""
-    entries = terms if isinstance(terms, list) else []
-    nodes = [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
+def _node_terms(terms: Any) -> list[int]:
+    """Places of the node terms in a raw list of terms."""
+    entries = enumerate(terms if isinstance(terms, list) else [])
+    return [place for place, entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
+
+
+def _in_its_term(path: str, raw: Mapping[str, Any]) -> str:
+    """The path of an option, `terms.node...`, with the number of the only node term that can use it."""
+    terms = raw.get("terms")
+    nodes = _node_terms(terms)
     if len(nodes) > 1:
-        names = [entry_name("terms", entry) for entry in nodes]
-        raise ConfigError(
-            f"there are {len(nodes)} node terms ({', '.join(map(str, names))}): set the option in the "
-            f"configuration file, or by a path such as terms.{names[0]}.kernel.degree"
-        )
-    return nodes[0] if nodes else None
+        nodes = [place for place in nodes if _can_use(terms[place], path.removeprefix(_NODE))] or nodes
+    if len(nodes) > 1:
+        raise _ambiguous(terms, nodes, path.removeprefix(_NODE))
+    return path if not nodes else f"terms.{nodes[0]}.{path.removeprefix(_NODE)}"
+
+
+def _ambiguous(terms: Sequence[Any], nodes: Sequence[int], rest: str) -> ConfigError:
+    names = [str(entry_name("terms", terms[place])) for place in nodes]
+    example = ".".join(["terms", names[-1], *filter(None, [rest])])
+    return ConfigError(
+        f"there are {len(nodes)} node terms that it could be for ({', '.join(names)}): say which by a path such as "
+        f"{example}",
+        settings=["set"],
+    )
+
+
+def _can_use(term: Mapping[str, Any], key: str) -> bool:
+    """Whether a setting of a kernel or a map, such as `kernel.degree`, means anything to a raw node term."""
+
+    def type_of(section: str, default: str) -> Any:
+        found = term.get(section)
+        return (found.get("type", default) if isinstance(found, Mapping) else found) or default
+
+    kernel, map_type = type_of("kernel", KernelConfig.type), type_of("map", AUTO)
+    section, _, name = key.partition(".")
+    kind = KERNELS.get(kernel)
+    if kind is None:
+        return True  # parse_config has a message for it
+    if section == "kernel":
+        return name in kind.settings() if name in kernel_settings() else True
+    if name == "cut_off":
+        return kind.explicit and kernel != KernelConfig.type and map_type in (AUTO, "explicit")
+    if name == "type":
+        return True
+    return map_type == "reduced" or (map_type == AUTO and kernel != KernelConfig.type)

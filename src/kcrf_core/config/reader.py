@@ -16,7 +16,7 @@ from ..chains import CLIQUES
 from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
-from ..scoring import SCHEMES
+from ..scoring import DECODINGS, METRICS, SCHEMES
 from ..solvers import SOLVERS
 from ..system import AUTO, Whole, described
 from . import values
@@ -120,6 +120,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     comment = section.get("comment", values.names, ())
     missing = section.get("missing", values.marks, MISSING)
     missing_indicator = section.get("missing_indicator", values.boolean, False)
+    ignore = section.get("ignore", values.column_names, ())
+    plain = section.get("plain", values.boolean, False)
+    suggested = section.get("suggested", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -159,6 +162,9 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
         comment=comment,
         missing=missing,
         missing_indicator=missing_indicator,
+        ignore=ignore,
+        plain=plain,
+        suggested=suggested,
     )
 
 
@@ -274,12 +280,13 @@ def _parse_term(section: _Section) -> TermConfig:
     kind = section.get("type", values.choice(CLIQUES), "node")
     name = section.get("name", values.text, kind)
     patterns = section.get("features", values.names)
+    window = section.get("window", values.window)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
     sigma2 = section.get("sigma2", values.variance)
     section.finish()
     if not CLIQUES[kind].mapped:
-        for key in ("features", "kernel", "map"):
+        for key in ("features", "window", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
         return TermConfig(name, kind, (), sigma2=sigma2)
@@ -288,7 +295,7 @@ def _parse_term(section: _Section) -> TermConfig:
     if map_config.type == "explicit" and not kernel.kernel.explicit:
         known = " and ".join(name for name, kind in KERNELS.items() if kind.explicit)
         raise section.error("map", f"map 'explicit' is for {known}; '{kernel.type}' takes 'reduced'")
-    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2)
+    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2, window)
 
 
 def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:
@@ -361,6 +368,8 @@ def _parse_training(section: _Section) -> TrainingConfig:
         precision=section.get("precision", values.choice(PRECISIONS), default.precision),
         scheme=section.get("scheme", values.choice(SCHEMES)),
         scheme_violations=section.get("scheme_violations", values.choice(SCHEME_VIOLATIONS)),
+        decode=section.get("decode", values.choice((AUTO, *DECODINGS)), default.decode),
+        metric=section.get("metric", values.choice((AUTO, *METRICS)), default.metric),
         observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )

@@ -32,6 +32,7 @@ __getattr__, __dir__, __all__ = lazy(
             "complete_sequences",
             "ones",
             "concatenate",
+            "piece_rows",
             "sequence_rows",
         ],
         "crfsuite": ["WEIGHT", "escaped"],

@@ -103,9 +103,11 @@ def parse_blocks(blocks: Iterable[Block], name: str, layout: Layout = PLAIN) -> 
 def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layout: Layout = PLAIN) -> ParsedBlock:
     """Parse one block; `known` is one that came before it, None if they had no data."""
     data, weights = block.data, {}
-    if _text.has_weights(data):
-        data, weights = take_comments(data, name, block.first_line, layout.comment)
     begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+    if _text.has_weights(data):
+        headed = layout.header and known is None
+        first = _text.first_row(data, begin, *packed_marks(layout.comment))[0] if headed else None
+        data, weights = take_comments(data, name, block.first_line, layout.comment, 0 if first == begin else first)
     line, header, header_end = 0, None, None
     if known is not None:
         separator, width, header = known.separator, known.corpus.width, known.corpus.header

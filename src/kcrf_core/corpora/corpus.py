@@ -92,12 +92,15 @@ class Corpus:
     def subset(self, which: Sequence[int] | np.ndarray) -> Corpus:
         """The sequences numbered `which`, in that order."""
         which = np.asarray(which, dtype=np.int64)
-        rows = sequence_rows(self.offsets, which)
-        lengths = (self.offsets[1:] - self.offsets[:-1])[which]
+        return self.pieces(self.offsets[which], self.offsets[which + 1], which)
+
+    def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray) -> Corpus:
+        """Positions first:last of pieces of the sequences numbered `which`, [P] all; each becomes a sequence."""
+        rows = piece_rows(first, last)
         return replace(
             self,
             columns=tuple(_column_subset(column, rows) for column in self.columns),
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64),
             lines=self.lines[rows],
             weights=None if self.weights is None else self.weights[which],
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
@@ -113,10 +116,14 @@ def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Positions of the sequences numbered `which`, in that order."""
-    starts, lengths = offsets[:-1][which], (offsets[1:] - offsets[:-1])[which]
-    ends = np.cumsum(lengths)
+    return piece_rows(offsets[:-1][which], offsets[1:][which])
+
+
+def piece_rows(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Positions first:last of all pieces, one piece after another."""
+    ends = np.cumsum(last - first)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    return np.arange(total, dtype=np.int64) + np.repeat(first - (ends - (last - first)), last - first)
 
 
 class CorpusBuilder:

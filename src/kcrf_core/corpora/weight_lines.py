@@ -45,11 +45,12 @@ def sequence_weights(
 
 
 def take_comments(
-    data: bytes, name: str, first_line: int, comments: tuple[str, ...] = ()
+    data: bytes, name: str, first_line: int, comments: tuple[str, ...] = (), header: int | None = None
 ) -> tuple[bytes, dict[int, tuple[int, float]]]:
     """Text with `# weight=` lines made blank, byte for byte as long as before.
 
     Their values, by line number, come with the line that a sequence should begin with: the next that is no comment.
+    `header` says where the line with the names of columns begins, if that is there: a sequence may begin below it.
     """
     marks = tuple(comment.encode() for comment in comments)
     weights: dict[int, tuple[int, float]] = {}
@@ -59,7 +60,10 @@ def take_comments(
         counted = found.start()
         above, below, end = line, line + 1, found.start()
         while end > 0:
-            before = data[data.rfind(b"\n", 0, end - 1) + 1 : end]
+            begin = data.rfind(b"\n", 0, end - 1) + 1
+            if begin == header:
+                break
+            before = data[begin:end]
             above -= 1
             if above in weights or not (marks and before.startswith(marks)):
                 if before.strip(b" \r\n\xef\xbb\xbf") or above in weights:

@@ -16,9 +16,10 @@ __getattr__, __dir__, __all__ = lazy(
             "run_plan",
             "summarise",
             "task_count",
+            "without_column",
         ],
-        "folds": ["read_folds"],
+        "folds": ["groups_of", "read_folds"],
         "grid": ["Setting", "make_settings", "parse_grid", "shown"],
-        "journal": ["Journal"],
+        "journal": ["Journal", "corpus_digest", "digest_of"],
     },
 )

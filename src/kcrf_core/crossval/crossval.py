@@ -7,6 +7,7 @@ part of each outer fold is divided again: inner folds choose the setting, the ou
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,20 +19,30 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..config import Config, parse_config, with_options
-from ..corpora import CodedColumn, Corpus
-from ..encoding import column_names, fit_encoding
+from ..chains import Problem, pieces_of
+from ..config import Config
+from ..corpora import CodedColumn, Corpus, sequence_rows
+from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
-from ..model import decided_labels
-from ..scoring import Decision, Score, detect_scheme, evaluate
+from ..model import Model, decided_labels
+from ..scoring import (
+    FEW_SEQUENCES,
+    SMALLEST_PROBABILITY,
+    Decision,
+    Score,
+    Yardstick,
+    choose_yardstick,
+    detect_scheme,
+    evaluate,
+)
 from ..system import Budget, Whole, Workers, available_threads
-from ..training import train
+from ..training import Blocks, Pieces, apart, blocks_of, train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
 
-VITERBI = Decision()
+AS_STORED = Decision()
 
 
 @dataclass(frozen=True)
@@ -44,12 +55,13 @@ class Division:
     stratify: bool = False
     inner: int | None = None  # number of inner folds, for nested selection
     seed: int = 0
+    block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
 
 
 @dataclass(frozen=True)
 class Fold:
     name: int
-    test: np.ndarray  # sequences
+    test: np.ndarray  # numbers of sequences, or of blocks
     inner: tuple[np.ndarray, ...] = ()  # test parts of the inner folds
 
 
@@ -62,7 +74,13 @@ class Plan:
     source: str  # where it came from, for messages
     settings: tuple[Setting, ...]
     folds: tuple[Fold, ...]
-    decision: Decision = VITERBI
+    decision: Decision = AS_STORED
+    blocks: Blocks | None = None  # what is divided; None: whole sequences
+
+    @property
+    def units(self) -> int:
+        """How many sequences or blocks there are."""
+        return self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first)
 
     @cached_property
     def costs(self) -> dict[str, float]:
@@ -89,17 +107,37 @@ class Plan:
         """By all labels of the corpus: a fold may lack those that show it."""
         return detect_scheme(set(self.corpus.columns[-1]))
 
+    @cached_property
+    def yardstick(self) -> Yardstick:
+        """The figure that settings are compared by."""
+        asked = {self.config(setting).training.metric for setting in range(len(self.settings))}
+        if len(asked) > 1:
+            raise ConfigError(
+                f"settings can be compared by one metric only, not by {', '.join(sorted(asked))}", settings=["metric"]
+            )
+        return choose_yardstick(sorted(set(self.corpus.columns[-1])), asked.pop())
+
     @property
     def judged_by(self) -> str:
-        return "accuracy" if self.scheme is None else "f1"
+        """The name of that figure in results."""
+        return self.yardstick.name.replace("-", "_")
+
+    def value(self, figure: float) -> float:
+        """Of a figure as results have it, larger being better."""
+        return self.yardstick.figure(figure)
 
     def config(self, setting: int) -> Config:
-        return parse_config(with_options(self.raw, self.settings[setting].options), self.source)
+        """As far as it can be told before a fold has its data."""
+        return described(self.raw, self.settings[setting].options, self.source)
+
+    def config_for(self, setting: int, training_part: Corpus) -> Config:
+        """The same with features that the training part of a fold suggests."""
+        return configured(self.raw, self.settings[setting].options, training_part, self.source)[0]
 
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences to train on and to judge by."""
+        """Sequences or blocks to train on and to judge by."""
         fold = self.folds[task.fold]
-        rest = np.setdiff1d(np.arange(self.corpus.sequences), fold.test)
+        rest = np.setdiff1d(np.arange(self.units), fold.test)
         if task.inner is None:
             return rest, fold.test
         test = fold.inner[task.inner]
@@ -108,6 +146,8 @@ class Plan:
     def place(self, task: Task) -> dict[str, Any]:
         """Where a task stands, as it is shown and stored."""
         inner = {} if task.inner is None else {"inner_fold": task.inner}
+        if self.blocks is not None:
+            inner["blocks"] = self.units
         return {"setting": self.settings[task.setting].typed, "fold": self.folds[task.fold].name, **inner}
 
     def describe(self, task: Task) -> str:
@@ -132,15 +172,17 @@ def make_plan(
     source: str,
     settings: tuple[Setting, ...],
     division: Division,
-    decision: Decision = VITERBI,
+    decision: Decision = AS_STORED,
 ) -> Plan:
     """Check every setting of the grid and divide the sequences into folds, the same ones for all settings."""
-    configs = [parse_config(with_options(raw, setting.options), source) for setting in settings]
+    configs = [described(raw, setting.options, source) for setting in settings]
     names = column_names(configs[0], corpus)
-    units = _units(corpus, division, names)
+    blocks = _blocks(corpus, division, lambda: [configured(raw, one.options, corpus, source)[0] for one in settings])
+    divided = corpus if blocks is None else _pieces(corpus, blocks.pieces)
+    units = _units(divided, division, names)
     if division.group is not None:
-        raw = _without_column(raw, configs[0], names, division.group, corpus.vectors)
-    everything, seed = np.arange(corpus.sequences), division.seed
+        raw = without_column(raw, configs[0], names, division.group, corpus.vectors)
+    everything, seed = np.arange(divided.sequences), division.seed
     if division.numbers is not None:
         named = [(int(number), np.flatnonzero(division.numbers == number)) for number in np.unique(division.numbers)]
     else:
@@ -148,9 +190,9 @@ def make_plan(
         named = list(enumerate(units.dealt(everything, division.count, [seed, 2])))
     folds = tuple(Fold(name, test) for name, test in named)
     if division.inner is not None:
-        folds = tuple(_divided(fold, units, corpus, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
-    plan = Plan(corpus, raw, source, settings, folds, decision)
-    _ = plan.costs  # a cost of no label should be heard of before work starts
+        folds = tuple(_divided(fold, units, divided, division.inner, [seed, 3, f]) for f, fold in enumerate(folds))
+    plan = Plan(corpus, raw, source, settings, folds, decision, blocks)
+    _ = plan.costs, plan.yardstick  # a cost of no label should be heard of before work starts
     for setting in range(len(settings)):
         plan.config(setting)
     return plan
@@ -163,6 +205,26 @@ def base_seed(raw: Mapping[str, Any], options: Mapping[str, Any]) -> int:
     return Whole(0)(given)
 
 
+def _blocks(corpus: Corpus, division: Division, configs: Callable[[], Sequence[Config]]) -> Blocks | None:
+    """Blocks of the sequences, where they are asked for or sequences are few and long."""
+    few = corpus.sequences < FEW_SEQUENCES and division.group is None and division.numbers is None
+    if division.block is None and not few:
+        return None
+    reach = 0
+    for config in configs():
+        encoding = fit_encoding(config, corpus)[0]
+        reach = max(reach, *encoding.reach([feature.config.name for feature in encoding.features]))
+    codes = np.unique(np.array(corpus.columns[-1]), return_inverse=True)[1]
+    problem = Problem(codes, corpus.offsets, np.ones(corpus.sequences), int(codes.max(initial=0)) + 1)
+    return blocks_of(problem, division.block, reach)
+
+
+def _pieces(corpus: Corpus, pieces: Pieces) -> Corpus:
+    """Pieces of a corpus, each a sequence."""
+    sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)[2]
+    return corpus.pieces(pieces.first, pieces.last, sequence)
+
+
 def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
     contents = label_contents(corpus) if division.stratify else None
     if division.group is not None:
@@ -170,7 +232,8 @@ def _units(corpus: Corpus, division: Division, names: Sequence[str]) -> Units:
         return Units(groups, "groups", size_contents(corpus) if contents is None else contents)
     if division.numbers is not None:  # its folds may stand for speakers or documents: inner folds keep them whole
         return Units(division.numbers, "folds", size_contents(corpus))
-    return Units(np.arange(corpus.sequences), "sequences", contents)
+    what = "sequences" if division.block is None else "blocks"
+    return Units(np.arange(corpus.sequences), what, contents)
 
 
 def _divided(fold: Fold, units: Units, corpus: Corpus, count: int, seed: list[int]) -> Fold:
@@ -186,16 +249,16 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
         raise DataError(f"{found:,} {units.what} cannot make {count} {what}", source)
 
 
-def _without_column(
+def without_column(
     raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
 ) -> Mapping[str, Any]:
-    """The configuration with one feature for each column but the group's, unless it says which features it wants."""
+    """The configuration without features of the group's column, unless it says which features it wants."""
     if config.features is not None:
         return raw
     others = [name for name in names[:-1] if name != column]
     if not others and not vectors:
         raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "features": [*({"column": name} for name in others), *({"vectors": name} for name in vectors)]}
+    return {**raw, "ignore": [*config.ignore, column]}
 
 
 # ----------------------------------------------------------------------------- one training
@@ -204,22 +267,25 @@ def _without_column(
 def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | None = None) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
-    config = plan.config(task.setting)
-    training_part, test_part = (plan.corpus.subset(part) for part in plan.parts(task))
     with Workers(threads, memory) as workers:
-        encoding, dataset = fit_encoding(config, training_part)
+        config, encoding, dataset, test, test_part = _encoded(plan, task)
         model, report = train(encoding, dataset, config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
-        best = decided_labels(model, model.encoding.encode(test_part), plan.decision, costs, workers)
+        best = _over_cuts(model, test, lambda own, part: decided_labels(own, part, plan.decision, costs, workers))
+        more = {"log_loss": _log_loss(model, test, workers)} if plan.judged_by == "log_loss" else {}
         tagged = CodedColumn(list(model.labels), best)
     gold, told = test_part.columns[-1], plan.told_labels
     scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
+    if plan.judged_by == "macro_f1":
+        more["macro_f1"] = scores.macro_f1 if scores.spans is None else scores.spans.macro_f1
     return {
         "sequences": scores.sequences,
         "positions": scores.positions,
         "accuracy": scores.accuracy,
         "sequence_accuracy": scores.sequence_accuracy,
         "f1": None if scores.spans is None else scores.spans.total.f1,
+        **more,
+        "decode": plan.decision.decoder(model.decode),
         **({"labels": {score.name: score.to_dict() for score in scores.labels if score.name in told}} if told else {}),
         "unknown_gold": scores.unknown_gold,
         "unknown_labels": sorted(set(gold) - set(model.labels)),
@@ -228,11 +294,70 @@ def run_task(plan: Plan, task: Task, threads: int | None = None, memory: int | N
     }
 
 
+def _encoded(plan: Plan, task: Task) -> tuple[Config, Encoding, Dataset, Dataset, Corpus]:
+    """Configuration and encoding of the training part, the part itself, the test part, and that before encoding."""
+    rest, test = plan.parts(task)
+    corpus, blocks = plan.corpus, plan.blocks
+    if blocks is None:
+        training_part, test_part = corpus.subset(rest), corpus.subset(test)
+        config = plan.config_for(task.setting, training_part)
+        encoding, dataset = fit_encoding(config, training_part)
+        return config, encoding, dataset, encoding.encode(test_part), test_part
+    held = blocks.pieces.take(test)
+    fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
+    if not len(fit.first):
+        raise DataError(
+            f"blocks of {int(np.diff(corpus.offsets).max())} positions at most, {blocks.gap} of them left out beside "
+            "each that is held out, leave nothing to train on: take longer ones",
+            corpus.source,
+            settings=["block"],
+        )
+    training_part = _pieces(corpus, fit)
+    config = plan.config_for(task.setting, training_part)
+    encoding, dataset = fit_encoding(config, training_part)
+    # Windows look across cuts; only what knows the labels of the training part must have seen no others.
+    everything = encoding.encode(corpus, weighed=True)
+    parts = []
+    for pieces in (fit, held):
+        _, cut, sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)
+        parts.append(everything.pieces(pieces.first, pieces.last, sequence, cut))
+    if encoding.features_of_labels:
+        parts[0] = replace(dataset, cut=parts[0].cut)
+    return config, encoding, *parts, _pieces(corpus, held)
+
+
+def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
+    """What is found at each position, [N], by the model without potentials of ends where sequences are cut."""
+    if dataset.cut is None:
+        return found(model, dataset)
+    parts, rows = [], []
+    for cut in itertools.product((False, True), repeat=2):
+        alike = np.flatnonzero((dataset.cut == cut).all(axis=1))
+        if len(alike):
+            parts.append(found(replace(model, edges=model.edges.cut(*cut)), dataset.subset(alike)))
+            rows.append(sequence_rows(dataset.offsets, alike))
+    return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
+
+
+def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
+    """Of the labels that the model knows; 0 where there is none."""
+
+    def of_gold(own: Model, part: Dataset) -> np.ndarray:
+        return own.marginals(part, workers)[np.arange(part.positions), np.maximum(part.labels, 0)]
+
+    probability = _over_cuts(model, test, of_gold)[test.labels >= 0]
+    return -float(np.log(np.maximum(probability, SMALLEST_PROBABILITY)).mean()) if len(probability) else 0.0
+
+
 def task_key(plan: Plan, data: str, task: Task) -> str:
     """What the result of a task depends on, in short; `data` is the digest of the corpus."""
     parts = [part.tolist() for part in plan.parts(task)]
-    decision = [] if plan.decision.plain else [plan.decision.decode, plan.costs]
-    return digest_of(__version__, data, plan.config(task.setting).to_dict(), plan.scheme, parts, *decision)
+    costs = [plan.costs] if plan.costs else []
+    if plan.blocks is not None:
+        pieces = plan.blocks.pieces
+        parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
+    options = plan.settings[task.setting].options  # which may lead into features that the data will tell
+    return digest_of(__version__, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 
 # ----------------------------------------------------------------------------- running
@@ -281,7 +406,7 @@ def run_plan(
 def _choose(plan: Plan, found: Found, fold: int) -> int:
     """The setting with the best mean over the inner folds of an outer one; the first of equals."""
     means = [
-        np.mean([found[Task(s, fold, i)][plan.judged_by] for i in range(len(plan.folds[fold].inner))])
+        np.mean([plan.value(found[Task(s, fold, i)][plan.judged_by]) for i in range(len(plan.folds[fold].inner))])
         for s in range(len(plan.settings))
     ]
     return int(np.argmax(means))
@@ -354,7 +479,7 @@ def _named(plan: Plan, task: Task, error: Exception) -> Exception:
 
 
 SCHEMA = 2
-MEASURES = ("accuracy", "sequence_accuracy", "f1")
+MEASURES = ("accuracy", "sequence_accuracy", "f1", "macro_f1", "log_loss")
 COUNTS = ("sequences", "positions", "unknown_gold")
 
 
@@ -375,8 +500,10 @@ def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[st
         "folds": len(plan.folds),
         "sequences": plan.corpus.sequences,
         "positions": plan.corpus.positions,
+        **({} if plan.blocks is None else {"blocks": plan.units, "gap": plan.blocks.gap}),
+        "metric": plan.yardstick.name,
         "judged_by": judged_by,
-        "best": max(range(len(settings)), key=lambda s: settings[s][judged_by]["mean"]),
+        "best": max(range(len(settings)), key=lambda s: plan.value(settings[s][judged_by]["mean"])),
         "settings": settings,
     }
     if plan.nested:
@@ -394,7 +521,7 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         folds.append({**place, **found[task]})
     out: dict[str, Any] = {}
     for measure in MEASURES:
-        values = [fold[measure] for fold in folds]
+        values = [fold.get(measure) for fold in folds]
         if None not in values:
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}

@@ -1,13 +1,6 @@
 """Dividing sequences into folds: at random, by groups that stay together, or as a file says.
 
-What is dealt are units: single sequences, or groups of them. Units of unequal content are dealt one by one, roughly the
-weightiest first, each into the fold that has least of what it brings. With u the content of a unit (positions and
-sequences, or how often each label occurs), C that of all units and c_f what fold f has so far, that is the fold with
-the smallest
-
-    sum_a  c_fa u_a / C_a^2,
-
-which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, the measure of how uneven folds are.
+What is dealt are units: single sequences, groups of them, or blocks of a few long ones.
 """
 
 from __future__ import annotations
@@ -18,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..corpora import Corpus
+from ..encoding import Dataset
 from ..errors import ConfigError, DataError, suggestion
 from ..system import counted, listed
+from ..training import deal
 
 
 @dataclass(frozen=True)
@@ -43,24 +38,6 @@ class Units:
 
     def count(self, which: np.ndarray) -> int:
         return len(np.unique(self.of_sequence[which]))
-
-
-def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """The fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A]."""
-    shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
-    # Strictly by weight there would be one division only, whatever the seed.
-    weights = (shares**2).sum(axis=1) * rng.uniform(0.5, 1.0, len(shares))
-    held = np.zeros((count, shares.shape[1]))
-    sizes = np.zeros(count)
-    folds = np.zeros(len(shares), dtype=np.int64)
-    for unit in np.argsort(-weights, kind="stable"):
-        uneven = held @ shares[unit]
-        least = np.flatnonzero(uneven <= uneven.min() * (1 + 1e-12))  # sums of the same terms may differ by rounding
-        fold = least[np.argmin(sizes[least])]
-        folds[unit] = fold
-        held[fold] += shares[unit]
-        sizes[fold] += 1
-    return folds
 
 
 def groups_of(corpus: Corpus, column: str, names: Sequence[str]) -> np.ndarray:
@@ -106,7 +83,7 @@ def size_contents(corpus: Corpus) -> np.ndarray:
     return np.stack([np.diff(corpus.offsets).astype(np.float64), np.ones(corpus.sequences)], axis=1)
 
 
-def read_folds(text: str, source: str, corpus: Corpus) -> np.ndarray:
+def read_folds(text: str, source: str, corpus: Corpus | Dataset) -> np.ndarray:
     """Fold numbers, [S], out of a file with one on each line."""
     numbers = []
     for line, entry in enumerate(text.split("\n"), start=1):

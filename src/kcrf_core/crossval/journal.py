@@ -19,15 +19,15 @@ from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
 from ..system import naming, temporary_beside
 
-KIND = "kcrf crossval journal"
 FORMAT = 1
 
 
 class Journal:
     """Results kept in a file, which is there from the first of them on and belongs to one run at a time."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, command: str = "crossval"):
         self.path = path
+        self._command = f"kcrf {command}"  # whose results they are
         self.damaged = 0  # lines that cannot be read
         self._found: dict[str, dict[str, Any]] = {}
         self._open_line = False  # the file ends in the middle of a line
@@ -40,6 +40,10 @@ class Journal:
             except BaseException:
                 self.close()
                 raise
+
+    @property
+    def _kind(self) -> str:
+        return f"{self._command} journal"
 
     @property
     def begun(self) -> bool:
@@ -85,7 +89,7 @@ class Journal:
             with naming(self.path, temporary):
                 stream = open(temporary, "x+b", buffering=0)  # noqa: SIM115, kept
                 try:
-                    _write(stream, json.dumps({"kind": KIND, "format": FORMAT, "version": __version__}) + "\n")
+                    _write(stream, json.dumps({"kind": self._kind, "format": FORMAT, "version": __version__}) + "\n")
                     _lock(stream)
                     _name(temporary, target)
                 except BaseException:
@@ -113,18 +117,18 @@ class Journal:
 
     def _in_use(self) -> ConfigError:
         return ConfigError(
-            f"{self.path}: another run of kcrf crossval keeps its results there: name another", settings=["journal"]
+            f"{self.path}: another run of {self._command} keeps its results there: name another", settings=["journal"]
         )
 
     def _read(self, stream: IO[bytes]) -> None:
         lines = stream.read().split(b"\n")
         try:
             header = json.loads(lines[0])
-            if header["kind"] != KIND or header["format"] != FORMAT:
+            if header["kind"] != self._kind or header["format"] != FORMAT:
                 raise ValueError
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FileFormatError(
-                f"{self.path}: not a journal that this version of kcrf crossval writes: remove it, or name another"
+                f"{self.path}: not a journal that this version of {self._command} writes: remove it, or name another"
             ) from None
         self._open_line = lines[-1] != b""
         for line in lines[1:]:

@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "counts": ["term_counts"],
         "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
+        "defaults": ["Defaults", "configured", "described", "window_of_numbers", "with_defaults", "with_terms"],
         "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export"],
         "features": ["AttributeFeature", "CategoricalFeature", "Feature", "RealFeature"],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
 from ..corpora import MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
 from ..errors import DataError
+from .seen_values import SeenValues
 
 # A column of numbers with a few words in it is far more often a mistake than a vocabulary.
 MOSTLY_NUMBERS = 0.95
@@ -22,9 +23,16 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 class Columns:
     """Columns of a corpus by their distinct values, each worked out once."""
 
-    def __init__(self, corpus: Corpus, missing: tuple[str, ...] = MISSING, fitting: bool = False):
-        self.corpus, self.missing = corpus, missing
+    def __init__(
+        self,
+        corpus: Corpus,
+        missing: tuple[str, ...] = MISSING,
+        fitting: bool = False,
+        seen: Mapping[int, SeenValues] | None = None,  # by column, where an encoding has met values before
+    ):
+        self.corpus, self.missing, self._seen = corpus, missing, seen
         self._fitting = fitting  # else what the columns mean has been settled
+        self._numbers: dict[int, np.ndarray] = {}
         self._coded: dict[int, CodedColumn] = {}
         self._kinds: dict[int, np.ndarray] = {}
         self.warnings: list[str] = []  # what looks like a slip
@@ -41,6 +49,20 @@ class Columns:
         """Distinct values in order of appearance, and for each position the number of its value [N]."""
         coded = self.coded(column)
         return coded.values, coded.codes
+
+    def codes(
+        self, column: int, key: tuple[Hashable, ...], encode: Callable[[list[str]], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `encode` makes of the distinct values, [V] int32, and for each position the number of its value [N].
+
+        The same key stands for the same function.
+        """
+        values, inverse = self.distinct(column)
+        if self._seen is None:
+            return encode(values), inverse
+        if column not in self._numbers:
+            self._numbers[column] = self._seen[column].numbers(values)
+        return self._seen[column].codes(key, values, self._numbers[column], encode), inverse
 
     def numbers(self, column: int) -> np.ndarray | None:
         """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""

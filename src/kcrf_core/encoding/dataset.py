@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..corpora import sequence_rows
+from ..corpora import piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -34,6 +34,7 @@ class Dataset:
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
+    cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
 
     @property
     def positions(self) -> int:
@@ -56,16 +57,21 @@ class Dataset:
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
             source=self.source,
+            cut=None if self.cut is None else self.cut[first:last],
         )
 
     def subset(self, which: Sequence[int] | np.ndarray) -> Dataset:
         """The sequences numbered `which`, in that order."""
         which = np.asarray(which, dtype=np.int64)
-        rows = sequence_rows(self.offsets, which)
-        lengths = np.diff(self.offsets)[which]
+        cut = None if self.cut is None else self.cut[which]
+        return self.pieces(self.offsets[which], self.offsets[which + 1], which, cut)
+
+    def pieces(self, first: np.ndarray, last: np.ndarray, which: np.ndarray, cut: np.ndarray | None) -> Dataset:
+        """Positions first:last of pieces of the sequences numbered `which`, [P] all, each a sequence that is cut so."""
+        rows = piece_rows(first, last)
         return replace(
             self,
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64),
             lines=self.lines[rows],
             labels=None if self.labels is None else self.labels[rows],
             weights=None if self.weights is None else self.weights[which],
@@ -73,4 +79,5 @@ class Dataset:
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
+            cut=cut,
         )

@@ -7,11 +7,10 @@ the ends of a sequence. No string is ever built per feature and position.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import reduce
-from operator import or_
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,9 @@ from .features import (
     real_block,
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
+from .seen_values import SeenValues
 from .template_feature import TemplateFeature, expanded, template_width
+from .views import View, view_called, window_text
 
 MANY_LABELS = 200
 DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
@@ -145,10 +146,15 @@ class Encoding:
             int(corpus.lines[0]) if corpus.positions else None,
         )
 
+    @cached_property
+    def _seen(self) -> dict[int, SeenValues]:
+        """Values of each column that were met so far."""
+        return {column: SeenValues() for column in range(self.width)}
+
     def encode(self, corpus: Corpus, columns: Columns | None = None, weighed: bool = False) -> Dataset:
         """Numbers for a corpus, with or without labels; `weighed` if the column of weights is to be read, too."""
         self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
-        columns = columns or Columns(corpus, self.layout.missing)
+        columns = columns or Columns(corpus, self.layout.missing, seen=self._seen)
         labels, weights = None, corpus.weights
         if self.with_labels(corpus):
             if weighed and self.weight is not None:
@@ -180,57 +186,55 @@ class Encoding:
             missing=missing,
         )
 
+    def views(self, names: Iterable[str]) -> list[View]:
+        """What the names of a term's features stand for, in the order of the features."""
+        found = [view for name in names if (view := view_called(name, self._by_name)) is not None]
+        return sorted(found, key=lambda view: (self._places[view.feature.config.name], view.places))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a feature of that name, with the offsets that it names."""
+        return view_called(name, self._by_name) is not None
+
+    @cached_property
+    def _by_name(self) -> dict[str, Feature]:
+        return {feature.config.name: feature for feature in self.features}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._by_name)}
+
     def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
         """The blocks of the named features."""
         every = Inputs(dataset.codes, self._field_sizes(), dataset.real, dataset.bag, dataset.bag_unseen)
-        return every.columns(reduce(or_, self._groups(self.names, names).values(), Group()))
+        whole = _placed_groups([View.of(feature) for feature in self.features])
+        chosen = Group()
+        for view in self.views(names):
+            group = whole[view.feature.config.name]
+            codes, real = ([block[column] for column in view.columns if block] for block in (group.codes, group.real))
+            chosen |= Group(tuple(codes), tuple(real), group.bag)
+        return every.columns(chosen)
 
     def groups(self, names: Sequence[str]) -> dict[str, Group]:
-        """Where each of the named features stands in the inputs of all of them."""
-        return self._groups(names, names)
+        """Where each of the named features stands in the inputs of all of them, by the features' own names."""
+        return _placed_groups(self.views(names))
 
-    def _groups(self, among: Sequence[str], names: Sequence[str]) -> dict[str, Group]:
-        """Columns of the features `names`, counted over the features `among`."""
-        out: dict[str, Group] = {}
-        next_code = next_real = 0
-        for feature in self.features:
-            name = feature.config.name
-            if name not in among:
-                continue
-            if isinstance(feature, RealFeature):
-                count = feature.width
-                group = Group(real=tuple(range(next_real, next_real + count)))
-            elif isinstance(feature, AttributeFeature):
-                group = Group(bag=True)
-            else:
-                group = Group(codes=tuple(range(next_code, next_code + len(feature.field_sizes))))
-            next_code += len(group.codes)
-            next_real += len(group.real)
-            if name in names:
-                out[name] = group
-        return out
-
-    def reach(self, names: Container[str]) -> tuple[int, int]:
+    def reach(self, names: Iterable[str]) -> tuple[int, int]:
         """How many positions behind and ahead the windows of the named features look."""
         seen = [0]
-        for feature in self.features:
-            if feature.config.name not in names:
-                continue
+        for view in self.views(names):
+            feature = view.feature
             if isinstance(feature, TemplateFeature):
                 seen += feature.rows_seen
             elif isinstance(feature, ConjunctionFeature):
-                seen += [offset + shift for _, offset in feature.config.parts for shift in feature.config.window]
-            elif feature.config.window is not None:
-                seen += feature.config.window
+                seen += [offset + shift for _, offset in feature.config.parts for shift in view.offsets]
+            else:
+                seen += view.offsets
         return -min(seen), max(seen)
 
-    def features_of_whole_sequences(self, names: Container[str]) -> list[str]:
+    def features_of_whole_sequences(self, names: Iterable[str]) -> list[str]:
         """Which of the named features look at the length of their sequence."""
-        return [
-            feature.config.name
-            for feature in self.features
-            if feature.config.name in names and feature.config.transform == "position"
-        ]
+        configs = [view.feature.config for view in self.views(names)]
+        return [config.name for config in configs if config.transform == "position"]
 
     def _field_sizes(self) -> np.ndarray:
         """Distinct codes of every categorical field, [C] int64."""
@@ -273,12 +277,19 @@ class Encoding:
     def kinds(self) -> str:
         """Which features are real and which categorical, with how many values, in a line."""
         real, words, said = [], [], []
+        as_they_are = {
+            feature.config.columns
+            for feature in self.features
+            if isinstance(feature, CategoricalFeature) and feature.config.transform == "identity"
+        }
         for feature in self.features:
             name = feature.config.name
             if isinstance(feature, RealFeature):
                 width = len(feature.columns) or len(feature.mean)
                 real.append(name if width == 1 else f"{name} ({width:,} columns)")
             elif isinstance(feature, CategoricalFeature):
+                if feature.config.transform != "identity" and feature.config.columns in as_they_are:
+                    continue  # a part of what is named already
                 words.append(f"{name} ({counted(len(feature.vocabulary.values), 'value')})")
             elif isinstance(feature, AttributeFeature):
                 said.append(f"{counted(len(feature.vocabulary.values), 'attribute')}")
@@ -300,7 +311,9 @@ class Encoding:
         return self.encode(Corpus(source, columns, np.zeros(1, np.int64), nothing, None, attributes, vectors=vectors))
 
     def term_features(self, term: TermConfig) -> list[str]:
-        return matching_features(term.features, self.names, term.name)
+        """Names of the features that a term looks at, with offsets where it does not look at all of the window."""
+        matching = matching_features(term.features, self.names, term.name)
+        return [_term_view(term, self._by_name[name]).name for name in matching]
 
     def describe(self, dataset: Dataset, t: int) -> list[str]:
         """What position t looks like, feature by feature: `word[-1]=the`, `f0[0]=0.52`, `attribute:2`."""
@@ -327,7 +340,7 @@ class Encoding:
 
     def feature_names(self, names: Sequence[str], text: ValueText = field_value) -> FeatureNames:
         """What the columns of some features are called."""
-        return FeatureNames([f for f in self.features if f.config.name in names], self.labels, text)
+        return FeatureNames(self.views(names), self.labels, text)
 
     # ------------------------------------------------------------------------- storage
 
@@ -400,6 +413,36 @@ class Encoding:
         return encoding
 
 
+def _placed_groups(views: Sequence[View]) -> dict[str, Group]:
+    """Columns of each feature in the inputs that these views make."""
+    out: dict[str, Group] = {}
+    next_code = next_real = 0
+    for view in views:
+        count = len(view.columns)
+        if isinstance(view.feature, AttributeFeature):
+            group = Group(bag=True)
+        elif isinstance(view.feature, RealFeature):
+            group = Group(real=tuple(range(next_real, next_real + count)))
+        else:
+            group = Group(codes=tuple(range(next_code, next_code + count)))
+        next_code += len(group.codes)
+        next_real += len(group.real)
+        out[view.feature.config.name] = group
+    return out
+
+
+def _term_view(term: TermConfig, feature: Feature) -> View:
+    """What a term sees of a feature: its own window, if it has one, else the feature's. Attributes have none."""
+    config = feature.config
+    wanted = term.window if term.window is not None and config.type not in BAGS else config.own_window or config.window
+    if lacking := [offset for offset in wanted if offset not in config.window]:
+        raise ConfigError(
+            f"term '{term.name}' looks at '{config.name}' at {window_text(lacking)}, and the data was encoded for "
+            f"{window_text(config.window)}: encode it again with this term in the configuration"
+        )
+    return View.of(feature, wanted)
+
+
 GLOB = frozenset("*?[")
 MOST_NAMED = 8
 
@@ -450,8 +493,8 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         )
     settings = config.features
     if settings is None:
-        settings = _default_features(corpus, [name for name in names[:-1] if name != config.weight])
-    fitter = _Fitter(config, names, columns)
+        settings = _default_features(corpus, [n for n in names[:-1] if n != config.weight and n not in config.ignore])
+    fitter = _Fitter(config, names, columns, _term_offsets(config, settings))
     features = tuple(fitter.fit(feature) for feature in settings)
     encoding = Encoding(
         format=corpus.format,
@@ -518,11 +561,32 @@ def _default_features(corpus: Corpus, names: Sequence[str]) -> tuple[FeatureConf
     return (*(FeatureConfig(name, (name,)) for name in names), *vectors)
 
 
-class _Fitter:
-    """Fits features one by one; conjunctions refer to those before them or to columns."""
+def _term_offsets(config: Config, features: Sequence[FeatureConfig]) -> dict[str, set[int]]:
+    """Offsets that terms with windows of their own look at, by the names of features."""
+    names, bags = [feature.name for feature in features], {one.name for one in features if one.type in BAGS}
+    out: dict[str, set[int]] = {}
+    for term in config.mapped_terms:
+        if term.window is None:
+            continue
+        matching = matching_features(term.features, names, term.name)
+        if bags.issuperset(matching):
+            raise ConfigError(
+                f"term '{term.name}' has a 'window', and its features ({listed(matching)}) stand at their positions: "
+                "leave it out"
+            )
+        for name in matching:
+            out.setdefault(name, set()).update(term.window)
+    return out
 
-    def __init__(self, config: Config, names: Sequence[str], columns: Columns):
-        self.config, self.names, self.columns = config, names, columns
+
+class _Fitter:
+    """Fits features one by one; conjunctions refer to those before them or to columns.
+
+    Windows are made to hold the offsets that terms look at, `seen`, as well.
+    """
+
+    def __init__(self, config: Config, names: Sequence[str], columns: Columns, seen: Mapping[str, set[int]]):
+        self.config, self.names, self.columns, self.seen = config, names, columns, seen
         self.places = {name: place for place, name in enumerate(names[:-1])}
         self.fitted: dict[str, Feature] = {}
         self.plain: dict[str, CategoricalFeature] = {}
@@ -546,7 +610,7 @@ class _Fitter:
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
             fitted: Feature = kind(feature, vocabulary)
         elif feature.type == "conjunction":
-            feature = replace(feature, window=feature.window or (0,))
+            feature = self._widened(feature, (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)
             if len(parts) < 2:
                 raise ConfigError(f"feature '{feature.name}': a conjunction needs at least two parts")
@@ -560,8 +624,7 @@ class _Fitter:
             elif kind == AUTO:
                 kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
             default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
-            window = feature.window or self.config.window or default
-            feature = replace(feature, type=kind, window=window)
+            feature = self._widened(replace(feature, type=kind), self.config.window or default)
             if kind == "real" and feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
             if kind == "categorical" and feature.scale != AUTO:
@@ -573,6 +636,12 @@ class _Fitter:
         self.fitted[feature.name] = fitted
         return fitted
 
+    def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
+        """The same feature with its window, or the default one, and what terms look at beyond it."""
+        own = feature.window or default
+        window = tuple(sorted(self.seen.get(feature.name, set()).union(own)))
+        return replace(feature, window=window, own_window=None if window == own else own)
+
     def _fit_vectors(self, feature: FeatureConfig) -> Feature:
         given = self.columns.corpus.vectors
         if feature.vectors not in given:
@@ -582,7 +651,7 @@ class _Fitter:
                 f"{known}",
                 settings=["vectors"],
             )
-        feature = replace(feature, window=feature.window or self.config.window or REAL_WINDOW)
+        feature = self._widened(feature, self.config.window or REAL_WINDOW)
         fitted = fit_real(feature, (), self.columns, self.config.training.seed)
         self.fitted[feature.name] = fitted
         return fitted

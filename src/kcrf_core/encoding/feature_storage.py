@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from .template_feature import TemplateFeature
 def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """A header entry for a feature; its arrays are put into `arrays` under names that begin with `at`."""
     entry: dict[str, Any] = {"config": feature_dict(feature.config)}
+    if feature.config.own_window is not None:  # a key that versions refuse which do not know it
+        entry["config"]["own_window"] = list(feature.config.own_window)
     if isinstance(feature, CategoricalFeature):
         entry |= {"kind": "categorical"} | _pack_categorical(feature, at, arrays)
     elif isinstance(feature, ConjunctionFeature):
@@ -80,10 +83,16 @@ def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:
 
 
 def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
-    config = parse_config({"features": [entry["config"]]}).features[0]
+    described = dict(entry["config"])
+    own = described.pop("own_window", None)
+    config = parse_config({"features": [described]}).features[0]
     kind = entry["kind"]
     if config.window is None or config.type != kind:
         raise contents.error(f"'{at}' has no window or is not what it says")
+    if own is not None:
+        if not set(own) < set(config.window):
+            raise contents.error(f"'{at}' has a window of its own that it does not hold")
+        config = replace(config, own_window=tuple(own))
     if kind == "categorical":
         return _unpack_categorical(contents, entry, config, at, width)
     if kind == "attributes":

@@ -50,7 +50,7 @@ def _shape(value: str) -> str:
     return "".join(out)
 
 
-def _transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
+def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
     """Values through the string transform of a feature."""
     length = config.length
     if config.transform == "identity":
@@ -163,11 +163,16 @@ class CategoricalFeature:
     def base(self, columns: Columns) -> np.ndarray:
         """Codes of the positions themselves, [N] int32."""
 
-        def work() -> np.ndarray:
-            values, inverse = columns.distinct(self.column)
-            return self.vocabulary.encode(_transformed(values, self.config))[inverse]
+        transform = (self.config.transform, self.config.length)
 
-        return columns.once((self.column, self.config.transform, self.config.length), self.vocabulary, work)
+        def work() -> np.ndarray:
+            codes, inverse = columns.codes(self.column, (*transform, id(self.vocabulary)), self._encoded)
+            return codes[inverse]
+
+        return columns.once((self.column, *transform), self.vocabulary, work)
+
+    def _encoded(self, values: Sequence[str]) -> np.ndarray:
+        return self.vocabulary.encode(transformed(values, self.config))
 
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size = self.base(columns), len(self.vocabulary.values)
@@ -190,7 +195,7 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
 def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
     values, inverse = columns.distinct(column)
     counts = np.bincount(inverse, minlength=len(values))
-    vocabulary = Vocabulary.fit(_transformed(values, config), counts, min_count, config.transform == "identity")
+    vocabulary = Vocabulary.fit(transformed(values, config), counts, min_count, config.transform == "identity")
     return CategoricalFeature(config, column, vocabulary)
 
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from ..kernels import NOTHING, UNSEEN
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, real_columns
+from .views import View
 
 CONSTANT = "constant"
 SHOWN = 3  # numbers of a vector
@@ -76,26 +77,20 @@ def _code_text(name: str, value: float) -> str:
 class FeatureNames:
     """Names of the columns that some features have in an explicit map, in the order of `maps.ColumnOrder`."""
 
-    def __init__(self, features: Sequence[Feature], labels: Sequence[str], text: ValueText = field_value):
-        fields: list[FieldFeature] = []
-        bags: list[AttributeFeature] = []
-        real: list[RealFeature] = []
-        for feature in features:
-            if isinstance(feature, RealFeature):
-                real.append(feature)
-            elif isinstance(feature, AttributeFeature):
-                bags.append(feature)
-            else:
-                fields.append(feature)
+    def __init__(self, views: Sequence[View], labels: Sequence[str], text: ValueText = field_value):
+        fields = [view for view in views if not isinstance(view.feature, RealFeature | AttributeFeature)]
+        bags = [view.feature for view in views if isinstance(view.feature, AttributeFeature)]
+        real = [view for view in views if isinstance(view.feature, RealFeature)]
         # How many columns each part has, the name of the k-th of them, and that name with a value.
         parts: list[tuple[int, Callable[[int], str], Callable[[str, float], str]]] = []
-        for feature in fields:
-            for w, size in enumerate(feature.field_sizes):
-                parts.append((size, partial(_named, feature, w, text), _code_text))
+        for view in fields:
+            for w in view.places:
+                parts.append((view.feature.field_sizes[w], partial(_named, view.feature, w, text), _code_text))
         for bag in bags:
             parts.append((len(bag.vocabulary.values), bag.vocabulary.values.__getitem__, attribute_text))
-        for feature in real:
-            names = real_names(feature, labels)
+        for view in real:
+            every = real_names(view.feature, labels)
+            names = [every[column] for column in view.columns]
             parts.append((len(names), names.__getitem__, real_text))
         self._parts = parts
         self._firsts = [0]

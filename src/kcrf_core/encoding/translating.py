@@ -26,6 +26,7 @@ from .features import (
     part_reach,
     part_size,
 )
+from .views import View
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -105,13 +106,17 @@ class Translation:
 def translation(source: Encoding, names: Sequence[str], target: Encoding, to_names: Sequence[str]) -> Translation:
     """From the inputs of the features `names` to those of the features `to_names` of another encoding."""
     given = source.inputs(source.empty_dataset(), names)
-    there = {feature.config.name: (feature, places) for feature, places in _placed(target, to_names)}
+    there = {view.feature.config.name: (view, places) for view, places in _placed(target, to_names)}
     fields: list[tuple[int, int, np.ndarray]] = []
     real: list[RealColumn] = []
     bag = None
-    for feature, places in _placed(source, names):
-        other, to_places = there.get(feature.config.name, (None, []))
-        if other is None or not _same_meaning(feature, other):
+    for view, places in _placed(source, names):
+        feature = view.feature
+        if feature.config.name not in there:
+            continue
+        to_view, to_places = there[feature.config.name]
+        other = to_view.feature
+        if not _same_meaning(feature, other):
             continue
         if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
             continue  # ratios of other labels
@@ -120,10 +125,10 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
             continue
         if isinstance(feature, CategoricalFeature):
             table = _categorical_codes(feature, feature.reach, other, other.reach)
-        for w, offset in enumerate(feature.config.window):
-            if offset not in other.config.window:
+        for w, offset in enumerate(view.offsets):
+            if offset not in to_view.offsets:
                 continue
-            to_w = other.config.window.index(offset)
+            to_w = to_view.offsets.index(offset)
             if isinstance(feature, RealFeature):
                 scales = zip(feature.mean, feature.scale, other.mean, other.scale, strict=True)
                 r = len(feature.mean)
@@ -132,19 +137,19 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
                     for i, scale in enumerate(scales)
                 ]
             elif isinstance(feature, ConjunctionFeature):
-                fields.append((places[w], to_places[to_w], _conjunction_codes(feature, w, other, to_w)))
+                codes = _conjunction_codes(feature, view.places[w], other, to_view.places[to_w])
+                fields.append((places[w], to_places[to_w], codes))
             else:
                 fields.append((places[w], to_places[to_w], table))
     like = target.inputs(target.empty_dataset(), to_names)
     return Translation(ColumnOrder.of(given), like, tuple(fields), bag, tuple(real))
 
 
-def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[Feature, list[int]]]:
+def _placed(encoding: Encoding, names: Sequence[str]) -> list[tuple[View, list[int]]]:
     """The named features in the encoding's order, with the columns of codes or of reals that each has in inputs."""
     groups = encoding.groups(names)
-    chosen = [feature for feature in encoding.features if feature.config.name in groups]
-    places = [groups[feature.config.name] for feature in chosen]
-    return [(feature, [*at.codes, *at.real]) for feature, at in zip(chosen, places, strict=True)]
+    places = [(view, groups[view.feature.config.name]) for view in encoding.views(names)]
+    return [(view, [*at.codes, *at.real]) for view, at in places]
 
 
 def _same_meaning(a: Feature, b: Feature) -> bool:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
-from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..corpora import (
     COLUMNS,
     ITEMS,
     LABEL_TYPES,
+    Corpus,
     LabelLists,
     LabelNames,
     NumberColumn,
@@ -33,13 +33,24 @@ from ..corpora import (
     corpus_of,
     form_of,
 )
-from ..encoding import Dataset, Encoding, RealFeature, fit_encoding
+from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
+from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
-from ..system import Workers
-from ..training import Event, Note, Observer, Trial, train
-from .parameters import config_of, decision_of, no_class_weight, params_of, threads_of, without_class_weight
+from ..system import AUTO, Workers
+from ..training import Event, HoldOut, Note, Observer, Trial, train
+from ..tuning import Candidate, Listener, Outcome, Search
+from ..tuning import tune as search
+from .parameters import (
+    config_of,
+    decision_of,
+    no_class_weight,
+    params_of,
+    search_config,
+    threads_of,
+    without_class_weight,
+)
 from .scikit_learn import Protocol, not_fitted, warn_uncertified
 
 LOGGER = logging.getLogger("kcrf_core")
@@ -61,8 +72,7 @@ class LoggingObserver(Observer):
 
     @tell.register
     def _tried(self, trial: Trial) -> None:
-        figures = f"held-out log p(label) {trial.log_probability:.4f}, accuracy {100 * trial.accuracy:.2f} %"
-        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, figures)
+        LOGGER.info("score variance %g of %s: %s", trial.score_variance, trial.term, trial.text)
 
     @tell.register
     def _passed(self, progress: Progress) -> None:
@@ -88,6 +98,23 @@ def talking(verbose: bool | int) -> Iterator[Observer]:
         LOGGER.setLevel(level)
         if own is not None:
             LOGGER.removeHandler(own)
+
+
+class TuningLog(Listener):
+    """Tells an observer how a search goes."""
+
+    def __init__(self, observer: Observer):
+        self._observer = observer
+
+    def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
+        self._title, self._yardstick = title, yardstick
+
+    def judged(self, outcome: Outcome) -> None:
+        figure = self._yardstick.text(outcome.value)
+        self._observer.note(f"{figure} on {outcome.positions:,} positions: {self._title(outcome.candidate)}")
+
+    def note(self, text: str) -> None:
+        self._observer.note(text)
 
 
 class Certificate(NamedTuple):
@@ -129,7 +156,8 @@ class KernelCRF(Protocol):
     scheme : "iob1", "iob2", "iobes" or "bilou": transitions that it forbids are impossible.
     scheme_violations : what to do with labels of y that the scheme forbids where they stand: "error", "drop" (their
         sequences are left out) or "free" (they are taken as not observed, and nothing is certified). Default: "error".
-    window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: [0].
+    window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: "-2..2" where numbers resemble
+        those of the positions before and there are positions enough for as many columns, else [0].
     scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
         gives rows the length 1.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
@@ -138,10 +166,14 @@ class KernelCRF(Protocol):
 
     Decisions:
 
+    decode : how `predict` gives labels: "viterbi", the most probable labelling as a whole, or "posterior", the most
+        probable label at each position. "auto": what `fit` stores in the model, by held-out data, or by X_dev where
+        sigma2 is given and nothing is held out; "viterbi" without either.
+    metric : the figure that choices of training go by: "f1" of spans, "macro-f1", "accuracy" or "log-loss". "auto": f1
+        for labels of a scheme (B-X, I-X, O), accuracy for others. `score` gives it where it is set, accuracy else.
     cost : what missing a label costs, as {"event": 20}; labels that are not named cost 1. `predict` takes the label of
         the largest cost times probability at each position (of possible labellings, the one with the largest sum), and
-        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: the most probable
-        labelling as a whole.
+        probabilities stay as they are. Of span labels {"PER": 5} means B-PER and I-PER. None: as `decode` says.
 
     Training:
 
@@ -153,6 +185,9 @@ class KernelCRF(Protocol):
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
+
+    config : features, terms and training as a configuration file has them, in the place of all that is said above of
+        kernels, chains and training; `tune` finds one. None: as the other parameters say.
 
     The other parameters are there for scripts written for sklearn-crfsuite: docs/python.md says what becomes of each.
     """
@@ -175,6 +210,8 @@ class KernelCRF(Protocol):
         scale: str = "auto",
         missing: str = "mean",
         min_count: int = 1,
+        decode: str | None = "auto",
+        metric: str | None = "auto",
         cost: Mapping[Any, float] | None = None,
         sigma2: float | str | None = "auto",
         solver: str = "auto",
@@ -183,6 +220,7 @@ class KernelCRF(Protocol):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
+        config: Mapping[str, Any] | None = None,
         algorithm: str | None = None,
         c1: float | None = None,
         c2: float | None = None,
@@ -240,20 +278,19 @@ class KernelCRF(Protocol):
         >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
         ['a', 'b']
         """
-        X = check_sequences(X)
-        y = check_labels(y, X)
-        weights = None if sample_weight is None else check_weights(sample_weight, X)
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev go together")
-        form = form_of(X)
         threads = threads_of(self.n_jobs)
-        corpus = corpus_of(X, form, y, weights)
-        if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
-            raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
+        form, corpus = _training_corpus(X, y, sample_weight)
         names = LabelNames.of(y)
-        config = config_of(self.get_params(), corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
+        params = self.get_params()
+        if form == COLUMNS and params["window"] is None and corpus.width > 1:
+            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
+            params["window"] = window_of_numbers(numbers, corpus)
+        config = config_of(params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
         encoding, dataset = fit_encoding(config, corpus)
-        decision_of(self.cost).costs(encoding.labels)  # a cost of no label should be heard of before training
+        # A cost of no label should be heard of before training.
+        decision_of(self.cost, self.decode).costs(encoding.labels)
         dev = None
         if X_dev is not None:
             X_dev = check_sequences(X_dev)
@@ -269,16 +306,68 @@ class KernelCRF(Protocol):
             warn_uncertified(report.result.reason, report.result.gap, config.training.tolerance)
         return self
 
+    def tune(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        effort: str = "normal",
+        budget: float | None = None,
+        groups: Any = None,
+        shape: tuple[int, int] | None = None,
+        X_dev: Any = None,
+        y_dev: Any = None,
+    ) -> KernelCRF:
+        """Search for the configuration that does best on held-out sequences, and train with it.
+
+        `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
+        seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
+        `shape` says that rows of arrays are pictures, as (16, 8). `X_dev` and `y_dev` are what candidates are judged
+        by, where given. The configuration becomes the parameter `config`; `tuning_` has all that was tried. Of the
+        other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X = [[[0.0], [1.0]], [[1.0], [0.0]], [[1.0], [1.0]], [[0.0], [0.0]]] * 10
+        >>> y = [["a", "b"], ["b", "a"], ["b", "b"], ["a", "a"]] * 10
+        >>> crf = KernelCRF().tune(X, y, effort="small")
+        >>> crf.predict([[[1.0], [0.0]]]), crf.tuning_.yardstick.name
+        ([['b', 'a']], 'accuracy')
+        """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev go together")
+        form, corpus = _training_corpus(X, y, sample_weight)
+        width = corpus.width - 1 if form == COLUMNS else None
+        dev = None if X_dev is None else _training_corpus(X_dev, y_dev, None)[1]
+        codes = None
+        if groups is not None:
+            codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+            if codes.shape != (corpus.sequences,):
+                raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
+        asked = None if self.metric in (None, AUTO) else self.metric
+        with Workers(threads_of(self.n_jobs)) as workers, talking(self.verbose) as observer:
+            found = search(
+                corpus,
+                search_config(self.get_params(), width),
+                "KernelCRF",
+                shape=shape,
+                metric=asked,
+                effort=effort,
+                budget=budget,
+                hold_out=HoldOut(groups=codes),
+                dev=dev,
+                workers=workers,
+                listener=TuningLog(observer),
+            )
+        self.config, self.tuning_ = found.raw, found
+        return self.fit(X, y, sample_weight, X_dev=X_dev, y_dev=y_dev)
+
     # ------------------------------------------------------------------------- labelling
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """The best labels of each sequence, a list of lists."""
-        X, dataset = self._encoded(X)
-        with self._labelling() as workers:
-            decision = decision_of(self.cost)
-            costs = decision.costs(self.model_.labels)
-            best = decided_labels(self.model_, dataset, decision, costs, workers).tolist()
-        labels = iter(map(self._label_values().__getitem__, best))
+        """The best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
+        X, best = self._best(X)
+        labels = iter(map(self._label_values().__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: Any) -> list[Any]:
@@ -289,9 +378,8 @@ class KernelCRF(Protocol):
         """Probabilities of labels at each position given the whole sequence: an array [T, Y] for each sequence, with
         columns in the order of `classes_`.
         """
-        X, dataset = self._encoded(X)
-        with self._labelling() as workers:
-            every = self.model_.marginals(dataset, workers)[:, self._order()]
+        X, every = self._marginals(X)
+        every = every[:, self._order()]
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -305,13 +393,43 @@ class KernelCRF(Protocol):
         return self.predict_marginals([xseq])[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The part of positions with the right label; `sample_weight` weighs sequences."""
+        """The part of positions with the right label, or the `metric`, which see; `sample_weight` weighs sequences.
+
+        A log-loss comes with a minus, so that larger is better, as searches over parameters want it.
+        """
         X = check_sequences(X)
         y = check_labels(y, X)
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
-        right = [sum(map(eq, gold, found)) for gold, found in zip(y, self.predict(X), strict=True)]
-        total = float(weights @ [len(sequence) for sequence in X])
-        return float(weights @ right) / total if total else float("nan")
+        asked = "accuracy" if self.metric in (None, AUTO) else self.metric
+        labels = self._label_values()
+        yardstick = choose_yardstick(self._model().labels, asked)
+        lengths = [len(sequence) for sequence in X]
+        if not float(weights @ lengths):
+            return float("nan")
+        number = {label: code for code, label in enumerate(labels)}
+        gold = np.array([number.get(label, len(labels)) for sequence in y for label in sequence], dtype=np.int64)
+        predicted = logs = None
+        if yardstick.by_probability:
+            # A label that the model does not know has no probability, and no say.
+            of_gold = self._marginals(X)[1][np.arange(len(gold)), np.minimum(gold, len(labels) - 1)]
+            logs = np.log(np.maximum(of_gold, SMALLEST_PROBABILITY))
+        else:
+            predicted = self._best(X)[1]
+        return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
+
+    def _best(self, X: Any) -> tuple[list[Any], np.ndarray]:
+        """The sequences, and numbers of the best labels of all their positions."""
+        X, dataset = self._encoded(X)
+        with self._labelling() as workers:
+            decision = decision_of(self.cost, self.decode)
+            costs = decision.costs(self.model_.labels)
+            return X, decided_labels(self.model_, dataset, decision, costs, workers)
+
+    def _marginals(self, X: Any) -> tuple[list[Any], np.ndarray]:
+        """The sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
+        X, dataset = self._encoded(X)
+        with self._labelling() as workers:
+            return X, self.model_.marginals(dataset, workers)
 
     def _labelling(self) -> Workers:
         """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""
@@ -427,6 +545,18 @@ class KernelCRF(Protocol):
 def _names(kind: type) -> tuple[str, ...]:
     """Parameters in the order of the signature."""
     return tuple(inspect.signature(kind.__init__).parameters)[1:]
+
+
+def _training_corpus(X: Any, y: Any, sample_weight: Any) -> tuple[str, Corpus]:
+    """Labelled sequences as a corpus, and what they are made of: COLUMNS or ITEMS."""
+    X = check_sequences(X)
+    y = check_labels(y, X)
+    weights = None if sample_weight is None else check_weights(sample_weight, X)
+    form = form_of(X)
+    corpus = corpus_of(X, form, y, weights)
+    if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
+        raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
+    return form, corpus
 
 
 def _numeric(encoding: Encoding) -> bool:

@@ -25,9 +25,9 @@ import numpy as np
 
 from ..config import Config, parse_config, with_options
 from ..errors import ConfigError
-from ..kernels import KERNELS, kernel_types
+from ..kernels import KERNELS, KernelConfig, kernel_types
 from ..scoring import Decision
-from ..system import available_threads
+from ..system import AUTO, available_threads
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
@@ -99,17 +99,18 @@ def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
     return explaining
 
 
-def decision_of(cost: Any) -> Decision:
-    """How `predict` chooses labels."""
+def decision_of(cost: Any, decode: Any) -> Decision:
+    """How `predict` chooses labels: as the model does, unless parameters say otherwise."""
+    decode = None if decode in (None, AUTO) else decode
     if cost is None:
-        return Decision()
+        return Decision(decode)
     if not isinstance(cost, Mapping):
         raise ConfigError(f"cost={cost!r}: a dictionary from labels to numbers is needed, as {{'event': 20}}")
-    return Decision("posterior", {str(_plain(label)): _plain(value) for label, value in cost.items()})
+    return Decision(decode, {str(_plain(label)): _plain(value) for label, value in cost.items()})
 
 
 # Parameters that stand in the configuration under the same name.
-PLAIN = ("order", "c1", "solver", "tolerance", "scheme", "scheme_violations")
+PLAIN = ("order", "c1", "solver", "tolerance", "scheme", "scheme_violations", "decode", "metric")
 DEFAULT_SEED = 0
 
 
@@ -117,6 +118,8 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name."""
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
+    if params["config"] is not None:
+        return parse_config(_given_config(params["config"], columns), "config")
     options = {name: params[name] for name in PLAIN if params[name] is not None}
     kernel = params["kernel"]
     known = _kernels()
@@ -138,8 +141,8 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     raw: dict[str, Any] = {"min_count": 1 if params["min_count"] is None else params["min_count"]}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if columns is not None:
-        names = [f"c{number}" for number in range(columns)]
-        raw |= {"columns": [*names, "label"]}
+        raw |= column_titles(columns)
+        names = raw["columns"][:-1]
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
         raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
     elif vectors:
@@ -147,6 +150,25 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
     return parse_config(with_options(raw, options), "KernelCRF")
+
+
+def _given_config(given: Any, columns: int | None) -> dict[str, Any]:
+    """A configuration that says all that parameters could."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"config={given!r}: a dictionary in the layout of a configuration file is needed")
+    return {**column_titles(columns), **given}
+
+
+def column_titles(columns: int | None) -> dict[str, Any]:
+    """Names of the columns of arrays, as configurations have them; nothing for attributes."""
+    return {} if columns is None else {"columns": [*(f"c{number}" for number in range(columns)), "label"]}
+
+
+def search_config(params: Mapping[str, Any], columns: int | None) -> dict[str, Any]:
+    """What a search for a configuration keeps to: seed, solver, tolerance and the scheme of labels."""
+    named = {name: _plain(params[name]) for name in ("solver", "tolerance", "scheme", "scheme_violations", "decode")}
+    training = {name: value for name, value in named.items() if value not in (None, AUTO)}
+    return {**column_titles(columns), "training": {**training, "seed": seed_of(params["random_state"])}}
 
 
 def _kernels() -> list[str]:
@@ -192,13 +214,15 @@ def params_of(info: Mapping[str, Any]) -> dict[str, Any]:
     except ConfigError:  # of another version, or with choices that nobody has registered here
         return {}
     training = config.training
-    found = {name: getattr(training, name) for name in ("c1", "solver", "tolerance", "scheme", "scheme_violations")}
+    found = {name: getattr(training, name) for name in PLAIN if name != "order"}
     found |= {"sigma2": training.sigma2 or "auto", "random_state": training.seed, "max_iterations": training.max_passes}
     found |= {"order": config.order, "min_count": config.min_count}
     if training.observed_features:
         found["all_possible_states"] = False
-    if len(config.mapped_terms) == 1:
-        (term,) = config.mapped_terms
+    # Text has all its features linearly beside a kernel that was asked for.
+    kernels = [term for term in config.mapped_terms if term.kernel != KernelConfig()] or config.mapped_terms
+    if len(kernels) == 1:
+        (term,) = kernels
         found |= {"kernel": term.kernel.type, **term.kernel.settings, "cosine": term.kernel.cosine}
         found |= {"size": term.map.size, "select": term.map.select}
     shapes = {(each.window, each.scale) for each in config.features or () if each.type == "real"}

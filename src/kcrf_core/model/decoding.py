@@ -3,16 +3,14 @@
 A label scheme makes transitions impossible, labels that are given make all others impossible: minus infinity among
 the potentials. Marginals and probabilities are then those of the labellings that are left, p(y | x, constraints).
 
-Posterior decoding takes the label of the largest marginal at each position. Where transitions are impossible, by a
-scheme now or in training, it takes of all labellings that are possible the one with the largest sum of marginals,
-which is the one with the most labels right on average. Where missing a label has a cost, marginals count times that
-cost.
+Posterior decoding takes the label of the largest marginal at each position, see `chain.posterior_labels`. Where missing
+a label has a cost, marginals count times that cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +21,7 @@ from ..encoding import Dataset
 from ..errors import ConfigError, DataError, NumericError
 from ..scoring import Decision, Transitions, allowed_transitions
 from ..system import Workers
-from .model import ROWS_AT_ONCE, Model
+from .model import ROWS_AT_ONCE, VITERBI, Model
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 class Wishes:
     """What is asked for."""
 
-    decode: str = "viterbi"  # or posterior
+    decode: str | None = None  # one of DECODINGS; None: as the model does
     scheme: str | None = None
     force: bool = False  # keep the labels of the data, -1 being free
     marginals: bool = False
@@ -61,9 +59,10 @@ def decided_labels(
     model: Model, dataset: Dataset, decision: Decision, costs: np.ndarray | None, workers: Workers
 ) -> np.ndarray:
     """Numbers of the labels that a decision takes, [N] int32; `costs` [Y] are its costs of the model's labels."""
-    if decision.plain:
-        return model.tag(dataset, workers)
-    decoder = Decoder(model, Wishes(decode=decision.decode, costs=costs))
+    decode = decision.decoder(model.decode)
+    if costs is None:
+        return replace(model, decode=decode).tag(dataset, workers)
+    decoder = Decoder(model, Wishes(decode=decode, costs=costs))
     parts = [part.labels for part in decoder.decode(dataset, dataset.source or "", workers)]
     return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
@@ -73,6 +72,8 @@ class Decoder:
 
     def __init__(self, model: Model, wishes: Wishes):
         self.model, self.wishes = model, wishes
+        # The best of several labellings is the most probable one as a whole.
+        self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
         self._allowed = None if wishes.scheme is None else scheme_of(model, wishes.scheme)
         self._novelty = self._explainer = None
         if wishes.novelty:
@@ -100,10 +101,10 @@ class Decoder:
         scores, edges = constrained(plain, edges, self._allowed, part.labels if wishes.force else None)
         found = None
         try:
-            if wishes.marginals or wishes.probability or wishes.nbest or wishes.decode == "posterior":
+            if wishes.marginals or wishes.probability or wishes.nbest or self._decoder != VITERBI:
                 found = chain.marginals(scores, edges, offsets)
-            if wishes.decode == "posterior":
-                labels = best_of(found.node, wishes.costs, scores, edges, offsets)
+            if self._decoder != VITERBI:
+                labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]
         except NumericError as error:
@@ -186,19 +187,6 @@ def constrained(
         kept = (given[:, None] < 0) | (given[:, None] == np.arange(scores.shape[1]))
         scores = np.where(kept, scores, -np.inf)
     return scores, edges
-
-
-def best_of(
-    marginals: np.ndarray, costs: np.ndarray | None, scores: np.ndarray, edges: chain.Edges, offsets: np.ndarray
-) -> np.ndarray:
-    """Labels [n] of posterior decoding, by marginals [n, Y] times the costs [Y] of missing a label."""
-    if costs is not None:
-        marginals = marginals * costs
-    parts = (edges.transitions, edges.start, edges.end)
-    if all(np.isfinite(part).all() for part in parts):
-        return marginals.argmax(axis=1).astype(np.int32)
-    possible = chain.Edges(*(np.where(np.isneginf(part), -np.inf, 0.0) for part in parts))
-    return chain.viterbi(np.where(np.isneginf(scores), -np.inf, marginals), possible, offsets)[0]
 
 
 def _why_impossible(

@@ -19,10 +19,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..chains import Edges, Messages
+from ..chains import Edges, Messages, chain
 from ..corpora import Corpus, concatenate
 from ..errors import ConfigError, DataError, NumericError
-from .decoding import Decoded, Wishes, best_of, constrained, scheme_of
+from .decoding import Decoded, Wishes, constrained, scheme_of
 from .model import Model
 
 MESSAGES_AT_ONCE = 1 << 18  # numbers
@@ -213,7 +213,7 @@ class LagDecoder:
         offsets = np.array([0, len(rest.scores)])
         reached = edges if state.label < 0 else replace(edges, start=np.where(self._follows[state.label], 0.0, -np.inf))
         try:
-            labels = best_of(node, self.wishes.costs, rest.scores, reached, offsets)
+            labels = chain.posterior_labels(node, rest.scores, reached, offsets, self.wishes.costs)
         except NumericError:
             # What is already out cannot be ended as the scheme or given labels demand.
             labels = (node if self.wishes.costs is None else node * self.wishes.costs).argmax(axis=1).astype(np.int32)

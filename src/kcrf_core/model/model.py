@@ -17,6 +17,7 @@ from ..chains import NODE, Potentials, chain, score_columns
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
+from ..scoring import DECODINGS
 from ..system import (
     LARGEST,
     SLAB,
@@ -42,6 +43,8 @@ FEWEST_ROWS = 2 * SLAB
 
 Result = TypeVar("Result")
 
+VITERBI = DECODINGS[0]
+
 # The kinds of maps by their words in files.
 TERMS: dict[str, type[Term]] = {each.kind: each for each in (ExplicitTerm, AffineTerm, KernelTerm, ConjunctionTerm)}
 
@@ -61,6 +64,7 @@ class Model:
     terms: tuple[Term, ...]
     edges: chain.Edges
     info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
+    decode: str = VITERBI  # how it gives labels, one of DECODINGS
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -114,8 +118,12 @@ class Model:
         return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
 
     def best_labels(self, part: Dataset) -> np.ndarray:
-        """Numbers of the best labels of a few sequences, [n] int32."""
-        return chain.viterbi(*self.potentials(part), part.offsets)[0]
+        """Numbers of the best labels of a few sequences by the model's decoder, [n] int32."""
+        scores, edges = self.potentials(part)
+        if self.decode == VITERBI:
+            return chain.viterbi(scores, edges, part.offsets)[0]
+        node = chain.marginals(scores, edges, part.offsets).node
+        return chain.posterior_labels(node, scores, edges, part.offsets)
 
     def over_parts(
         self,
@@ -133,7 +141,7 @@ class Model:
             yield from workers.map(lambda sequences: work(dataset.span(*sequences)), chunks)
 
     def tag(self, dataset: Dataset, workers: Workers | None = None) -> np.ndarray:
-        """Numbers of the best labels, [N] int32."""
+        """Numbers of the best labels by the model's decoder, [N] int32."""
         parts = self.over_parts(dataset, self.best_labels, workers)
         return np.concatenate([np.empty(0, dtype=np.int32), *parts])
 
@@ -160,8 +168,12 @@ class Model:
 
         def task(part: Dataset) -> Result:
             scores, edges = self.potentials(part)
-            best = chain.viterbi(scores, edges, part.offsets)[0]
-            return work(part, best, chain.marginals(scores, edges, part.offsets).node)
+            node = chain.marginals(scores, edges, part.offsets).node
+            if self.decode == VITERBI:
+                best = chain.viterbi(scores, edges, part.offsets)[0]
+            else:
+                best = chain.posterior_labels(node, scores, edges, part.offsets)
+            return work(part, best, node)
 
         return self.over_parts(dataset, task, workers)
 
@@ -177,7 +189,9 @@ class Model:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()
-        header |= {"info": self.info, "terms": []}
+        header |= {"info": self.info, "decode": self.decode, "terms": []}
+        if self.decode != VITERBI:
+            header["needs"] = [*header.get("needs", []), f"{self.decode}-decoding"]
         for number, term in enumerate(self.terms):
             at = f"term{number}"
             about = {"name": term.name, "type": term.type, "features": list(term.features)}
@@ -211,7 +225,10 @@ class Model:
             raise contents.error("transitions do not fit the labels")
         if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
             raise contents.error("'triples' do not fit the labels")
-        return cls(encoding, terms, edges, contents.get("info", dict))
+        decode = contents.header.get("decode", VITERBI)  # files of earlier versions do not say
+        if decode not in DECODINGS:
+            raise contents.error("'decode' names no decoder")
+        return cls(encoding, terms, edges, contents.get("info", dict), decode)
 
 
 def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:

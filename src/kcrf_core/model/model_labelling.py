@@ -16,13 +16,13 @@ from ..system import Workers, sequence_chunks
 from .decoding import Decoder, Wishes
 from .model import Model
 
-VITERBI = Decision()
+AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
 
 ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
 
-def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = VITERBI) -> Labelling:
+def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED) -> Labelling:
     """The labels that a model gives to a corpus with gold labels."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
@@ -43,7 +43,7 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
 
 
 def from_model_and_dataset(
-    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision = VITERBI
+    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision = AS_STORED
 ) -> Labelling:
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
@@ -67,10 +67,9 @@ def _labelled(
     decision: Decision,
 ) -> Labelling:
     """Positions whose label is not observed are labelled with the others, and then left out."""
-    decoder = None
-    if not decision.plain:
-        wishes = Wishes(decode=decision.decode, marginals=True, costs=decision.costs(model.labels))
-        decoder = Decoder(model, wishes)
+    costs = decision.costs(model.labels)
+    model = replace(model, decode=decision.decoder(model.decode))
+    decoder = None if costs is None else Decoder(model, Wishes(marginals=True, costs=costs))
 
     def judged(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> tuple[np.ndarray, Probabilities]:
         kept = part.labels != UNOBSERVED
@@ -101,6 +100,7 @@ def _labelled(
         predicted=CodedColumn(list(model.labels), np.concatenate(best)),
         probabilities=Probabilities.joined(probabilities),
         known_labels=model.labels,
+        decode=model.decode,
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
     )
     observed = np.flatnonzero(np.concatenate(kept))

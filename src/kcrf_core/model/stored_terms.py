@@ -124,7 +124,7 @@ def stored_terms(contents: Contents, encoding: Encoding) -> Iterator[StoredTerm]
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise contents.error(f"'{at}' is not a term")
         features = entry.get("features")
-        if not isinstance(features, list) or not set(map(str, features)) <= set(encoding.names):
+        if not isinstance(features, list) or not all(encoding.has(str(name)) for name in features):
             raise contents.error(f"'{at}' names features that the encoding does not have")
         yield StoredTerm(contents, encoding, entry, at, entry["name"], tuple(map(str, features)))
 

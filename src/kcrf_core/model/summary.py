@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..config import layout_dict
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
 from ..kernels import kernel_to_dict
+from ..scoring import METRICS
 from ..system import Contents
 from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
 from .inspection import term_weights
@@ -38,6 +40,8 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
         "labels": list(encoding.labels),
         "features": [_feature(feature) for feature in encoding.features],
     }
+    if layout := layout_dict(encoding.layout):
+        out["layout"] = layout
     kind = _KINDS[header["kind"]]
     about = kind.about(contents, stored)
     provenance = {key: about[key] for key in ("digest", "training", "config") if key in about}
@@ -61,7 +65,11 @@ def _feature(feature: Feature) -> dict[str, Any]:
 
 def _model(model: Model, top: int) -> dict[str, Any]:
     edges = model.edges
-    out: dict[str, Any] = {"order": model.order, "terms": [_term(model, term, top) for term in model.terms]}
+    out: dict[str, Any] = {
+        "decode": model.decode,
+        "order": model.order,
+        "terms": [_term(model, term, top) for term in model.terms],
+    }
     out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
     out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:
@@ -82,6 +90,14 @@ def _term(model: Model, term: Term, top: int) -> dict[str, Any]:
             for column, found in strongest.items()
         ]
     return out
+
+
+def trained_by(model: Model) -> str | None:
+    """The metric that was asked for when a model was trained; None where none was."""
+    config = model.info.get("config")
+    training = config.get("training") if isinstance(config, dict) else None
+    metric = training.get("metric") if isinstance(training, dict) else None
+    return metric if isinstance(metric, str) and metric in METRICS else None
 
 
 def term_sizes(model: Model) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "engine": ["Engine", "EngineBlocks", "TermShape", "Vector"],
+        "engine": ["Engine", "EngineBlocks", "Predictions", "TermShape", "Vector"],
         "inverse_powers": ["OPERATIONS_PER_CUBE"],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],

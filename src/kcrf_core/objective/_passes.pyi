@@ -13,6 +13,7 @@ class Passes:
         offsets: ndarray,
         labels: ndarray,
         weights: ndarray,
+        cut: ndarray,
         label_count: int,
     ) -> None: ...
     def evaluate(

@@ -39,6 +39,8 @@ cdef struct pass_state:
     const double* edges
     const double* start
     const double* end
+    const double* none          # [Y] zeros: potentials of first and last labels where sequences are cut
+    const unsigned char* cut    # [shards, 2]
     char* errors                # [N, C]
     double* small               # [tasks, small_size] of pairs [Y, Y], of first and last labels [2, Y], of logarithms
     int64* bad                  # [tasks] the first sequence without a finite log Z, -1 for none
@@ -78,6 +80,7 @@ cdef class Passes:
     cdef const int64[::1] tasks, shards, offsets
     cdef const int[::1] labels
     cdef const double[::1] weights
+    cdef const unsigned char[:, ::1] cut
     cdef Py_ssize_t Y, most_rows, most_sequences, longest
     cdef dict _room
 
@@ -88,10 +91,13 @@ cdef class Passes:
         const int64[::1] offsets not None,     # [S + 1]
         const int[::1] labels not None,        # [N]
         const double[::1] weights not None,    # [S]
+        const unsigned char[:, ::1] cut not None,  # [shards, 2] whether sequences of a shard are cut at either end
         Py_ssize_t label_count,
     ):
         self.tasks, self.shards, self.offsets, self.labels, self.weights = tasks, shards, offsets, labels, weights
-        self.Y, self._room = label_count, {}
+        if cut.shape[0] != shards.shape[0] - 1 or cut.shape[1] != 2:
+            raise ValueError("cuts do not fit the shards")
+        self.cut, self.Y, self._room = cut, label_count, {}
         counts, lengths = np.asarray(shards), np.asarray(offsets)
         self.most_sequences = int(np.diff(counts).max(initial=0))
         self.most_rows = int(np.diff(lengths[counts]).max(initial=0))
@@ -139,6 +145,7 @@ cdef class Passes:
             state.sums_of[i] = &part[0, 0, 0]
         small_sums, bad_numbers = np.empty((count, state.small_size)), np.empty(count, dtype=np.int64)
         cdef double[:, ::1] small = small_sums
+        cdef double[::1] none = np.zeros(Y)
         cdef int64[::1] bad = bad_numbers
         state.scores_size = lines(self.most_rows * Y * state.size)
         state.padded_size = lines(self.most_rows * state.P * state.size)
@@ -154,7 +161,8 @@ cdef class Passes:
         if count:
             state.tasks, state.shards, state.offsets = &self.tasks[0], &self.shards[0], &self.offsets[0]
             state.labels, state.weights = &self.labels[0], &self.weights[0]
-            state.edges, state.start, state.end = &edges[0, 0], &start[0], &end[0]
+            state.edges, state.start, state.end, state.none = &edges[0, 0], &start[0], &end[0], &none[0]
+            state.cut = &self.cut[0, 0]
             state.errors, state.small, state.bad = <char*>&errors[0, 0], &small[0, 0], &bad[0]
             with nogil:
                 team.share(task, &state, count)
@@ -213,6 +221,8 @@ cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* r
     cdef real* errors = <real*>state.errors + begin * C
     cdef double* sums = state.small + item * state.small_size
     cdef real half = <real>HALF
+    cdef const double* start = state.none if state.cut[2 * shard] else state.start
+    cdef const double* end = state.none if state.cut[2 * shard + 1] else state.end
     if n == 0:
         return
     for i in range(state.map_count):
@@ -225,16 +235,20 @@ cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* r
         node = errors
     if real is float:
         bad = errors_of_floats(
-            scores, state.edges, state.start, state.end, state.offsets + first, S, Y, state.labels + begin,
+            scores, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
             state.weights + first, node, own, work,
         )
     else:
         bad = errors_of_doubles(
-            scores, state.edges, state.start, state.end, state.offsets + first, S, Y, state.labels + begin,
+            scores, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
             state.weights + first, node, own, work,
         )
     if bad >= 0 and state.bad[item] < 0:
         state.bad[item] = first + bad
+    if state.cut[2 * shard]:
+        memset(own + Y * Y, 0, Y * sizeof(double))
+    if state.cut[2 * shard + 1]:
+        memset(own + Y * Y + Y, 0, Y * sizeof(double))
     for i in range(state.small_size):
         sums[i] += own[i]
     if C != Y:

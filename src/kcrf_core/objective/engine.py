@@ -24,6 +24,14 @@ Vector = Any  # whatever `Vectors` of the engine takes: nobody else may look ins
 
 
 @dataclass(frozen=True, eq=False)
+class Predictions:
+    """What some parameters say of N positions."""
+
+    labels: dict[str, np.ndarray]  # [N] int32 the best labels, by each of DECODINGS
+    gold: np.ndarray  # [N] the probabilities of gold labels
+
+
+@dataclass(frozen=True, eq=False)
 class TermShape:
     """What a term's parameters are, without its data."""
 
@@ -145,8 +153,8 @@ class Engine(Protocol):
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         """w (p - e_y) of the cliques of each position, what the gradient is made of, [N, columns]."""
 
-    def label_log_probabilities(self, theta: Vector) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels [N] by Viterbi and the probabilities [N] of gold labels; of labels unknown, any."""
+    def predictions(self, theta: Vector) -> Predictions:
+        """The best labels by each decoder and the probabilities of gold labels; of labels unknown, any."""
 
     def mean_label_log_probability(self, theta: Vector) -> float:
         """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""

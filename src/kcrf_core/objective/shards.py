@@ -7,8 +7,10 @@ over shards are taken in their order. So results have the same bytes wherever sh
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -50,6 +52,7 @@ class Shard:
     labels: np.ndarray  # [n]
     weights: np.ndarray  # [s]
     label_count: int  # Y
+    cut: tuple[bool, bool]  # whether its sequences are cut off from what stood before and after them
 
     @cached_property
     def complete(self) -> bool:
@@ -70,11 +73,14 @@ class Shard:
         own, Y = self._labelled, self.label_count
         node = np.empty_like(scores) if node is None else node
         work = room("chains", (own.work_size(Y),), np.dtype(np.float64))
-        edge, ends, likelihood = own.errors(scores, edges, node, work)
+        edge, ends, likelihood = own.errors(scores, edges.cut(*self.cut), node, work)
+        ends[list(self.cut)] = 0.0
         return likelihood, chain.Change(node, edge), Sums(edge, ends[0], ends[1], None)
 
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredShard:
-        return ScoredShard(self.rows, self.offsets, self.labels, self.weights, self.label_count, scores, edges)
+        return ScoredShard(
+            self.rows, self.offsets, self.labels, self.weights, self.label_count, self.cut, scores, edges.cut(*self.cut)
+        )
 
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
@@ -94,12 +100,11 @@ class Shard:
         """Sums of what was found, weighted already."""
         filled = np.diff(self.offsets) > 0
         first, last = self.offsets[:-1][filled], self.offsets[1:][filled] - 1
-        return Sums(
-            found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge,
-            found.node[first].sum(axis=0, dtype=np.float64),
-            found.node[last].sum(axis=0, dtype=np.float64),
-            found.triple,
+        start, end = (
+            found.node[rows[:0] if cut else rows].sum(axis=0, dtype=np.float64)
+            for rows, cut in zip((first, last), self.cut, strict=True)
         )
+        return Sums(found.edge.sum(axis=0) if found.edge.ndim == 3 else found.edge, start, end, found.triple)
 
 
 @dataclass(frozen=True)
@@ -144,15 +149,30 @@ class ScoredShard(Shard):
 
 
 def make_shards(problem: Problem, widest: int) -> list[Shard]:
-    """The shards of a problem, for maps with at most `widest` values of a row that are held densely."""
+    """The shards of a problem, for maps with at most `widest` values of a row that are held densely.
+
+    All sequences of a shard are cut in the same way.
+    """
     size = min(max(SHARD_VALUES // max(widest, 1), FEWEST_POSITIONS), MOST_POSITIONS)
     shards = []
-    for first, last in sequence_chunks(problem.offsets, size):
-        offsets = problem.offsets[first : last + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
-        weights = problem.weights[first:last]
-        shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count))
+    for begin, stop, cut in _alike(problem):
+        for first, last in sequence_chunks(problem.offsets[begin : stop + 1], size):
+            offsets = problem.offsets[begin + first : begin + last + 1]
+            rows = slice(int(offsets[0]), int(offsets[-1]))
+            weights = problem.weights[begin + first : begin + last]
+            shards.append(Shard(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count, cut))
     return shards
+
+
+def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
+    """Runs of sequences that are cut in the same way, and in which way."""
+    sequences = len(problem.weights)
+    if problem.cut is None or not sequences:
+        yield 0, sequences, (False, False)
+        return
+    changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
+    for begin, stop in pairwise([0, *changes.tolist(), sequences]):
+        yield begin, stop, (bool(problem.cut[begin, 0]), bool(problem.cut[begin, 1]))
 
 
 def make_tasks(shards: list[Shard], sum_bytes: int) -> np.ndarray:

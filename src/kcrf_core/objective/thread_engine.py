@@ -23,10 +23,10 @@ import numpy as np
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, ordered_sums, real_columns, sum_of_parts
-from ..scoring import SMALLEST_PROBABILITY
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
-from .engine import TermShape
+from .engine import Predictions, TermShape
 from .inverse_powers import inverse_power
 from .shards import Rooms, ScoredShard, Shard, make_shards, make_tasks
 from .vectors import Vectors
@@ -113,6 +113,7 @@ class ThreadEngine:
             np.ascontiguousarray(problem.offsets, dtype=np.int64),
             np.ascontiguousarray(problem.labels, dtype=np.int32),
             np.ascontiguousarray(problem.weights, dtype=np.float64),
+            np.array([shard.cut for shard in self.shards], dtype=np.uint8),
             problem.label_count,
         )
 
@@ -282,10 +283,10 @@ class ThreadEngine:
         """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
         return np.concatenate(list(self._over_shards(theta, partial(_errors, clique))))
 
-    def label_log_probabilities(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels [N] by Viterbi and the probabilities [N] of gold labels."""
-        best, probability = zip(*self._over_shards(theta, _best_and_gold), strict=True)
-        return np.concatenate(best), np.concatenate(probability)
+    def predictions(self, theta: np.ndarray) -> Predictions:
+        """The best labels by each decoder and the probabilities of gold labels, by one forward-backward."""
+        path, posterior, gold = map(np.concatenate, zip(*self._over_shards(theta, _predictions), strict=True))
+        return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
     def mean_label_log_probability(self, theta: np.ndarray) -> float:
         """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
@@ -590,6 +591,7 @@ def _tangent(
     for each in task:
         [(d_scores, d_edges)] = direction(each)
         shard = each.scored(*potentials(each)[0])
+        d_edges = d_edges.cut(*shard.cut)
         change = chain.tangent(shard.scores, shard.edges, shard.offsets, d_scores, d_edges, shard.weights)
         held = shard.held()
         if held is not None:
@@ -605,10 +607,13 @@ def _errors(clique: Clique, shard: ScoredShard) -> np.ndarray:
     return clique.gather(found, found.node.shape[1]) * shard.position_weights()[:, None]
 
 
-def _best_and_gold(shard: ScoredShard) -> tuple[np.ndarray, np.ndarray]:
-    best = chain.viterbi(shard.scores, shard.edges, shard.offsets)[0]
+def _predictions(shard: ScoredShard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels by Viterbi and by posterior decoding, and probabilities of gold labels, [n] each."""
+    scores, edges, offsets = shard.scores, shard.edges, shard.offsets
+    path = chain.viterbi(scores, edges, offsets)[0]
     node = shard.marginals().node
-    return best, node[np.arange(len(node)), shard.labels]
+    posterior = chain.posterior_labels(node, scores, edges, offsets)
+    return path, posterior, node[np.arange(len(node)), shard.labels]
 
 
 def _gold_logs(shard: ScoredShard) -> float:

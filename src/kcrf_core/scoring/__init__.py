@@ -12,11 +12,18 @@ SCHEMES = Registry(
     {"iob1": "schemes:IOB1", "iob2": "schemes:IOB2", "iobes": "schemes:IOBES", "bilou": "schemes:BILOU"},
 )
 
+# How labels are chosen by what a model says of them: the best path as a whole, or the best label at each position.
+DECODINGS = ("viterbi", "posterior")
+
+# Figures that choices may go by, see `yardstick`.
+METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
+
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "blocks": ["FEW_SEQUENCES", "block_borders", "median_run", "unit_offsets"],
         "calibration": ["Bin", "Calibration", "Probabilities", "SMALLEST_PROBABILITY", "from_marginals"],
-        "costs": ["DECODINGS", "Decision", "label_costs", "threshold_costs"],
+        "costs": ["Decision", "label_costs", "threshold_costs"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
         "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
@@ -24,5 +31,6 @@ __getattr__, __dir__, __all__ = lazy(
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
         "spans": ["Transitions", "allowed_transitions"],
+        "yardstick": ["Yardstick", "choose_yardstick"],
     },
 )

@@ -14,36 +14,34 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import ConfigError, suggestion
+from . import DECODINGS
 from .schemes import detect_scheme, split_label
-
-DECODINGS = ("viterbi", "posterior")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How labels are chosen by what a model says of them."""
+    """How labels are chosen by what a model says of them; unless it says so, as the model does."""
 
-    decode: str = DECODINGS[0]
+    decode: str | None = None  # one of DECODINGS; None: the model's, or what costs take
     cost: Mapping[str, float] = field(default_factory=dict)  # of missing a label, or the labels of a type
     threshold: Mapping[str, float] = field(default_factory=dict)  # of one of two labels
 
     def __post_init__(self) -> None:
-        if self.decode not in DECODINGS:
+        if self.decode not in (None, *DECODINGS):
             raise ConfigError(f"'decode' is {self.decode!r}, not one of {', '.join(DECODINGS)}", settings=["decode"])
         for name in ("cost", "threshold"):
             if getattr(self, name) and self.decode == "viterbi":
                 raise ConfigError(
                     f"a {name} weighs the probability of each label, where viterbi takes the most probable labelling "
-                    "as a whole: set 'decode' to posterior",
+                    "as a whole: leave out 'decode', or set it to posterior",
                     settings=["decode"],
                 )
         if self.cost and self.threshold:
             raise ConfigError("a threshold is a cost said in another way: give one of them", settings=["threshold"])
 
-    @property
-    def plain(self) -> bool:
-        """Whether it is the most probable labelling as a whole."""
-        return self.decode == DECODINGS[0]
+    def decoder(self, stored: str) -> str:
+        """The decoder to use with a model that stores this one: costs and thresholds weigh label by label."""
+        return self.decode or ("posterior" if self.cost or self.threshold else stored)
 
     def costs(self, labels: Sequence[str]) -> np.ndarray | None:
         """Of missing each label, [Y], or None where all are equal."""

@@ -25,6 +25,8 @@ class SequenceCounts:
 
     positions: np.ndarray  # [S] int64
     correct: np.ndarray  # [S] int64
+    sequences: np.ndarray  # [S] int64, that begin there: 1, but 0 for blocks within a sequence
+    right: np.ndarray  # [S] int64, of these, without a wrong position
     spans: np.ndarray | None  # [S, 3] int64: gold, predicted, correct; None without a scheme
     strict_spans: np.ndarray | None  # [S, 3]
 
@@ -94,11 +96,13 @@ def evaluate(
     offsets: Sequence[int] | np.ndarray,
     scheme: str | None = "auto",
     known_labels: Iterable[str] | None = None,
+    units: np.ndarray | None = None,
 ) -> Evaluation:
     """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
 
     `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
-    `known_labels` are those of the model: they help detection and give `unknown_gold`.
+    `known_labels` are those of the model: they help detection and give `unknown_gold`. Where `units` [U+1] are offsets
+    of blocks within sequences, counts `by_sequence` are theirs.
 
     >>> from kcrf_core import evaluate
     >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
@@ -148,6 +152,10 @@ def evaluate(
 
     right = np.add.reduceat(gold_codes == predicted_codes, offsets[:-1], dtype=np.int64)  # [S]
     lengths = np.diff(offsets)
+    units = offsets if units is None else units
+    begins = np.isin(units[:-1], offsets)  # a sequence
+    right_sequences = np.zeros(len(begins), dtype=np.int64)
+    right_sequences[begins] = right == lengths
     return Evaluation(
         positions=N,
         sequences=len(lengths),
@@ -161,10 +169,12 @@ def evaluate(
         spans=None if spans is None else spans.scores(),
         strict_spans=None if strict_spans is None else strict_spans.scores(),
         by_sequence=SequenceCounts(
-            positions=lengths,
-            correct=right,
-            spans=None if spans is None else spans.by_sequence(),
-            strict_spans=None if strict_spans is None else strict_spans.by_sequence(),
+            positions=np.diff(units),
+            correct=np.add.reduceat(gold_codes == predicted_codes, units[:-1], dtype=np.int64),
+            sequences=begins.astype(np.int64),
+            right=right_sequences,
+            spans=None if spans is None else spans.by_sequence(units),
+            strict_spans=None if strict_spans is None else strict_spans.by_sequence(units),
         ),
     )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
+from .blocks import unit_offsets
 from .calibration import Calibration, calibrate
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
 from .significance import Difference, Interval, differences, intervals, sequence_counts
+from .yardstick import Yardstick, choose_yardstick
 
 
 @dataclass(frozen=True)
@@ -20,17 +24,45 @@ class JudgementOptions:
 
     scheme: str | None = "auto"  # as for `evaluate`
     strict: bool = False  # intervals and comparisons by strict spans
+    metric: str | None = None  # the figure that counts; None: by the labels
     resamples: int = 0  # of the bootstrap; 0 for no intervals
     confidence: float = 0.95  # of intervals
     draws: int = 10_000  # of the randomisation test
     bins: int = 10  # of the reliability curve
     seed: int = 0
+    block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The figure that counts, with its standard error over sequences, or over blocks of them."""
+
+    yardstick: Yardstick
+    value: float
+    error: float  # infinite for a single sequence
+
+    @property
+    def text(self) -> str:
+        return self.yardstick.text(self.value) + self.yardstick.margin(self.error)
+
+    @property
+    def error_text(self) -> str:
+        """What stands behind the sign +-."""
+        return "one sequence: no standard error" if math.isinf(self.error) else "+- standard error over sequences"
+
+    def to_dict(self) -> dict:
+        figure = self.yardstick.figure(self.value)
+        return {"name": self.yardstick.name, "value": figure, "standard_error": finite(self.error)}
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The second system beside the first, on the same data."""
 
+    headline: Headline  # of the second
+    difference: float  # how much better the first is by that figure
+    error: float  # the standard error of the difference
+    decode: str | None  # the decoder of the second, where a model gave the labels
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
     differences: tuple[Difference, ...]
@@ -41,6 +73,8 @@ class Comparison:
 
     def to_dict(self) -> dict:
         return {
+            "decode": self.decode,
+            "metric": {**self.headline.to_dict(), "better": self.difference, "standard_error": finite(self.error)},
             "figures": {found.figure: found.to_dict() for found in self.differences},
             "positions": {
                 "both_right": self.both_right,
@@ -57,10 +91,13 @@ class Judgement:
     """The result of `judge`."""
 
     options: JudgementOptions
+    headline: Headline
+    decode: str | None  # the decoder that a model gave the labels by; None where they were read
     scores: Evaluation
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
     comparison: Comparison | None
+    blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
     @property
     def spans(self) -> SpanScores | None:
@@ -73,6 +110,9 @@ class Judgement:
         return {
             **self.scores.to_dict(),
             "strict": options.strict,
+            "decode": self.decode,
+            "metric": self.headline.to_dict(),
+            **({} if self.blocks is None else {"blocks": self.blocks}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "intervals": None
             if not self.intervals
@@ -92,20 +132,29 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     """Score a labelling and, with a second one, say whether the two differ by more than chance."""
     if second is not None:
         check_same_data(first, second)
-    scores = _evaluate(first, options.scheme)
+    units = unit_offsets(CodedColumn.of(first.gold).codes, np.asarray(first.offsets, dtype=np.int64), options.block)
+    scores = _evaluate(first, options.scheme, units)
     if options.strict and scores.scheme is None:
         raise DataError(
             "no spans to count strictly: the labels are of no scheme known", first.source, settings=["scheme"]
         )
+    yardstick = _yardstick(first, scores, options)
+    measured = _measured(yardstick, first, units)
     counts = sequence_counts(scores, options.strict)
     # A single sequence has a single resample, whose interval would look like certainty.
-    resamples = options.resamples if scores.sequences > 1 else 0
+    resamples = options.resamples if len(counts) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
-        other = _evaluate(second, scores.scheme)
+        other = _evaluate(second, scores.scheme, units)
+        also = _measured(yardstick, second, units)
+        difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         comparison = Comparison(
+            headline=_headline(yardstick, also),
+            difference=difference,
+            error=error,
+            decode=second.decode,
             scores=other,
             calibration=_calibrate(second, options.bins),
             differences=differences(
@@ -123,18 +172,59 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         )
     return Judgement(
         options=options,
+        headline=_headline(yardstick, measured),
+        decode=first.decode,
         scores=scores,
         calibration=_calibrate(first, options.bins),
         intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
+        blocks=len(counts) if len(counts) > scores.sequences else None,
     )
 
 
-def _evaluate(labelling: Labelling, scheme: str | None) -> Evaluation:
+def _evaluate(labelling: Labelling, scheme: str | None, units: np.ndarray) -> Evaluation:
     try:
-        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels)
+        return evaluate(labelling.gold, labelling.predicted, labelling.offsets, scheme, labelling.known_labels, units)
     except DataError as error:
         raise DataError(error.message, labelling.source, settings=error.settings) from None
+
+
+def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
+    """The one that is asked for, else the one of the scheme; all labels of the data are labels that may be given."""
+    labels = tuple(score.name for score in scores.labels)
+    spans = scores.scheme is not None
+    name = choose_yardstick(labels, options.metric, spans).name
+    if name == "log-loss" and (labelling.probabilities is None or labelling.probabilities.gold is None):
+        raise DataError(
+            "no probabilities of gold labels for a log-loss: give a model, or columns LABEL:p of all labels",
+            labelling.source,
+            settings=["model", "metric"],
+        )
+    return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
+
+
+def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> np.ndarray:
+    """Counts of the yardstick for each unit, a sequence or a block."""
+    number = {label: y for y, label in enumerate(yardstick.labels)}
+    gold, predicted = (
+        np.array([number.get(value, len(number)) for value in column.values], dtype=np.int64)[column.codes]
+        for column in map(CodedColumn.of, (labelling.gold, labelling.predicted))
+    )
+    logs = None
+    if yardstick.by_probability:
+        with np.errstate(divide="ignore"):
+            logs = np.log(labelling.probabilities.gold)
+        gold = np.where(np.isnan(logs), -1, gold)
+    return yardstick.counts(gold, predicted, logs, units, sequences=np.unique(labelling.offsets))
+
+
+def _headline(yardstick: Yardstick, counts: np.ndarray) -> Headline:
+    return Headline(yardstick, yardstick.value(counts), yardstick.standard_error(counts))
+
+
+def finite(error: float) -> float | None:
+    """A standard error for JSON, which has no infinity."""
+    return error if math.isfinite(error) else None
 
 
 def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:

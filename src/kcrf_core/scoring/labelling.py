@@ -38,6 +38,7 @@ class Labelling:
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
+    decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
 
     @cached_property
     def right(self) -> np.ndarray:

@@ -111,6 +111,14 @@ class SpanMatches:
         self._types = (gold_types, types, types[right])
 
     @classmethod
+    def between(
+        cls, alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
+    ) -> SpanMatches:
+        """Those of all spans of two labellings, whose codes number the labels of `alphabet`."""
+        finder = SpanFinder(alphabet)
+        return cls.of(finder, finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets), offsets)
+
+    @classmethod
     def of(cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray) -> SpanMatches:
         """Those of all spans of two labellings."""
         gold_spans, predicted_spans = ((found.starts, found.ends, found.kinds) for found in (gold, predicted))
@@ -130,16 +138,27 @@ class SpanMatches:
             types=score_rows(self._names, *counts),
         )
 
-    def by_sequence(self) -> np.ndarray:
-        """Count gold, predicted and correct spans of each sequence, [S, 3]."""
-        # Starts are in order: those of a sequence stand between the first from its beginning and from that of the next.
-        return np.stack([np.diff(np.searchsorted(starts, self._offsets)) for starts in self._starts], axis=1)
+    def by_sequence(self, units: np.ndarray | None = None) -> np.ndarray:
+        """Count gold, predicted and correct spans of each sequence, [S, 3], or of those that begin in each unit.
+
+        `units` [U+1] are offsets, too; a span goes on beyond the unit that it begins in.
+        """
+        # Starts are in order: those of a unit stand between the first from its beginning and from that of the next.
+        borders = self._offsets if units is None else units
+        return np.stack([np.diff(np.searchsorted(starts, borders)) for starts in self._starts], axis=1)
+
+    @property
+    def types(self) -> int:
+        """How many types there are."""
+        return len(self._names)
+
+    def items(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Where spans begin and the numbers of their types: of gold, predicted and correct ones."""
+        return list(zip(self._starts, self._types, strict=True))
 
 
 def span_scores(
     alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
 ) -> SpanScores:
     """Score the spans of two labellings [N], whose codes number the labels of `alphabet`."""
-    finder = SpanFinder(alphabet)
-    gold, predicted = (finder.find(codes, offsets) for codes in (gold_codes, predicted_codes))
-    return SpanMatches.of(finder, gold, predicted, offsets).scores()
+    return SpanMatches.between(alphabet, gold_codes, predicted_codes, offsets).scores()

@@ -81,7 +81,7 @@ def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
     With a scheme it is [S, 7]: gold, predicted and correct spans come after these.
     """
     counts = scores.by_sequence
-    rows = [counts.positions, counts.correct, np.ones_like(counts.positions), counts.positions == counts.correct]
+    rows = [counts.positions, counts.correct, counts.sequences, counts.right]
     spans = counts.strict_spans if strict else counts.spans
     return np.column_stack(rows if spans is None else [*rows, spans]).astype(np.int64)
 

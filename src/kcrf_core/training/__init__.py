@@ -9,10 +9,23 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "decoder_choice": ["DecoderChoice", "choose_decoder"],
         "dev": ["DevReport"],
         "term_plans": ["select_bases"],
         "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
+        "held_out": [
+            "Blocks",
+            "HoldOut",
+            "Pieces",
+            "SEQUENCES",
+            "Split",
+            "Splits",
+            "apart",
+            "blocks_of",
+            "deal",
+            "make_splits",
+        ],
         "observer": [
             "ALL_TERMS",
             "DevProgress",
@@ -29,7 +42,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Trial",
         ],
         "structure": ["MIN_GAIN"],
-        "training": ["Report", "train"],
+        "training": ["Report", "Verdict", "judge", "problem_splits", "train"],
         "warm_start": ["WarmStart"],
     },
 )

@@ -7,7 +7,7 @@ the same in every run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,9 +17,11 @@ from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..model import Model
 from ..objective import Posterior, Vector
-from ..scoring import SMALLEST_PROBABILITY, detect_scheme, span_scores
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import BEST, Progress, moved
 from ..system import Workers
+from .decoder_choice import DecoderChoice, choose_decoder
+from .held_out import blocks_of
 from .observer import DevProgress, DevScore, Observer
 from .task import Solution, TrainingTask
 
@@ -51,15 +53,20 @@ class DevReport:
 class DevData:
     """Labelled held-out data, and scores of labellings of it."""
 
-    def __init__(self, dataset: Dataset, labels: Sequence[str]):
+    def __init__(self, dataset: Dataset, yardstick: Yardstick):
         self.dataset = dataset
-        self.known = dataset.labels >= 0  # [N]
-        self._gold = np.maximum(dataset.labels, 0)  # [N]; what stands for an unknown label is never looked at
-        self._observed = dataset.labels != UNOBSERVED  # [N]; the others have no say, and leave spans open
-        # A label that the model does not know gets a name that fits the scheme and equals no other.
-        spans = detect_scheme(labels) is not None and self._observed.all()
-        self._alphabet = (*labels, "B-<unknown>") if spans else None
-        self._span_gold = np.where(self.known, dataset.labels, len(labels)).astype(np.int64)  # [N]
+        Y = len(yardstick.labels)
+        labels = dataset.labels.astype(np.int64)
+        self._gold = np.where(labels == UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels))  # [N]
+        self._metric, self._by_label = yardstick.name, yardstick.of_labels
+        names = ["accuracy", "log-loss", *(["f1"] if yardstick.spans else []), yardstick.name]
+        self._yardsticks = {name: choose_yardstick(yardstick.labels, name) for name in names}
+        self._blocks = self._blocks_of(Y)
+
+    def _blocks_of(self, Y: int) -> np.ndarray:
+        """Offsets of units whose spread tells how sure a comparison is: sequences, or blocks of a few long ones."""
+        blocks = blocks_of(self.problem(Y), None, 0)
+        return np.unique(self.dataset.offsets) if blocks is None else np.append(blocks.pieces.first, len(self._gold))
 
     @property
     def unknown(self) -> int:
@@ -67,17 +74,28 @@ class DevData:
         return int(np.count_nonzero(self.dataset.labels == UNKNOWN))
 
     def problem(self, label_count: int) -> Problem:
-        return Problem(self._gold, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
+        # What stands for an unknown label is never looked at.
+        labels = np.maximum(self.dataset.labels, 0)
+        return Problem(labels, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
 
-    def score(self, best: np.ndarray, probability: np.ndarray) -> DevScore:
-        """Score the best labels [N] and the probabilities [N] that gold labels have."""
-        right = (best == self._gold) & self.known
-        logs = np.log(np.maximum(probability[self.known].astype(np.float64), SMALLEST_PROBABILITY))
-        f1 = None
-        if self._alphabet is not None:
-            predicted = best.astype(np.int64)
-            f1 = span_scores(self._alphabet, self._span_gold, predicted, np.unique(self.dataset.offsets)).total.f1
-        return DevScore(float(right[self._observed].mean()), float(logs.mean()) if len(logs) else 0.0, f1)
+    def score(self, decode: str, best: np.ndarray, probability: np.ndarray) -> DevScore:
+        """Score the best labels [N] by a decoder and the probabilities [N] that gold labels have."""
+        logs = np.log(np.maximum(probability.astype(np.float64), SMALLEST_PROBABILITY))
+        values = {
+            name: each.value(each.counts(self._gold, best, logs, self.dataset.offsets))
+            for name, each in self._yardsticks.items()
+        }
+        return DevScore(
+            values["accuracy"], values["log-loss"], values.get("f1"), values.get("macro-f1"), self._metric, decode
+        )
+
+    def unit_counts(self, best: np.ndarray) -> np.ndarray:
+        """Counts by which decoders are compared, of each unit."""
+        return self._by_label.counts(self._gold, best, None, self._blocks)
+
+    def choose(self, counts: Mapping[str, np.ndarray]) -> DecoderChoice:
+        """The decoder by the counts of `unit_counts`."""
+        return choose_decoder(self._by_label, counts, "dev")
 
     def score_model(self, model: Model, workers: Workers) -> DevScore:
         """Score a finished model, exactly as it will label."""
@@ -86,11 +104,24 @@ class DevData:
             return best, marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
 
         best, probability = zip(*model.tag_with_marginals(self.dataset, of_gold, workers), strict=True)
-        return self.score(np.concatenate(best), np.concatenate(probability))
+        return self.score(model.decode, np.concatenate(best), np.concatenate(probability))
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Some parameters, and how well they label the held-out data by one decoder."""
+
+    score: DevScore
+    theta: Vector
+    passes: int
+    counts: np.ndarray  # of each unit
 
 
 class Watch:
-    """Scores held-out data whenever P has come down and enough passes have gone by."""
+    """Scores held-out data whenever P has come down and enough passes have gone by.
+
+    Where the decoder is open, each decoder has its own best parameters, and the choice is made in the end.
+    """
 
     def __init__(
         self,
@@ -99,17 +130,20 @@ class Watch:
         encoding: Encoding,
         task: TrainingTask,  # of training
         sigma2: Mapping[str, float],
+        yardstick: Yardstick,
+        decoder: DecoderChoice | None,  # None: it is open
         observer: Observer,
     ):
-        self._data, self._encoding, self._sigma2 = DevData(dataset, encoding.labels), encoding, sigma2
+        self._data, self._encoding, self._sigma2 = DevData(dataset, yardstick), encoding, sigma2
         self._posterior = self._of_data(task)
-        self._keep, self._observer = keep, observer
+        self._keep, self._observer, self._decoder = keep, observer, decoder
         # One score takes about a pass over the held-out data.
         cost = dataset.positions / task.problem.positions
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
         self._last: float | None = None
         self._seen: Vector | None = None  # where the last score was taken
-        self._best: tuple[DevScore, Vector, int] | None = None  # the best score, where, and after which pass
+        self._now: dict[str, _Look] = {}  # the last scores, by decoder
+        self._best: dict[str, _Look] = {}  # the best ones
 
     def _of_data(self, task: TrainingTask) -> Posterior:
         """P of the held-out data, with the terms of training."""
@@ -126,9 +160,8 @@ class Watch:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
         before, self._posterior = self._posterior, self._of_data(task)
         self._seen = None
-        if self._best is not None:
-            score, theta, passes = self._best
-            self._best = (score, self._posterior.vectors.widened(theta, before.vectors), passes)
+        for name, look in self._best.items():
+            self._best[name] = replace(look, theta=self._posterior.vectors.widened(look.theta, before.vectors))
         if self._last is not None:
             self._last *= share  # as the run counts its work
 
@@ -143,15 +176,25 @@ class Watch:
             self._look(theta, progress.passes)
 
     def _look(self, theta: Vector, passes: int) -> None:
-        """Score these parameters, and keep them if they are the best so far."""
-        score = self._score(theta)
-        better = score.better_than(None if self._best is None else self._best[0])
-        if better:
-            self._best = (score, theta, passes)
-        self._observer.tell(DevProgress(passes, score, better))
+        """Score these parameters, and keep them for the decoders that they are the best so far for."""
+        found = self._posterior.engine.predictions(theta)
+        better = set()
+        for name in DECODINGS if self._decoder is None else [self._decoder.decode]:
+            labels = found.labels[name]
+            score = self._data.score(name, labels, found.gold)
+            self._now[name] = _Look(score, theta, passes, self._data.unit_counts(labels))
+            if score.better_than(self._best[name].score if name in self._best else None):
+                self._best[name] = self._now[name]
+                better.add(name)
+        decode = self._chosen(self._now).decode
+        self._observer.tell(DevProgress(passes, self._now[decode].score, decode in better))
 
-    def kept(self, solution: Solution, tolerance: float) -> Solution:
-        """The solution, or with `keep` "best" the best parameters on the way to it.
+    def _chosen(self, looks: Mapping[str, _Look]) -> DecoderChoice:
+        """The decoder: the one that was decided on before, else the one that these scores speak for."""
+        return self._decoder or self._data.choose({name: look.counts for name, look in looks.items()})
+
+    def kept(self, solution: Solution, tolerance: float) -> tuple[Solution, DecoderChoice]:
+        """The solution, or with `keep` "best" the best parameters on the way to it; and the decoder for them.
 
         Those come with their own P, against the best lower bound of all: they count as certified only where it
         proves that they are.
@@ -159,17 +202,16 @@ class Watch:
         result = solution.result
         if result.theta is not self._seen:
             self._look(result.theta, result.passes)
-        theta = self._best[1]
-        if self._keep != "best" or theta is result.theta:
-            return solution
-        return replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
+        if self._keep != "best":
+            return solution, self._chosen(self._now)
+        decoder = self._chosen(self._best)
+        theta = self._best[decoder.decode].theta
+        if theta is not result.theta:
+            solution = replace(solution, result=moved(result, solution.posterior, theta, tolerance, BEST))
+        return solution, decoder
 
     def report(self, model: Model, workers: Workers) -> DevReport:
         """Score the model that is made of the parameters kept."""
-        score, _, passes = self._best
-        data = self._data
+        best, data = self._best[model.decode], self._data
         final = data.score_model(model, workers)
-        return DevReport(final, data.dataset.positions, data.unknown, self._keep, score, passes)
-
-    def _score(self, theta: Vector) -> DevScore:
-        return self._data.score(*self._posterior.engine.label_log_probabilities(theta))
+        return DevReport(final, data.dataset.positions, data.unknown, self._keep, best.score, best.passes)

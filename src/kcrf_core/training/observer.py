@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
+from ..scoring import DECODINGS
 from ..solvers import Progress
 
 ALL_TERMS = "all"
@@ -53,7 +54,17 @@ class Trial:
     score_variance: float  # sigma2 times the mean of k(x, x), of that term
     sigma2: dict[str, float]  # of all terms whose sigma2 is searched for
     log_probability: float  # held-out mean of log p(y_t | x)
-    accuracy: float  # held-out
+    metric: str  # one of METRICS: what the figures are
+    figures: dict[str, float]  # of held-out data, by decoder
+    folds: int  # that it was tried on: fewer than all where those showed that it is worse
+    all_folds: int
+
+    @property
+    def text(self) -> str:
+        """What held-out data says."""
+        parts = [f"{100 * figure:.2f} by {name}" for name, figure in self.figures.items()]
+        where = "" if self.folds == self.all_folds else f" (worse on {self.folds} of {self.all_folds} folds)"
+        return f"held-out log p(label) {self.log_probability:.4f}, {self.metric} {', '.join(parts)}{where}"
 
 
 @dataclass(frozen=True)
@@ -75,12 +86,21 @@ class DevScore:
     accuracy: float  # part of the positions labelled right, unknown labels counted wrong
     log_probability: float  # mean of log p(y_t | x) over positions whose label is known
     f1: float | None  # of spans, where labels follow a scheme
+    macro_f1: float | None = None  # of types of spans, or of labels; where it is what counts
+    metric: str = "accuracy"  # what counts, one of METRICS
+    decode: str = DECODINGS[0]  # the decoder that gave the labels
+
+    @property
+    def value(self) -> float:
+        """The figure that counts, larger being better."""
+        figures = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}
+        return figures.get(self.metric, self.log_probability)
 
     def better_than(self, other: DevScore | None) -> bool:
-        """By accuracy, then by log-probability."""
+        """By the figure that counts, then by log-probability."""
         if other is None:
             return True
-        return (self.accuracy, self.log_probability) > (other.accuracy, other.log_probability)
+        return (self.value, self.log_probability) > (other.value, other.log_probability)
 
 
 @dataclass(frozen=True)

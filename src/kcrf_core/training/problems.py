@@ -28,7 +28,7 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
     if not weights.any():
         raise DataError("all sequences have the weight 0, so there is nothing to learn from")
-    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels))
+    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels), dataset.cut)
 
 
 def check_partial(config: Config, select_terms: bool, certify: str) -> None:
@@ -79,7 +79,7 @@ def forbidden_transitions(
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
     forbidden = forbidding(allowed)
-    t = first_impossible(problem.labels, problem.offsets, forbidden)
+    t = first_impossible(problem, forbidden)
     if t is not None:
         raise DataError(
             f"the labels of the sequence at line {int(dataset.lines[t])} cannot all stand there, whatever the "

@@ -46,6 +46,8 @@ def distinct_sequences(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     for k in range(dataset.sequences):
         rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
         key = blake2b(digest_size=16)
+        if dataset.cut is not None:
+            key.update(dataset.cut[k])
         for part in (dataset.labels, dataset.codes, dataset.real):
             key.update(np.ascontiguousarray(part[rows]))
         if dataset.bag is not None:

@@ -19,6 +19,7 @@ from ..model import Model
 from ..objective import ObjectiveTerm, Posterior, Vector
 from ..solvers import INTERRUPTED, Run, SolverResult
 from ..system import Workers
+from .held_out import Pieces
 from .observed_features import kept_in
 from .observer import Observer
 from .term_plans import FittedTerm
@@ -56,6 +57,12 @@ class TrainingTask:
         rows = sequence_rows(self.problem.offsets, sequences)
         terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
         return replace(self, problem=self.problem.subset(sequences), terms=tuple(terms))
+
+    def pieces(self, pieces: Pieces) -> TrainingTask:
+        """These pieces of sequences."""
+        rows = pieces.rows
+        terms = (term if term.map is None else replace(term, map=term.map.subset(rows)) for term in self.terms)
+        return replace(self, problem=self.problem.pieces(pieces.first, pieces.last), terms=tuple(terms))
 
     def weighted(self, weights: np.ndarray) -> TrainingTask:
         """The same sequences with other weights [S]."""
@@ -106,7 +113,11 @@ class Minimiser:
     interrupted: Callable[[], bool]
 
     def minimise(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> Vector:
-        """Parameters within the tolerance of the optimum, or as near as so many passes come.
+        """Parameters within the tolerance of the optimum, or as near as so many passes come."""
+        return self.fitted(posterior, theta, tolerance, max_passes).theta
+
+    def fitted(self, posterior: Posterior, theta: Vector, tolerance: float, max_passes: int) -> SolverResult:
+        """The same with what it took.
 
         Fits of this kind prepare for the final one: nothing they find is worth keeping after an interruption.
         """
@@ -114,7 +125,7 @@ class Minimiser:
         result = self.solve(posterior, theta, run)
         if result.reason == INTERRUPTED:
             raise Interrupted(NOTHING_YET)
-        return result.theta
+        return result
 
     def check_interrupted(self) -> None:
         """Give up, if that was asked for before the final fit."""

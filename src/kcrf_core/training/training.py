@@ -7,7 +7,7 @@ tolerance, adding pivots on the way where they are to grow, and drop small weigh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,14 +17,17 @@ from ..config import GRADIENT, Config, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
+from ..scoring import DECODINGS, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
-from ..system import Workers, counted, hand_back
+from ..system import AUTO, Workers, counted, hand_back
+from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
+from .held_out import HoldOut, Splits, make_splits
 from .observed_features import observed_only
 from .observer import FinalFit, Observer, Structure, Trial
-from .prior_search import Prior, choose_prior
-from .problems import check_partial, check_sparse, forbidden_transitions
+from .prior_search import HeldOut, Prior, choose_prior, operations, plan_splits
+from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
@@ -55,6 +58,8 @@ class Report:
     certify: str  # which of the two
     score_columns: int
     parameters: int
+    decoder: DecoderChoice
+    metric: str  # one of METRICS: what choices went by
     c1: float = 0.0  # of an L1 penalty
     nonzero: int | None = None  # parameters that are not zero, with an L1 penalty
     structure: Structure | None = None  # how terms were chosen, where they were
@@ -62,6 +67,7 @@ class Report:
     growth: Growth | None = None  # how pivots were added, where they were
     pruned: PruneReport | None = None  # what was dropped, where something was to be
     violations: Violations | None = None  # of the label scheme, where the data has some
+    held_out: HeldOut | None = None  # what sigma2 was chosen on, where it was
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -80,11 +86,14 @@ class Report:
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
             "parameters": self.parameters,
+            "metric": self.metric,
+            "decoder": self.decoder.to_dict(),
         }
         if self.c1:
             out |= {"c1": self.c1, "nonzero_parameters": self.nonzero}
         optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
         optional["scheme_violations"] = self.violations
+        optional["held_out"] = self.held_out
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -104,6 +113,7 @@ def train(
     dev: Dataset | None = None,
     keep: str = "last",
     prune: float | None = None,
+    hold_out: HoldOut | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
@@ -114,7 +124,8 @@ def train(
     positions, "estimate" next to nothing. With `select_terms` the model gets only those terms of the configuration that
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
     "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
-    weights and pivots are dropped that change no score of a training position by more than that.
+    weights and pivots are dropped that change no score of a training position by more than that. `hold_out` says what
+    belongs together, or which folds there are, where sigma2 is to be chosen on held-out data.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> kernel = {"type": "poly", "degree": 2}
@@ -125,11 +136,97 @@ def train(
     >>> model.labels, report.result.reason
     (('0', '1'), 'certified')
     """
-    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune)
+    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut())
     run = TrainingRun(
         encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
     )
     return run.run()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What held-out data says of a configuration, without a fit to all data."""
+
+    sigma2: dict[str, float]  # of each term, chosen or given
+    decode: str  # the decoder that is given or does better
+    yardstick: Yardstick  # what counts are of
+    counts: dict[str, np.ndarray]  # [units, k] of held-out units, by decoder
+    log_counts: np.ndarray  # [units, 2] of the log-loss
+    log_probability: float  # mean of log p(y_t | x)
+    work: float  # passes times positions
+    operations: float  # multiplications that a position takes in a pass, about
+    path: tuple[Trial, ...]
+
+    @property
+    def value(self) -> float:
+        """The figure that counts, larger being better."""
+        return self.log_probability if self.yardstick.by_probability else self.yardstick.value(self.counts[self.decode])
+
+    def better_than(self, other: Verdict) -> tuple[float, float]:
+        """By how much it is better than another on the same units, and the standard error of that."""
+        if self.yardstick.by_probability:
+            return self.yardstick.difference(self.log_counts, other.log_counts)
+        return self.yardstick.difference(self.counts[self.decode], other.counts[other.decode])
+
+
+def judge(
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    *,
+    splits: Splits,
+    yardstick: Yardstick,
+    workers: Workers,
+    basis: StoredBasis | None = None,
+    observer: Observer | None = None,
+    interrupted: Callable[[], bool] | None = None,
+    sigma2: Mapping[str, float] | None = None,
+    together: bool = False,
+) -> Verdict:
+    """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
+
+    Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
+    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
+
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
+    >>> from kcrf_core.scoring import choose_yardstick
+    >>> from kcrf_core.training import judge, problem_splits
+    >>> config = parse_config({})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(200)))
+    >>> with Workers() as workers:
+    ...     found = judge(
+    ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0),
+    ...         yardstick=choose_yardstick(encoding.labels), workers=workers,
+    ...     )
+    >>> sorted(found.sigma2), found.decode in found.counts, len(found.log_counts)
+    (['edge', 'node'], True, 200)
+    """
+    options = TrainOptions("estimate", False, MIN_GAIN, None, None, "last", None, HoldOut())
+    run = TrainingRun(
+        encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
+    )
+    return run.judge(splits, yardstick, sigma2 or {}, together)
+
+
+def problem_splits(
+    encoding: Encoding,
+    dataset: Dataset,
+    *,
+    seed: int,
+    hold_out: HoldOut | None = None,
+    folds: int = 2,
+    most_positions: int | None = None,
+) -> Splits | None:
+    """Folds of a dataset for `judge`, with gaps that suit its encoding's windows; None where it has too little data."""
+    reach = max(encoding.reach([feature.config.name for feature in encoding.features]))
+    return make_splits(
+        problem_of(encoding, dataset),
+        seed=seed,
+        wishes=hold_out,
+        reach=reach,
+        folds=folds,
+        most_positions=most_positions,
+    )
 
 
 @dataclass(frozen=True)
@@ -143,6 +240,7 @@ class TrainOptions:
     dev: Dataset | None
     keep: str  # last or best, by dev
     prune: float | None
+    hold_out: HoldOut
 
 
 class TrainingRun:
@@ -165,6 +263,11 @@ class TrainingRun:
             training = replace(training, precision="double")
             config = replace(config, training=training)
         dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
+        self._hold_out = options.hold_out
+        if self._violations is not None and self._violations.kept is not None:
+            self._hold_out = self._hold_out.subset(self._violations.kept)
+        self._yardstick = choose_yardstick(encoding.labels, None if training.metric == AUTO else training.metric)
+        self._decode = None if training.decode == AUTO else training.decode
         if self._violations is not None:
             observer.note(self._violations.text(training.scheme))
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
@@ -193,11 +296,12 @@ class TrainingRun:
         self._observer.tell(FinalFit())
         run = Run(self._training.tolerance, self._training.max_passes, None, self._minimiser.interrupted)
         theta = self.starting_point(task, prior, run)
-        watch = self.watch(task, prior)
+        decoder = self.decoder(prior)
+        watch = self.watch(task, prior, decoder)
         run.watch(self._observer.tell if watch is None else watch.passed)
         fitted, growth = self.fit(task, prior, theta, run, watch)
-        solution = fitted if watch is None else watch.kept(fitted, self._training.tolerance)
-        model = solution.model(self._encoding, self._training.precision)
+        solution, decoder = self.kept(fitted, watch, decoder)
+        model = replace(solution.model(self._encoding, self._training.precision), decode=decoder.decode)
         model, solution, pruned = self.prune(model, solution, dataset)
         if self._training.c1:
             model = replace(model, terms=tuple(term.compacted() for term in model.terms))
@@ -217,6 +321,9 @@ class TrainingRun:
             growth=growth,
             pruned=pruned,
             violations=self._violations,
+            held_out=prior.held_out,
+            decoder=decoder,
+            metric=self._yardstick.name,
         )
         return self.described(model, solution.task, report), report
 
@@ -261,7 +368,40 @@ class TrainingRun:
         given = {term.name: self._given[term.name] for term in task.terms}
         if self._options.start is not None:
             given |= self._options.start.known_sigma2(task.terms, given, self._observer)
-        return choose_prior(task, given, self._training.seed, self._minimiser)
+        free = sum(value is None for value in given.values())
+        if not free:
+            return choose_prior(task, given, None, self._yardstick, self._minimiser)
+        reach = max(self._encoding.reach([name for term in task.terms for name in term.features]))
+        splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
+        return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
+
+    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float], together: bool) -> Verdict:
+        """The first stages, and what held-out data says of them."""
+        task = self.fit_terms()
+        given = {term.name: self._given[term.name] for term in task.terms}
+        prior = choose_prior(
+            task,
+            given,
+            splits,
+            yardstick,
+            self._minimiser,
+            decode=self._decode,
+            start=sigma2,
+            judged=True,
+            together=together,
+        )
+        found = prior.held_out
+        return Verdict(
+            prior.sigma2,
+            found.decoder.decode,
+            yardstick,
+            found.counts,
+            found.log_counts,
+            found.log_probability,
+            found.work,
+            operations(task),
+            prior.tried,
+        )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
         """The task of the final fit, and the data of its rows.
@@ -301,10 +441,36 @@ class TrainingRun:
         run.go_on(complete.problem.positions / max(task.problem.positions, 1))
         return result.theta
 
-    def watch(self, task: TrainingTask, prior: Prior) -> Watch | None:
+    def decoder(self, prior: Prior) -> DecoderChoice | None:
+        """The decoder that is asked for, or that the data held out for sigma2 speaks for; None leaves it open."""
+        if self._decode is not None:
+            return DecoderChoice(self._decode)
+        if prior.held_out is None:
+            return None
+        self._observer.note(prior.held_out.decoder.text)
+        return prior.held_out.decoder
+
+    def watch(self, task: TrainingTask, prior: Prior, decoder: DecoderChoice | None) -> Watch | None:
         """Held-out data to score on the way, where there is some."""
         dev, keep = self._options.dev, self._options.keep
-        return None if dev is None else Watch(dev, keep, self._encoding, task, prior.sigma2, self._observer)
+        if dev is None:
+            return None
+        return Watch(dev, keep, self._encoding, task, prior.sigma2, self._yardstick, decoder, self._observer)
+
+    def kept(
+        self, fitted: Solution, watch: Watch | None, decoder: DecoderChoice | None
+    ) -> tuple[Solution, DecoderChoice]:
+        """The parameters to keep and the decoder to go with them, by held-out data where that is open.
+
+        Without any, an earlier model that its fit began with says how labels are given.
+        """
+        if watch is None:
+            start = self._options.start
+            return fitted, decoder or DecoderChoice(DECODINGS[0] if start is None else start.model.decode)
+        solution, chosen = watch.kept(fitted, self._training.tolerance)
+        if decoder is None:
+            self._observer.note(chosen.text)
+        return solution, chosen
 
     def fit(
         self, task: TrainingTask, prior: Prior, theta: Vector, run: Run, watch: Watch | None

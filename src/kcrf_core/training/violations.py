@@ -6,6 +6,7 @@ free    such labels are taken as not observed, and more of their sequence where 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +34,7 @@ class Violations:
     freed: int  # labels that are taken as not observed
     first_label: str
     first_line: int
+    kept: np.ndarray | None = None  # numbers of the sequences that are left; None: all
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -76,7 +78,7 @@ def kept_to_scheme(
         rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
         if not len(rest):
             raise DataError(f"no sequence keeps to the scheme {training.scheme}: is it another?", dataset.source)
-        dataset = dataset.subset(rest)
+        dataset, found = dataset.subset(rest), replace(found, kept=rest)
     elif handled == FREE:
         labels = problem.labels.copy()
         labels[broken] = UNOBSERVED
@@ -120,7 +122,11 @@ def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> n
     known = (problem.labels >= 0) & ~stray
     last = np.append(within[1:] == 0, True)
     pairs = ~allowed.pairs[np.roll(labels, 1), labels] & np.roll(known, 1)
-    broken = np.where(within == 0, ~allowed.first[labels], pairs)
+    first = ~allowed.first[labels]
+    if problem.cut is not None:  # anything may stand beside a cut
+        cut = np.repeat(problem.cut, np.diff(problem.offsets), axis=0)
+        first, last = first & ~cut[:, 0], last & ~cut[:, 1]
+    broken = np.where(within == 0, first, pairs)
     broken |= last & ~allowed.last[labels]
     return (broken & known) | stray
 
@@ -132,6 +138,7 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
     """
     rows = sequence_rows(problem.offsets, sequences)
     offsets = np.concatenate([[0], np.cumsum(np.diff(problem.offsets)[sequences])]).astype(np.int64)
+    cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]
     while True:
         # With fewer labels observed, fewer transitions may be.
         allowed = allowed_by(encoding, problem, training, True)
@@ -141,7 +148,12 @@ def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, train
         scores = np.zeros((len(own), problem.label_count))
         scores[observed, own[observed]] = 1.0
         try:
-            best, _ = chain.viterbi(scores, forbidding(allowed), offsets)
+            best = np.empty(len(own), dtype=np.int32)
+            for cut in itertools.product((False, True), repeat=2):
+                alike = np.flatnonzero((cuts == cut).all(axis=1))
+                some = sequence_rows(offsets, alike)
+                ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[alike])]).astype(np.int64)
+                best[some] = chain.viterbi(scores[some], forbidding(allowed).cut(*cut), ends)[0]
         except NumericError:
             raise DataError(
                 f"the scheme {training.scheme} leaves no labelling of some sequences: is it another?"

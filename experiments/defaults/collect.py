@@ -1,0 +1,83 @@
+"""The tables of README.md from build/*.json: `collect.py README.md`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from readme import fill, table
+
+BUILD = Path("build")
+TEXTS = {
+    "conll2000": "CoNLL-2000",
+    "japanese": "CRF++ JapaneseNE",
+    "chunking": "CRF++ chunking",
+    "wnut17": "wnut17",
+    "prosody": "Helsinki prosody, 2 classes",
+}
+GPSTRUCT = ("basenp", "chunking", "segmentation", "japanesene")
+
+
+def loaded(name: str) -> dict[str, Any] | None:
+    path = BUILD / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def figure(found: dict[str, Any]) -> float:
+    """F1 of spans where labels are spans, else accuracy, in %."""
+    return 100 * (found["accuracy"] if found.get("spans") is None else found["spans"]["f1"])
+
+
+def pair(name: str, of: Any = figure) -> list[float | None]:
+    """The figures of kcrf and of its peer, as far as they are there."""
+    found = [loaded(f"{name}.{whose}.json") for whose in ("kcrf", "peer")]
+    return [None if one is None else of(one) for one in found]
+
+
+def mean(pairs: list[list[float | None]]) -> list[float | None]:
+    return [None if None in values else statistics.fmean(values) for values in zip(*pairs, strict=True)]
+
+
+def error(found: dict[str, Any]) -> float:
+    return 100 * (1 - found["accuracy"])
+
+
+def quality() -> list[list[str]]:
+    rows = []
+    for name, title in TEXTS.items():
+        spans = (loaded(f"{name}.kcrf.json") or {}).get("spans") is not None
+        rows.append((title, "F1" if spans else "accuracy %", pair(name)))
+    activity = mean([pair(f"activity{fold}") for fold in range(5)])
+    rows.append(("batteryless_adl, mean of five folds", "accuracy %", activity))
+    tasks = [mean([pair(f"gpstruct.{task}.{split}", error) for split in range(1, 6)]) for task in GPSTRUCT]
+    rows += [(f"GPstruct {task}, five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)]
+    rows.append(("GPstruct, mean of the four", "error %", mean(tasks)))
+    return [
+        [title, what, *("" if one is None else f"{one:.2f}" for one in found)]
+        for title, what, found in rows
+        if found[0] is not None
+    ]
+
+
+def speed() -> list[list[str]]:
+    rows = []
+    for name in TEXTS:
+        own, peer = loaded(f"{name}.training.json"), loaded(f"{name}.default.json")
+        if own is not None and peer is not None:
+            cells = [f"{one['user_seconds']:.0f} s, {one['peak_memory'] / 1e6:.0f} MB" for one in (own, peer)]
+            rows.append([TEXTS[name], *cells])
+    return rows
+
+
+def main(readme: str) -> None:
+    header = ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")
+    fill(Path(readme), table(header, quality(), 2), peers=())
+    header = ("file to model, processor time", "kcrf, no configuration", "python-crfsuite, all defaults")
+    fill(Path(readme), table(header, speed()), peers=(), name="speed")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

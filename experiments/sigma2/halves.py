@@ -1,0 +1,85 @@
+"""How good is the sigma2 that training chooses? python halves.py NAME DATA HALVES SEED OUT
+
+Of each of some random halves of the sequences, sigma2 and the decoder are chosen as `kcrf train` does. The other half
+judges them beside a path of one variance of scores for all terms, with fits to the whole first half. What counts is
+whether the figure at the choice is within one standard error of the best on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import yaml
+
+from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+from kcrf_core.scoring import choose_yardstick
+from kcrf_core.training import Pieces, Split, Splits, judge
+
+PATH = [10 ** (power / 2) for power in range(-4, 6)]  # variances of scores
+
+
+def corpus_of(name: str, data: str):
+    """The sequences to halve, and their configuration."""
+    with open(f"{name}.yaml", encoding="utf-8") as stream:
+        raw = yaml.safe_load(stream)
+    if name == "ocr":
+        folds = np.loadtxt(f"{data}/ocr/folds.txt", dtype=int)
+        return read_corpus(f"{data}/ocr/all.conll").subset(np.flatnonzero(folds == 0)), raw
+    place = {"activity": "batteryless_adl/all.conll", "wnut17": "wnut17/train.conll"}[name]
+    return read_corpus(f"{data}/{place}"), raw
+
+
+def chosen_on(corpus, raw, seed, workers):
+    """What training chooses, without the final fit."""
+    config = parse_config({**raw, "training": {"seed": seed, "max_passes": 1}})
+    _, report = train(*fit_encoding(config, corpus), config, workers=workers)
+    return report.sigma2, report.decoder.decode, report.held_out
+
+
+def main(name: str, data: str, halves: int, seed: int, out: str) -> None:
+    corpus, raw = corpus_of(name, data)
+    offsets = corpus.offsets
+    results = []
+    with Workers(1) as workers:
+        for half in range(halves):
+            order = np.random.default_rng([seed, half]).permutation(corpus.sequences)
+            first, second = (np.sort(part) for part in np.array_split(order, 2))
+            sigma2, decode, held_out = chosen_on(corpus.subset(first), raw, half, workers)
+            config = parse_config(raw)
+            encoding, dataset = fit_encoding(config, corpus)
+            yardstick = choose_yardstick(encoding.labels)
+            fit, held = (Pieces(offsets[part], offsets[part + 1], part) for part in (first, second))
+            splits = Splits((Split(fit, held),), "sequences", corpus.positions)
+
+            def figure(values, encoding=encoding, dataset=dataset, splits=splits, yardstick=yardstick, decode=decode):
+                terms = [{"type": kind, "sigma2": value} for kind, value in values.items()]
+                fixed = parse_config({**raw, "terms": terms})
+                found = judge(encoding, dataset, fixed, splits=splits, yardstick=yardstick, workers=workers)
+                counts = found.counts[decode]
+                return yardstick.value(counts), yardstick.standard_error(counts)
+
+            scale = {"node": held_out.scales["node"], "edge": 1.0}
+            path = [figure({term: variance / scale[term] for term in sigma2}) for variance in PATH]
+            own, error = figure(sigma2)
+            best = max(value for value, _ in path)
+            results.append(
+                {
+                    "half": half,
+                    "sigma2": sigma2,
+                    "decode": decode,
+                    "figure": own,
+                    "error": error,
+                    "path": [value for value, _ in path],
+                    "within": bool(own >= best - error),
+                    "work": held_out.work / sum(np.diff(offsets)[first]),
+                }
+            )
+            print(json.dumps(results[-1]), flush=True)
+    with open(out, "w", encoding="utf-8") as stream:
+        json.dump({"metric": yardstick.name, "variances": PATH, "halves": results}, stream, indent=1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

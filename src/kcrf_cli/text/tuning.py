@@ -1,0 +1,135 @@
+"""The findings of a search for a configuration: leaderboards for people, in the file and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kcrf_core.system import counted
+
+from . import figures as render
+
+if TYPE_CHECKING:
+    from kcrf_core.scoring import Yardstick
+    from kcrf_core.tuning import Candidate, Nested, Outcome, Tuning
+
+MOST_LINES = 12
+
+
+def figure(yardstick: Yardstick, value: float, error: float) -> str:
+    """A value with its standard error, as people know it."""
+    margin = f"{error:.4f}" if yardstick.by_probability else f"{100 * error:.2f}"
+    return f"{yardstick.number(value)} ± {margin}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def leaderboard(
+    outcomes: Sequence[Outcome],
+    title: Callable[[Candidate], str],
+    yardstick: Yardstick,
+    chosen: Outcome | None,
+    most: int = MOST_LINES,
+) -> list[str]:
+    """The best of the highest rungs, one line each; the chosen one has a star."""
+    shown = list(outcomes[:most])
+    if chosen is not None and chosen not in shown and chosen in outcomes:
+        shown[-1] = chosen
+    rows = [
+        [
+            title(outcome.candidate),
+            figure(yardstick, outcome.value, outcome.error),
+            f"{outcome.positions:,}",
+            str(outcome.found["folds"]),
+            outcome.found["decode"],
+            f"{outcome.complexity:,.0f}",
+            "*" if outcome is chosen else "",
+        ]
+        for outcome in shown
+    ]
+    header = ["candidate", f"{yardstick.title} ± its error", "positions", "folds", "decoder", "cost", ""]
+    return render.table(header, rows).split("\n")
+
+
+def comments(tuning: Tuning, version: str) -> list[str]:
+    """What stands above a configuration that was found."""
+    chosen, yardstick = tuning.chosen, tuning.yardstick
+    out = [
+        f"Found by kcrf tune {version}: {tuning.space.title(chosen.candidate)}.",
+        f"{yardstick.title} {figure(yardstick, chosen.value, chosen.error)} on "
+        f"{counted(chosen.found['units'], 'held-out unit')} ({chosen.found['kind']}) of {chosen.positions:,} of "
+        f"{tuning.positions:,} positions.",
+    ]
+    if chosen is not tuning.best:
+        out.append("It is the simplest of those that cannot be told apart from the best by one standard error.")
+    out += [
+        "A figure that was chosen among many is a little better than what new data will show.",
+        "",
+        *leaderboard(tuning.outcomes, tuning.space.title, yardstick, chosen),
+        "",
+    ]
+    return out
+
+
+def summary(tuning: Tuning) -> list[str]:
+    """The end of a search, for stderr."""
+    chosen, yardstick = tuning.chosen, tuning.yardstick
+    lines = [
+        f"chosen: {tuning.space.title(chosen.candidate)}",
+        f"  held-out {yardstick.title} {figure(yardstick, chosen.value, chosen.error)}, by {chosen.found['decode']}",
+    ]
+    if chosen is not tuning.best:
+        best = tuning.best
+        lines.append(
+            f"  simpler than the best, {tuning.space.title(best.candidate)}, "
+            f"{figure(yardstick, best.value, best.error)}, and not to be told apart from it"
+        )
+    return lines
+
+
+def nested_lines(nested: Nested, yardstick: Yardstick) -> list[str]:
+    """What the whole procedure is worth, for people."""
+    rows = [
+        [str(number), figure(yardstick, fold.value, fold.error), fold.title] for number, fold in enumerate(nested.folds)
+    ]
+    rows.append(["all", figure(yardstick, nested.value, nested.error), ""])
+    return render.table(["fold", f"{yardstick.title} ± its error", "chosen"], rows).split("\n")
+
+
+def to_dict(tuning: Tuning) -> dict[str, Any]:
+    """The findings as JSON has them."""
+    return {
+        "metric": tuning.yardstick.name,
+        "chosen": _outcome(tuning.chosen, tuning),
+        "best": _outcome(tuning.best, tuning),
+        "positions": tuning.positions,
+        "rungs": list(tuning.sizes),
+        "judgements": [_outcome(outcome, tuning) for outcome in tuning.history],
+        "configuration": tuning.raw,
+        **({} if tuning.nested is None else {"nested": tuning.nested.to_dict()}),
+    }
+
+
+def _outcome(outcome: Outcome, tuning: Tuning) -> dict[str, Any]:
+    yardstick = tuning.yardstick
+    return {
+        "candidate": dict(outcome.candidate.choices),
+        "title": tuning.space.title(outcome.candidate),
+        "rung": outcome.rung,
+        "positions": outcome.positions,
+        "folds": outcome.found["folds"],
+        "value": yardstick.figure(outcome.value),
+        "standard_error": outcome.error,
+        "decode": outcome.found["decode"],
+        "sigma2": outcome.found["sigma2"],
+        "log_probability": outcome.found["log_probability"],
+        "cost": outcome.complexity,
+        "work": outcome.work,
+        "seconds": outcome.seconds,
+    }

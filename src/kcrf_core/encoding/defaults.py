@@ -1,0 +1,428 @@
+"""Features that data gets where a configuration names none: what the columns look like decides.
+
+words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
+tags         few values: as they are, and each with its neighbour
+numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too
+the same     throughout a sequence (a speaker, a document): at the position alone
+others       as they are
+
+All of it is written out as an ordinary configuration, which can be shown and changed. Windows and parts were chosen on
+held-out parts of training data: see `experiments/defaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..config import Config, FeatureConfig, parse_config, with_options
+from ..corpora import Corpus
+from ..errors import ConfigError, KcrfError
+from ..kernels import KernelConfig
+from ..system import listed
+from .columns import Columns
+from .encoding import CATEGORICAL_WINDOW, column_names
+from .features import transformed
+from .views import window_text
+
+# A column of words has this many values, or this many of which this part stands once.
+MANY_VALUES = 200
+SOME_VALUES = 30
+ONCE = 0.4
+LETTERS = 0.5  # part of the positions whose values have letters
+CHARACTERS = 0.9  # part of the positions whose values are of one character, for a text of characters
+
+AFFIXES = (1, 2, 3, 4)
+PARTS_OF_WORDS = {"lower": "lower case", "prefix": "prefixes", "suffix": "suffixes", "shape": "shapes"}
+NEAR = (-1, 0, 1)
+# Neighbours that are taken together, and where: the offset is that of the first one.
+TUPLES = {2: (-2, -1, 0, 1), 3: (-2, -1, 0)}
+TIMES = 5  # that different ones are seen, in the mean, to be worth it
+
+# Labels from which on features have weights for the labels that they are seen with alone.
+SEVERAL_LABELS = 4
+
+# Whole numbers that may be names: so many different ones, each for so many positions, in so many columns.
+MOST_CODES = 12
+POSITIONS_PER_CODE = 20
+MOST_CODED_COLUMNS = 16
+
+CORRELATED = 0.3  # of a number and the one before it, for a window to be worth its columns
+POSITIONS_PER_COLUMN = 10  # at least
+MOST_NUMBERS = 50_000_000  # in windows, all positions together
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A categorical column by what its values look like."""
+
+    name: str
+    values: Sequence[str]  # distinct
+    counts: np.ndarray  # of them
+
+    def share(self, test: Callable[[str], bool]) -> float:
+        """Part of the positions whose values pass a test."""
+        passed = np.fromiter(map(test, self.values), bool, len(self.values))
+        return float(self.counts[passed].sum() / max(self.counts.sum(), 1))
+
+    @property
+    def of_characters(self) -> bool:
+        return self.share(lambda value: len(value) == 1) >= CHARACTERS
+
+    @property
+    def of_words(self) -> bool:
+        V = len(self.values)
+        rare = np.count_nonzero(self.counts == 1) >= ONCE * V
+        return (V >= MANY_VALUES or (V >= SOME_VALUES and rare)) and self.share(_has_letters) >= LETTERS
+
+    @property
+    def of_tags(self) -> bool:
+        return 1 < len(self.values) < MANY_VALUES
+
+
+def _has_letters(value: str) -> bool:
+    return any(map(str.isalpha, value))
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """A configuration with what the data suggests, and in words what that is."""
+
+    raw: dict[str, Any]
+    said: str | None  # None: nothing but what the configuration says
+
+
+def with_defaults(
+    raw: Mapping[str, Any], corpus: Corpus, source: str = "configuration", terms: bool = True
+) -> Defaults:
+    """A raw configuration with features for the columns of a corpus, where it names none, and `terms` that suit them.
+
+    >>> from kcrf_core import read_corpus
+    >>> found = with_defaults({"columns": ["word", "class", "duration", "f0", "energy", "label"]},
+    ...                       read_corpus("sample_data/pitch_accent.conll"))
+    >>> found.raw["features"][:2], len(found.raw["features"])
+    ([{'column': 'word'}, {'column': 'word', 'transform': 'prefix', 'length': 1, 'window': [0]}], 14)
+    """
+    config = parse_config(raw, source)
+    if config.features is not None or corpus.attributes is not None:
+        return Defaults(dict(raw), None)
+    maker = _Maker(config, corpus)
+    if config.plain:
+        return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw), None)
+    out = {**raw, "features": maker.features(), "suggested": True}
+    if terms:
+        out = with_terms(out, maker.label_count, maker.numbers | set(corpus.vectors), source)
+    return Defaults(out, maker.said())
+
+
+def configured(
+    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str, terms: bool = True
+) -> tuple[Config, str | None]:
+    """The configuration in force for a corpus, options laid over it and defaults made, and what is to be said of those.
+
+    Paths into features go into those that the defaults make, where the configuration has none. Without `terms`, those
+    are left to who trains on the encoded data.
+    """
+    early, late = _split(raw, options)
+    found = with_defaults(with_options(raw, early), corpus, source, terms)
+    return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
+
+
+def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -> Config:
+    """The configuration as far as it can be told before there is data: features may still be made."""
+    return parse_config(with_options(raw, _split(raw, options)[0]), source)
+
+
+def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options, and those apart that lead into features which only the data will tell."""
+    if raw.get("features") is not None or raw.get("plain"):
+        return dict(options), {}
+    late = {path: value for path, value in options.items() if path.startswith("features.")}
+    return {path: value for path, value in options.items() if path not in late}, late
+
+
+def _is_linear(kernel: KernelConfig) -> bool:
+    return kernel.type == KernelConfig.type and not kernel.cosine
+
+
+class _Maker:
+    """Features for the columns of a corpus, as entries of a raw configuration."""
+
+    def __init__(self, config: Config, corpus: Corpus):
+        self.config, self.corpus = config, corpus
+        names = column_names(config, corpus)
+        check_ignored(config, names)
+        left_out = {config.weight, *config.ignore}
+        self.places = {name: place for place, name in enumerate(names[:-1]) if name not in left_out}
+        self.columns = Columns(corpus, config.missing, fitting=True)
+        self.words: list[str] = []
+        self.parts: set[str] = set()  # transforms that words have
+        self.tags: list[str] = []
+        self.codes: list[str] = []
+        self.wide: dict[str, tuple[int, ...]] = {}  # windows of numbers, where they have one
+        self.numbers: set[str] = set()
+
+    @property
+    def label_count(self) -> int:
+        return len(self.columns.distinct(self.corpus.width - 1)[0])
+
+    @property
+    def _pictures(self) -> bool:
+        """Whether numbers are pixels, which are to stay as they are."""
+        return any(term.kernel.type == "image" for term in self.config.mapped_terms)
+
+    def plain(self) -> list[dict[str, Any]]:
+        return [*({"column": name} for name in self.places), *({"vectors": name} for name in self.corpus.vectors)]
+
+    def features(self) -> list[dict[str, Any]]:
+        numbers = {name: place for name, place in self.places.items() if self._is_real(name, place)}
+        self.numbers = set(numbers)
+        self._find_windows(numbers)
+        codes = self.codes = self._find_codes(numbers)
+        out: list[dict[str, Any]] = []
+        for name, place in self.places.items():
+            if name in numbers:
+                out.append({"column": name} | self._wide(name))
+                if name in codes:
+                    as_code = f"{name}.code"
+                    out.append({"name": as_code, "column": name, "type": "categorical"} | self._wide(name))
+            else:
+                out += self._categorical(name, place)
+        out = [feature for feature in out if _own_name(feature) not in self.places]
+        return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
+
+    def said(self) -> str | None:
+        """What was made of the columns beyond themselves, in a line."""
+        parts = []
+        if self.words:
+            kinds = [words for transform, words in PARTS_OF_WORDS.items() if transform in self.parts]
+            shown = " and ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+            parts.append(f"{listed(self.words)} as words, with {shown}")
+        if self.tags:
+            parts.append(f"{listed(self.tags)} with {'its' if len(self.tags) == 1 else 'their'} neighbours in pairs")
+        if self.codes:
+            parts.append(f"{listed(self.codes)} as numbers and as categories")
+        for window in dict.fromkeys(self.wide.values()):
+            names = [name for name, own in self.wide.items() if own == window]
+            parts.append(f"{listed(names)} at {window_text(window)}")
+        return f"features by the data: {'; '.join(parts)} ('plain' leaves them as they are)" if parts else None
+
+    # ------------------------------------------------------------------------- numbers
+
+    def _is_real(self, name: str, place: int) -> bool:
+        if self.corpus.names is not None:
+            return False
+        try:
+            return self.columns.looks_real(place, name)
+        except KcrfError:  # a number that is none, of which encoding will tell
+            return True
+
+    def _find_codes(self, numbers: Mapping[str, int]) -> list[str]:
+        """Columns of a few whole numbers, which may be names of things: an antenna, a room. Not so pictures."""
+        found: list[str] = []
+        if self._pictures:
+            return found
+        for name, place in numbers.items():
+            values, positions = self.columns.numbers(place), self.corpus.positions
+            if values is None:
+                continue
+            some = np.unique(values[: 100 * MOST_CODES])  # most columns of numbers are done with at this
+            if len(some) <= MOST_CODES:
+                some = np.unique(values[~np.isnan(values)])
+                whole = bool((some == np.rint(some)).all())
+                if whole and 2 < len(some) <= MOST_CODES and positions >= POSITIONS_PER_CODE * len(some):
+                    found.append(name)
+        return found if len(found) <= MOST_CODED_COLUMNS else []
+
+    def _wide(self, name: str) -> dict[str, Any]:
+        return {"window": list(self.wide[name])} if name in self.wide else {}
+
+    def _find_windows(self, numbers: Mapping[str, int]) -> None:
+        """Windows for numbers that resemble their neighbours, as wide as the number of positions allows."""
+        if self.config.window is not None or self._pictures:
+            return
+        widths = dict.fromkeys(numbers, 1) | {name: rows.shape[1] for name, rows in self.corpus.vectors.items()}
+        most = _most_columns(self.corpus.positions)
+        if len(NEAR) * min(widths.values(), default=0) > most:
+            return
+        later = _later(self.corpus)
+        resembling = [name for name in widths if _correlation(self._numbers(name, numbers), later) >= CORRELATED]
+        alone = sum(width for name, width in widths.items() if name not in resembling)
+        together = sum(widths[name] for name in resembling)
+        for window in (CATEGORICAL_WINDOW, NEAR):
+            if resembling and alone + together * len(window) <= most:
+                self.wide = dict.fromkeys(resembling, window)
+                return
+
+    def _numbers(self, name: str, places: Mapping[str, int]) -> np.ndarray:
+        """Numbers [N, r]; one row of zeros where a column turns out to have none."""
+        if name in self.corpus.vectors:
+            return np.asarray(self.corpus.vectors[name])
+        found = self.columns.numbers(places[name])
+        return np.zeros((self.corpus.positions, 1)) if found is None else found[:, None]
+
+    # ------------------------------------------------------------------------- categories
+
+    def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
+        values, codes = self.columns.distinct(place)
+        if self._same_throughout(codes):
+            return [{"column": name, "window": [0]}]
+        column = _Column(name, values, np.bincount(codes, minlength=len(values)))
+        out: list[dict[str, Any]] = [{"column": name}]
+        if column.of_words:
+            derived = self._word_features(column)
+            if derived:
+                self.words.append(name)
+                self.parts.update(feature["transform"] for feature in derived)
+            out += derived
+        if column.of_characters or (column.of_tags and not column.of_words):
+            together = self._together(name, codes, len(values))
+            if together:
+                self.tags.append(name)
+            out += together
+        return out
+
+    def _same_throughout(self, codes: np.ndarray) -> bool:
+        """Whether a column never changes within a sequence."""
+        later = _later(self.corpus)
+        before = np.concatenate([codes[:1], codes[:-1]])
+        return bool(later.any()) and bool((codes[later] == before[later]).all())
+
+    def _word_features(self, column: _Column) -> list[dict[str, Any]]:
+        """Lower case, parts and looks of words, as far as each tells more than the words and those before it."""
+        out: list[dict[str, Any]] = []
+        name, counts = column.name, len(column.values)
+        lower = self._distinct(column, transform="lower")
+        if lower < counts:
+            out.append({"column": name, "transform": "lower"} | {"window": _within(NEAR, self.config)})
+        for transform in ("prefix", "suffix"):
+            before = 1
+            for length in AFFIXES:
+                found = self._distinct(column, transform=transform, length=length)
+                if before < found < counts:  # more of them tell more apart, all of them no more than the words
+                    out.append({"column": name, "transform": transform, "length": length} | {"window": [0]})
+                before = found
+        if 1 < self._distinct(column, transform="shape") < counts:
+            out.append({"column": name, "transform": "shape"} | {"window": _within(NEAR, self.config)})
+        return out
+
+    def _distinct(self, column: _Column, **transform: Any) -> int:
+        """How many values a transform leaves."""
+        return len(set(transformed(column.values, FeatureConfig(column.name, **transform))))
+
+    def _together(self, name: str, codes: np.ndarray, V: int) -> list[dict[str, Any]]:
+        """Two and three neighbouring values as one, as long as such tuples recur."""
+        allowed = self.config.window or CATEGORICAL_WINDOW
+        out: list[dict[str, Any]] = []
+        tuples = codes.astype(np.int64)
+        for length, places in TUPLES.items():
+            if len(tuples) < length:
+                break
+            tuples = np.unique(tuples[:-1] * V + codes[length - 1 :], return_inverse=True)[1].ravel()
+            if len(tuples) < TIMES * (int(tuples.max(initial=0)) + 1):
+                break
+            window = [first for first in places if all(first + step in allowed for step in range(length))]
+            parts = [name, *(f"{name}[{step}]" for step in range(1, length))]
+            if window:
+                out.append({"conjunction": parts, "window": window})
+        return out
+
+
+def _own_name(feature: Mapping[str, Any]) -> str | None:
+    """The name of what is made of a column; None for the column itself and for tuples."""
+    if "transform" in feature:
+        return f"{feature['column']}.{feature['transform']}{feature.get('length', '')}"
+    return feature.get("name")
+
+
+def check_ignored(config: Config, names: Sequence[str]) -> None:
+    """Refuse columns to be ignored that are none."""
+    for name in config.ignore:
+        if name not in names[:-1]:
+            raise ConfigError(f"'ignore' names no column: there is no '{name}' (columns: {listed(names[:-1])})")
+
+
+def window_of_numbers(numbers: np.ndarray, corpus: Corpus) -> tuple[int, ...] | None:
+    """The window of a feature of all columns of numbers [N, r] where they resemble their neighbours, else None."""
+    if _correlation(numbers, _later(corpus)) < CORRELATED:
+        return None
+    fitting = [w for w in (CATEGORICAL_WINDOW, NEAR) if len(w) * numbers.shape[1] <= _most_columns(len(numbers))]
+    return fitting[0] if fitting else None
+
+
+def _most_columns(N: int) -> int:
+    """Columns of numbers that N positions are enough for, and that fit."""
+    return min(N // POSITIONS_PER_COLUMN, MOST_NUMBERS // max(N, 1))
+
+
+def _later(corpus: Corpus) -> np.ndarray:
+    """Positions that have one before them in their sequence, [N]."""
+    later = np.ones(corpus.positions, dtype=bool)
+    later[corpus.offsets[:-1]] = False
+    return later
+
+
+def _correlation(numbers: np.ndarray, later: np.ndarray) -> float:
+    """Mean over columns of numbers [N, r] of their correlation with those one position before, where there are any."""
+    rows = np.flatnonzero(later)
+    with np.errstate(over="ignore", invalid="ignore"):
+        there = np.isfinite(numbers)
+        known = np.where(there, numbers, 0.0)
+        mean = known.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        centred = np.where(there, known - mean, 0.0)
+        variance = np.mean(centred**2, axis=0)
+        shared = np.mean(centred[rows] * centred[rows - 1], axis=0) if len(rows) else np.zeros(numbers.shape[1])
+        found = np.divide(shared, variance, out=np.zeros_like(shared), where=variance > 0)
+    return float(np.nan_to_num(found).mean())
+
+
+def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str], source: str) -> dict[str, Any]:
+    """A raw configuration whose features the data suggested, with terms and training that suit words.
+
+    `numbers` are the names of features that are real. Where a kernel is asked for, everything is there linearly, and
+    the kernel goes over the near plain columns. With several labels and no kernel, features have weights for labels
+    that they are seen with.
+    """
+    config = parse_config(raw, source)
+    out = dict(raw)
+    words = {f.columns[0] for f in config.features or () if f.transform in PARTS_OF_WORDS}
+    if not config.suggested or not words:
+        return out
+    if all(_is_linear(term.kernel) for term in config.mapped_terms):
+        if label_count >= SEVERAL_LABELS and config.unobserved is None:
+            out["training"] = {"observed_features": True, **(raw.get("training") or {})}
+        return out
+    (first, *others) = config.mapped_terms
+    if others or first.type != "node" or first.features != ("*",) or first.kernel.parts or first.window is not None:
+        return out  # they say themselves what they look at
+    plain = {"features": _plain_features(config, words)}
+    if not numbers:
+        plain["window"] = _within(NEAR, config)
+    out["terms"] = []
+    for term in config.to_dict()["terms"]:
+        if term["name"] == first.name:
+            out["terms"].append({"name": "linear" if first.name != "linear" else "all"})
+            term = {**term, **plain}
+        out["terms"].append(term)
+    return out
+
+
+def _plain_features(config: Config, words: Collection[str]) -> list[str]:
+    """Features that stand for the columns: of words lower case and shape, of what never changes in a sequence none."""
+    lowered = {f.columns[0] for f in config.features if f.transform == "lower"}
+    out = []
+    for feature in config.features:
+        whole = feature.transform == "identity" and not feature.parts
+        if whole and feature.columns and feature.columns[0] in words:
+            whole = feature.columns[0] not in lowered
+        if feature.transform in ("lower", "shape") or (whole and feature.window != (0,)):
+            out.append(feature.name)
+    return out
+
+
+def _within(window: Sequence[int], config: Config) -> list[int]:
+    """A window, of which the configuration may allow a part."""
+    return [offset for offset in window if config.window is None or offset in config.window] or [0]

@@ -1,0 +1,227 @@
+"""The yardstick: the one figure that choices go by, with its standard error and that of a difference.
+
+    f1          of spans, as conlleval counts them
+    macro-f1    the plain mean of F1 over types of spans; over labels, where these are no spans
+    accuracy    the part of the positions with the right label
+    log-loss    the mean of -log p(y_t | x) of gold labels
+
+Each is a mean of ratios of sums over units, which are sequences, or blocks of long ones:
+
+    f = 1/K sum_k a_k / b_k,    a_k = sum_u a_uk,   b_k = sum_u b_uk,   the mean over those k with b_k > 0.
+
+F1 has 2 x correct for a and gold + predicted for b. Units are independent draws. By linearisation (the infinitesimal
+jackknife) unit u changes f by about
+
+    e_u = 1/K sum_k (a_uk - f_k b_uk) / b_k,    which add up to 0,    f_k = a_k / b_k,
+
+so that the standard error is sqrt(n/(n-1) sum_u e_u^2). The difference of two systems on the same units has e_u of one
+minus e_u of the other: what makes a unit hard for both cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..system import AUTO
+from . import METRICS
+from .calibration import SMALLEST_PROBABILITY
+from .schemes import detect_scheme
+from .scores import SpanMatches
+
+# Counts of many labels in many units are added up over neighbouring units, as far as it takes to have no more cells.
+MOST_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A figure for labellings by certain labels; larger values are better.
+
+    >>> import numpy as np
+    >>> from kcrf_core.scoring import choose_yardstick
+    >>> yardstick = choose_yardstick(["B-A", "I-A", "O"])
+    >>> gold = np.array([0, 1, 2, 2, 0, 2])
+    >>> counts = yardstick.counts(gold, np.array([0, 1, 2, 0, 2, 2]), None, np.array([0, 3, 6]))
+    >>> yardstick.name, yardstick.value(counts), yardstick.text(yardstick.value(counts))
+    ('f1', 0.5, 'span F1 50.00')
+    """
+
+    name: str  # one of METRICS
+    labels: tuple[str, ...]
+    spans: bool  # whether the labels are those of a scheme
+    strict: str | None = None  # count only spans that are written as this scheme demands
+
+    @property
+    def title(self) -> str:
+        """Its name in a sentence."""
+        macro = "macro F1 of types" if self.spans else "macro F1 of labels"
+        title = {"f1": "span F1", "macro-f1": macro}.get(self.name, self.name)
+        return title if self.strict is None or "f1" not in self.name else f"strict {title}"
+
+    @property
+    def by_probability(self) -> bool:
+        """Whether it looks at probabilities alone, which are the same whatever labels are made of them."""
+        return self.name == "log-loss"
+
+    @property
+    def of_labels(self) -> Yardstick:
+        """The yardstick for labels: this one, or where it looks at probabilities, the usual one."""
+        return choose_yardstick(self.labels) if self.by_probability else self
+
+    def figure(self, value: float) -> float:
+        """The value as people know it: a log-loss is the better the smaller it is."""
+        return -value if self.by_probability and value else value
+
+    def text(self, value: float) -> str:
+        """The figure with its name."""
+        return f"{self.title} {self.number(value)}" + (" %" if self.name == "accuracy" else "")
+
+    def number(self, value: float) -> str:
+        """The figure alone: in per cent, or in nats."""
+        return f"{self.figure(value):.4f}" if self.by_probability else f"{100 * value:.2f}"
+
+    def margin(self, error: float) -> str:
+        """A standard error behind a figure; nothing where it is not known."""
+        if math.isinf(error):
+            return ""
+        return f" +- {error:.4f}" if self.by_probability else f" +- {100 * error:.2f}"
+
+    def counts(
+        self,
+        gold: np.ndarray,
+        predicted: np.ndarray | None,
+        log_probability: np.ndarray | None,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        sequences: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Counts of each unit, [units, 2K] float64: a of all k, then b. Unit u is positions offsets[u]:offsets[u+1].
+
+        Spans end with their unit; where units are parts of longer `sequences`, whose offsets these are, with their
+        sequence, and they count for the unit that they begin in.
+
+        `gold` [N] numbers the labels, negative where there is none to compare with: such a position has no say, and
+        ends spans on both sides. A number beyond the labels is a label that nobody could have predicted. `predicted`
+        [N] may be None for the log-loss, `log_probability` [N] of gold labels for the others. `weights` are [units].
+        """
+        gold = np.asarray(gold, dtype=np.int64)
+        units = len(offsets) - 1
+        weights = np.ones(units) if weights is None else np.asarray(weights, dtype=np.float64)
+        if self.name == "macro-f1":
+            return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights, sequences)
+        if self.name == "log-loss":
+            known = (gold >= 0) & (gold < len(self.labels))
+            logs = np.maximum(log_probability, math.log(SMALLEST_PROBABILITY), where=known, out=np.zeros(len(gold)))
+            counts = [_sums(logs, offsets), _sums(known, offsets)]
+        elif self.name == "accuracy":
+            counts = [_sums((gold == predicted) & (gold >= 0), offsets), _sums(gold >= 0, offsets)]
+        else:
+            whole = offsets if sequences is None else sequences
+            counted = self._matches(gold, np.asarray(predicted, dtype=np.int64), whole).by_sequence(offsets)
+            counts = [2 * counted[:, 2], counted[:, 0] + counted[:, 1]]
+        return np.stack(counts, axis=1) * weights[:, None]
+
+    def value(self, counts: np.ndarray) -> float:
+        """The figure, larger being better: a log-loss comes with a minus. 0 where there was nothing to count."""
+        return _linearised(counts)[0]
+
+    def standard_error(self, counts: np.ndarray) -> float:
+        """Of the value; infinite for fewer than two units."""
+        return _error_of(_linearised(counts)[1])
+
+    def difference(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+        """How much better the first is than the second on the same units, and the standard error of that."""
+        (value, effects), (other, others) = _linearised(first), _linearised(second)
+        return value - other, _error_of(effects - others)
+
+    def _matches(self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray) -> SpanMatches:
+        # A label that is not known gets a name that fits the scheme and equals no other.
+        unknown, outside = len(self.labels), len(self.labels) + 1
+        hidden = gold < 0
+        gold = np.where(hidden, outside, np.minimum(gold, unknown))
+        alphabet, predicted = (*self.labels, "B-<unknown>", "O"), np.where(hidden, outside, predicted)
+        if self.strict is not None:
+            return SpanMatches.both(alphabet, gold, predicted, offsets, self.strict)[1]
+        return SpanMatches.between(alphabet, gold, predicted, offsets)
+
+    def _macro_counts(
+        self,
+        gold: np.ndarray,
+        predicted: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray,
+        sequences: np.ndarray | None,
+    ) -> np.ndarray:
+        """Counts by type or label; rows of many of them are added up, see MOST_CELLS."""
+        if self.spans:
+            matches = self._matches(gold, predicted, offsets if sequences is None else sequences)
+            K, items = matches.types, matches.items()
+        else:
+            K = len(self.labels) + 1  # the last one is for labels that are not known
+            seen, right = np.flatnonzero(gold >= 0), np.flatnonzero((gold >= 0) & (gold == predicted))
+            items = [(seen, np.minimum(gold[seen], K - 1)), (seen, predicted[seen]), (right, predicted[right])]
+        units = len(offsets) - 1
+        together = max(-(-2 * K * units // MOST_CELLS), 1)  # units in a row of the counts
+        rows = -(-units // together)
+
+        def counted(where: np.ndarray, which: np.ndarray) -> np.ndarray:
+            unit = np.searchsorted(offsets, where, side="right") - 1
+            cells = unit // together * K + which
+            return np.bincount(cells, weights[unit], minlength=rows * K).reshape(rows, K)
+
+        of_gold, of_predicted, correct = (counted(*item) for item in items)
+        of_gold += of_predicted
+        correct *= 2
+        return np.hstack([correct, of_gold])
+
+
+def choose_yardstick(labels: Sequence[str], asked: str | None = None, spans: bool | None = None) -> Yardstick:
+    """The yardstick that is asked for; if none or "auto" is, span F1 where labels are those of a scheme, else accuracy.
+
+    `spans` says whether they are, where that is not to be found out here.
+
+    >>> from kcrf_core.scoring import choose_yardstick
+    >>> choose_yardstick(["noun", "verb"]).name, choose_yardstick(["noun", "verb"], "macro-f1").title
+    ('accuracy', 'macro F1 of labels')
+    """
+    spans = detect_scheme(labels) is not None if spans is None else spans
+    if asked in (None, AUTO):
+        asked = "f1" if spans else "accuracy"
+    if asked not in METRICS:
+        raise ConfigError(f"'metric' is {asked!r}, not one of {', '.join(METRICS)}", settings=["metric"])
+    if asked == "f1" and not spans:
+        raise ConfigError(
+            "the metric f1 is that of spans, and these labels are of no scheme of spans (B-X, I-X, O): take macro-f1, "
+            "the mean over labels, or accuracy",
+            settings=["metric"],
+        )
+    return Yardstick(asked, tuple(labels), spans)
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sums over units [units], some of them perhaps empty."""
+    units = len(offsets) - 1
+    return np.bincount(np.repeat(np.arange(units), np.diff(offsets)), values, minlength=units)
+
+
+def _linearised(counts: np.ndarray) -> tuple[float, np.ndarray]:
+    """The figure and what each unit changes it by, [units]."""
+    K = counts.shape[1] // 2
+    above, below = counts[:, :K], counts[:, K:]
+    total = below.sum(axis=0)
+    there = total > 0
+    if not there.any():
+        return 0.0, np.zeros(len(counts))
+    ratios = np.divide(above.sum(axis=0), total, where=there, out=np.zeros(K))  # [K]
+    inverse = np.divide(1.0, total, where=there, out=np.zeros(K)) / np.count_nonzero(there)  # [K]
+    return float(ratios[there].mean()), above @ inverse - below @ (inverse * ratios)
+
+
+def _error_of(effects: np.ndarray) -> float:
+    """The standard error, of what each unit changes a figure by."""
+    n = len(effects)
+    return math.inf if n < 2 else math.sqrt(n / (n - 1) * float(effects @ effects))

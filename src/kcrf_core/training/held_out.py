@@ -1,0 +1,258 @@
+"""Which sequences, or pieces of them, are held out in turn while choices are made.
+
+What is held out are units: sequences, groups of them that belong together, or blocks of a few long sequences. Each fold
+fits on some units and judges by the others. Two folds hold out everything once and fit on half of it each time, which
+costs as much as one fit to all data and judges by all of it; where work is cheap there are more folds.
+
+A block is a run of positions. Where it is cut off from its neighbours, neither it nor they have a clique of a first or
+last label. Features look across the cut, and what is near a block resembles it; so a gap of the longer of a window and
+the median run of a label on both sides of it is neither fitted on nor judged by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..chains import Problem
+from ..corpora import piece_rows
+from ..errors import ConfigError
+from ..scoring import block_borders, median_run
+
+LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
+HANDFUL = 10  # fewer units are too few to choose by without a word
+
+SEQUENCES, GROUPS, BLOCKS = "sequences", "groups", "blocks"  # kinds of units
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Runs of positions, each within a sequence, with the number of the unit that each belongs to."""
+
+    first: np.ndarray  # [P] int64
+    last: np.ndarray  # [P] int64, one beyond
+    unit: np.ndarray  # [P] int64
+
+    @property
+    def positions(self) -> int:
+        return int((self.last - self.first).sum())
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Their positions, one piece after another."""
+        return piece_rows(self.first, self.last)
+
+    def take(self, which: np.ndarray) -> Pieces:
+        return Pieces(self.first[which], self.last[which], self.unit[which])
+
+    def by_unit(self, counts: np.ndarray) -> np.ndarray:
+        """Sums over the pieces of each unit that is here, [units, k], of counts of pieces, [P, k]."""
+        if len(counts) != len(self.unit):
+            return counts  # added up over neighbours already
+        units, number = np.unique(self.unit, return_inverse=True)
+        totals = np.zeros((len(units), counts.shape[1]))
+        np.add.at(totals, number, counts)
+        return totals
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fold: what is fitted on and what is held out."""
+
+    fit: Pieces
+    held: Pieces
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """What users say about what is held out."""
+
+    groups: np.ndarray | None = None  # [S] a number for each sequence: those with the same one stay together
+    folds: np.ndarray | None = None  # [S] the fold of each sequence
+    block: int | None = None  # positions of a block; None: by the number of sequences
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("groups", "folds", "block") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ConfigError(
+                "sequences are held out by groups, by given folds, or in blocks: say one of them",
+                settings=["group", "folds_file", "block"],
+            )
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing was said."""
+        return self.groups is None and self.folds is None and self.block is None
+
+    def subset(self, which: np.ndarray) -> HoldOut:
+        """The same for some sequences."""
+        return HoldOut(*(None if own is None else own[which] for own in (self.groups, self.folds)), self.block)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """What is held out in turn, of all data or of a sample of it."""
+
+    splits: tuple[Split, ...]
+    kind: str  # of units: SEQUENCES, GROUPS or BLOCKS
+    positions: int  # that are fitted on or held out
+    gap: int = 0  # positions beside a block that are neither
+
+    @property
+    def units(self) -> int:
+        """How many units are judged by, in all."""
+        return sum(len(np.unique(split.held.unit)) for split in self.splits)
+
+    @property
+    def fitted(self) -> int:
+        """Positions that are fitted on, in all folds together: what a pass over all of them costs."""
+        return sum(split.fit.positions for split in self.splits)
+
+    def describe(self) -> str:
+        held = sum(split.held.positions for split in self.splits)
+        units = self.kind if self.units != 1 else self.kind.rstrip("s")
+        gap = f" with gaps of {self.gap:,}" if self.kind == BLOCKS else ""
+        folds = f" in {len(self.splits)} folds" if len(self.splits) > 1 else ""
+        return f"{self.units:,} held-out {units}{gap}{folds}, {held:,} positions"
+
+
+def make_splits(
+    problem: Problem,
+    *,
+    seed: int,
+    wishes: HoldOut | None = None,
+    reach: int = 0,  # how far windows look
+    folds: int = 2,
+    most_positions: int | None = None,  # of the sample that is looked at; None: all
+) -> Splits | None:
+    """Folds of a problem. Sequences without weight have no say. None where too little could be held out.
+
+    >>> import numpy as np
+    >>> from kcrf_core.chains import Problem
+    >>> problem = Problem(np.zeros(90, np.int32), np.arange(0, 91, 3), np.ones(30), 2)
+    >>> make_splits(problem, seed=0, folds=3).describe()
+    '30 held-out sequences in 3 folds, 90 positions'
+    >>> one = Problem(np.zeros(90, np.int32), np.array([0, 90]), np.ones(1), 2)
+    >>> make_splits(one, seed=0, wishes=HoldOut(block=10)) is None  # all of it is a single run of one label
+    True
+    """
+    wishes = wishes or HoldOut()
+    lengths = np.diff(problem.offsets)
+    there = np.flatnonzero((problem.weights > 0) & (lengths > 0))
+    blocks = None if wishes.groups is not None or wishes.folds is not None else blocks_of(problem, wishes.block, reach)
+    gap = 0
+    if blocks is not None:
+        pieces, gap, kind = blocks.pieces, blocks.gap, BLOCKS
+    else:
+        unit = there if wishes.groups is None else wishes.groups[there]
+        pieces = Pieces(problem.offsets[there], problem.offsets[there + 1], unit)
+        kind = SEQUENCES if wishes.groups is None else GROUPS
+    rng = np.random.default_rng([seed, 1])
+    given = None if wishes.folds is None else wishes.folds[there]
+    pieces, given = _sampled(pieces, given, most_positions, rng)
+    fold = _dealt(pieces, pieces.unit if given is None else given, folds, rng)
+    splits = []
+    for number in range(int(fold.max(initial=-1)) + 1):
+        held, rest = pieces.take(fold == number), pieces.take(fold != number)
+        rest = rest if blocks is None else apart(rest, held, gap, problem.offsets)
+        if min(held.positions, rest.positions) >= LEAST_POSITIONS:
+            splits.append(Split(rest, held))
+    if not splits:
+        return None
+    return Splits(tuple(splits), kind, pieces.positions, gap)
+
+
+def _sampled(
+    pieces: Pieces, given: np.ndarray | None, most_positions: int | None, rng: np.random.Generator
+) -> tuple[Pieces, np.ndarray | None]:
+    """Units at random, as many as have so many positions; with the folds that they were given."""
+    if most_positions is None or pieces.positions <= most_positions:
+        return pieces, given
+    units, number = np.unique(pieces.unit, return_inverse=True)
+    sizes = np.bincount(number, pieces.last - pieces.first)
+    order = rng.permutation(len(units))
+    taken = order[: int(np.searchsorted(np.cumsum(sizes[order]), most_positions)) + 1]
+    kept = np.isin(number, taken)
+    return pieces.take(kept), None if given is None else given[kept]
+
+
+def _dealt(pieces: Pieces, together: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """The fold of each piece, [P], those with the same number in `together` in one: of about as many positions each."""
+    numbers, number = np.unique(together, return_inverse=True)
+    sizes = np.bincount(number, pieces.last - pieces.first)
+    return deal(np.stack([sizes, np.ones(len(numbers))], axis=1), min(folds, len(numbers)), rng)[number]
+
+
+def deal(contents: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """The fold of each unit, [G], so that folds have about equal shares of every column of `contents`, [G, A].
+
+    Units are dealt one by one, roughly the weightiest first, each into the fold that has least of what it brings. With
+    u the content of a unit, C that of all units and c_f what fold f has so far, that is the fold with the smallest
+
+        sum_a  c_fa u_a / C_a^2,
+
+    which is the step that adds least to sum_f sum_a (c_fa / C_a)^2, the measure of how uneven folds are.
+    """
+    shares = contents / np.maximum(contents.sum(axis=0), 1e-300)  # u / C
+    # Strictly by weight there would be one division only, whatever the seed.
+    weights = (shares**2).sum(axis=1) * rng.uniform(0.5, 1.0, len(shares))
+    held = np.zeros((count, shares.shape[1]))
+    sizes = np.zeros(count)
+    folds = np.zeros(len(shares), dtype=np.int64)
+    for unit in np.argsort(-weights, kind="stable"):
+        uneven = held @ shares[unit]
+        least = np.flatnonzero(uneven <= uneven.min() * (1 + 1e-12))  # sums of the same terms may differ by rounding
+        fold = least[np.argmin(sizes[least])]
+        folds[unit] = fold
+        held[fold] += shares[unit]
+        sizes[fold] += 1
+    return folds
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Sequences in blocks, and how far apart what is fitted on is from what is held out."""
+
+    pieces: Pieces  # each a unit of its own
+    gap: int
+
+
+def blocks_of(problem: Problem, block: int | None, reach: int) -> Blocks | None:
+    """Sequences with weight in blocks, of about `block` positions where that is given; None where they stay whole."""
+    sequences = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
+    gap = max(reach, median_run(problem.labels, problem.offsets))
+    borders = block_borders(problem.offsets, sequences, block, gap)
+    if borders is None:
+        return None
+    first, last = borders
+    return Blocks(Pieces(first, last, np.arange(len(first), dtype=np.int64)), gap)
+
+
+def apart(rest: Pieces, held: Pieces, gap: int, offsets: np.ndarray) -> Pieces:
+    """What is left of blocks to fit on at a distance from those that are held out; what is not parted is one piece."""
+    rest = rest.take(np.argsort(rest.first))
+    sequence = np.searchsorted(offsets, rest.first, side="right") - 1
+    joined = np.flatnonzero((rest.last[:-1] == rest.first[1:]) & (sequence[:-1] == sequence[1:]))
+    begin, end = np.delete(np.arange(len(rest.first)), joined + 1), np.delete(np.arange(len(rest.first)), joined)
+    first, last, unit, sequence = rest.first[begin], rest.last[end], rest.unit[begin], sequence[begin]
+    # As if sequences stood further apart than a gap, so that those of other sequences are never near.
+    shift = sequence * (gap + 1)
+    away = (np.searchsorted(offsets, held.first, side="right") - 1) * (gap + 1)
+    begins, ends = np.sort(held.first + away), np.sort(held.last + away)
+    before = np.append(-gap - 1, ends)[np.searchsorted(ends, first + shift, side="right")]
+    after = np.append(begins, offsets[-1] + shift.max(initial=0) + gap + 1)[
+        np.searchsorted(begins, last + shift, side="left")
+    ]
+    first = np.maximum(first, before + gap - shift)
+    last = np.minimum(last, after - gap - shift)
+    kept = last > first
+    return Pieces(first[kept], last[kept], unit[kept])
+
+
+def describe_units(splits: Splits | None) -> dict[str, Any]:
+    """What reports say of what was held out."""
+    if splits is None:
+        return {}
+    return {"held_out": splits.kind, "units": splits.units, "folds": len(splits.splits), "gap": splits.gap}

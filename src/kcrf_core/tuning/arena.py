@@ -1,0 +1,335 @@
+"""Where candidates are judged: rungs of a corpus, held-out parts of each, and the cost of a judgement.
+
+What was judged before, by this run or by one that was stopped, comes from a journal.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..chains import Problem
+from ..config import Config, TermConfig, parse_config
+from ..corpora import CodedColumn, Corpus, concatenate
+from ..crossval import Journal, corpus_digest, digest_of
+from ..encoding import Dataset, Encoding, fit_encoding
+from ..errors import ConfigError, DataError, Interrupted, NumericError
+from ..kernels import Inputs
+from ..maps import why_not
+from ..scoring import FEW_SEQUENCES, Yardstick
+from ..system import AUTO, Workers
+from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
+from .search import Outcome
+from .space import PIVOTS, WINDOWS, Candidate, Space
+
+# Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
+# the next rungs have at most.
+FIRST_RUNG, FIRST_OTHERS, RUNG_FACTOR = 6_000, 1_500, 4.0
+# Sequences that a rung has at least, where there are so many.
+LEAST_SEQUENCES = 40
+# Folds of a rung: two cost least for what they tell. Where there is little data, more of it should be fitted on, in the
+# end at least.
+FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
+LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
+# Settings that a search for prior variances looks at: on the common path and upwards, and for each term.
+PATH_SETTINGS, TERM_SETTINGS = 6, 2
+# What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
+# of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
+PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
+DENSE_READ, DENSE_COST = 3.0, 0.25
+SPARSE_READ, SPARSE_COST = 4.0, 1.5
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A part of the corpus, and what of it is fitted on and held out in turn."""
+
+    corpus: Corpus
+    wishes: HoldOut
+    folds: int
+    dev: int = 0  # sequences at the end that are held out and never fitted on
+    sampled: int | None = None  # positions of the blocks that are looked at; None: all
+
+    @property
+    def positions(self) -> int:
+        """Positions that are fitted on or held out in turn."""
+        return self.sampled or self.corpus.positions
+
+    def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
+        """The folds of this rung; the same for all candidates, whatever their windows are."""
+        weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
+        problem = Problem(dataset.labels, dataset.offsets, weights, labels)
+        if self.dev:
+            return _by_dev(problem, self.dev)
+        return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
+                           most_positions=self.sampled)  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """What decides the folds, for keys of a journal."""
+        wishes = (self.wishes.groups, self.wishes.folds)
+        said = [None if one is None else one.tolist() for one in wishes]
+        return {"wishes": said, "block": self.wishes.block, "folds": self.folds, "dev": self.dev,
+                "sampled": self.sampled}  # fmt: skip
+
+
+def _by_dev(problem: Problem, count: int) -> Splits:
+    """One fold that holds out the last sequences."""
+    border = len(problem.offsets) - 1 - count
+    there = np.flatnonzero((problem.weights > 0) & (np.diff(problem.offsets) > 0))
+    every = Pieces(problem.offsets[there], problem.offsets[there + 1], there)
+    split = Split(every.take(there < border), every.take(there >= border))
+    return Splits((split,), SEQUENCES, every.positions)
+
+
+def rung_sizes(positions: int, others: int) -> list[int]:
+    """Positions of each rung, the last being all: about equal factors from the first on.
+
+    `others` of all positions have another label than the most frequent one: where these are few, little tells nothing.
+    """
+    first = max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1))
+    steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
+    factor = (positions / first) ** (1 / steps) if steps else 1.0
+    return [round(positions / factor**step) for step in reversed(range(steps + 1))]
+
+
+def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None) -> list[Rung]:
+    """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it."""
+    frequent = np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0)
+    sizes = rung_sizes(corpus.positions, corpus.positions - int(frequent))
+    if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
+        blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < corpus.positions else None) for n in sizes]
+        return _with_more_folds(blocks)
+    rng = np.random.default_rng([seed, 7])
+    order, ends = _shuffled(corpus, rng)
+    beside = None if dev is None else _shuffled(dev, rng)
+    rungs: list[Rung] = []
+    for size in sizes:
+        chosen = _first(order, ends, size)
+        if rungs and len(chosen) <= 1.5 * (rungs[-1].corpus.sequences - rungs[-1].dev):
+            rungs.pop()  # sequences are so long that it has nearly as many
+        part = corpus.subset(chosen)
+        held = 0
+        if dev is not None:
+            judges = dev.subset(_first(*beside, size))
+            part, held = concatenate([part, judges]), judges.sequences
+        rungs.append(Rung(part, wishes.subset(chosen) if dev is None else HoldOut(), _folds(part.positions), held))
+    return _with_more_folds(rungs)
+
+
+def _folds(positions: int) -> int:
+    return FOLDS if positions < LITTLE else SOME_FOLDS if positions < SOME else FEW_FOLDS
+
+
+def _with_more_folds(rungs: list[Rung]) -> list[Rung]:
+    """The same rungs, and where there is not much data the last one again with more folds."""
+    last = rungs[-1]
+    again = last.positions < ENOUGH and last.folds < FOLDS and not last.dev and last.wishes.folds is None
+    return [*rungs, replace(last, folds=FOLDS)] if again else rungs
+
+
+def _shuffled(corpus: Corpus, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences in an order by chance, and how many positions there are up to the end of each."""
+    order = rng.permutation(corpus.sequences)
+    return order, np.cumsum(np.diff(corpus.offsets)[order])
+
+
+def _first(order: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+    """The first sequences of an order that have so many positions, in ascending order."""
+    count = max(int(np.searchsorted(ends, size)) + 1, LEAST_SEQUENCES)
+    return np.sort(order[:count])
+
+
+def _start(config: Config, like: Outcome | None) -> dict[str, float]:
+    """Prior variances to begin a search with: those of a similar candidate, for terms that are the same."""
+    if like is None:
+        return {}
+    sigma2, known = like.found["sigma2"], like.found["kernels"]
+    return {name: sigma2[name] for name, kernel in _kernels(config).items() if name in sigma2 and known[name] == kernel}
+
+
+def _kernels(config: Config) -> dict[str, Any]:
+    """The kernels of terms by their names; of those over labels alone nothing."""
+    return {term.name: term.kernel.to_dict() if term.clique.mapped else None for term in config.terms}
+
+
+class CorpusArena:
+    """Judges candidates on rungs of one corpus."""
+
+    def __init__(
+        self,
+        space: Space,
+        rungs: Sequence[Rung],
+        yardstick: Yardstick,
+        workers: Workers,
+        *,
+        seed: int = 0,
+        journal: Journal | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        timed: bool = False,  # whether limits of judgements are in seconds, else in work
+        note: Callable[[str], None] = lambda text: None,
+    ):
+        self._space, self._rungs, self._yardstick, self._workers = space, tuple(rungs), yardstick, workers
+        self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
+        self._digests = [
+            str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
+            for number, rung in enumerate(rungs)
+        ]
+        self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
+        self._splits: dict[int, Splits | None] = {}
+        self._complexities: dict[Candidate, float] = {}
+
+    @property
+    def sizes(self) -> list[int]:
+        return [rung.positions for rung in self._rungs]
+
+    @property
+    def ceiling(self) -> float:
+        return 0.0 if self._yardstick.by_probability else 1.0
+
+    @property
+    def fitted(self) -> list[int]:
+        return [rung.positions * (1 if rung.dev else rung.folds - 1) for rung in self._rungs]
+
+    def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
+        config = self.config(candidate, 0)
+        free = len(config.terms) if thorough else len(config.terms) - len(_start(config, like))
+        if not free:
+            return 1
+        return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
+
+    def config(self, candidate: Candidate, rung: int) -> Config:
+        raw = self._space.raw(candidate, self._rungs[rung].positions)
+        return parse_config(raw, self._space.title(candidate))
+
+    def judge(
+        self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
+    ) -> Outcome | None:
+        config = self.config(candidate, rung)
+        start = _start(config, like)
+        if not thorough:
+            known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
+            config, start = replace(config, terms=known), {}
+        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
+        found = self._known.get(key)
+        repeated = found is not None
+        if found is None and self._journal is not None:
+            found = self._journal.get(key)
+        if found is None:
+            found = self._judged(config, rung, limit, start, thorough)
+            if found is None:
+                return None
+            if self._journal is not None:
+                about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
+                self._journal.add(key, about, found)
+        self._known[key] = found
+        self._complexities[candidate] = found["complexity"]
+        counts = np.array(found["counts"])
+        return Outcome(
+            candidate,
+            rung,
+            self.sizes[rung],
+            self._yardstick.value(counts),
+            self._yardstick.standard_error(counts),
+            found["complexity"],
+            found["settings"],
+            found["work"],
+            found["seconds"],
+            {**found, "counts": counts},
+            repeated,
+        )
+
+    def _judged(
+        self, config: Config, number: int, limit: float, start: dict[str, float], thorough: bool
+    ) -> dict[str, Any] | None:
+        """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
+        began = time.perf_counter()
+        rung = self._rungs[number]
+
+        def over() -> bool:
+            return self._stopped() or (self._timed and time.perf_counter() - began > limit)
+
+        try:
+            encoding, dataset = fit_encoding(config, rung.corpus)
+            if number not in self._splits:
+                self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
+            splits = self._splits[number]
+            if splits is None:
+                raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
+            cost = pass_cost(encoding, dataset, config)
+            found = judge(
+                encoding,
+                dataset,
+                config,
+                splits=splits,
+                yardstick=self._yardstick,
+                workers=self._workers,
+                interrupted=over,
+                sigma2=start,
+                together=not thorough,
+            )
+        except Interrupted:
+            return None
+        except (ConfigError, NumericError, MemoryError) as error:
+            self._note(f"a candidate cannot be judged: {error}")
+            return None
+        return {
+            "sigma2": found.sigma2,
+            "decode": found.decode,
+            "kernels": _kernels(config),
+            "counts": (found.log_counts if self._yardstick.by_probability else found.counts[found.decode]).tolist(),
+            "units": splits.units,
+            "folds": len(splits.splits),
+            "kind": splits.kind,
+            "log_probability": found.log_probability,
+            "complexity": cost,
+            "settings": max(len(found.path), 1),
+            "work": found.work * (cost + PASS_COST * len(splits.splits) / max(splits.fitted, 1)),
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+
+    def difference(self, first: Outcome, second: Outcome) -> tuple[float, float]:
+        return self._yardstick.difference(first.found["counts"], second.found["counts"])
+
+    def complexity(self, candidate: Candidate) -> float:
+        if candidate not in self._complexities:
+            config = self.config(candidate, len(self._rungs) - 1)
+            few = self._rungs[0].corpus
+            few = few.subset(np.arange(min(few.sequences, LEAST_SEQUENCES)))
+            try:
+                self._complexities[candidate] = pass_cost(*fit_encoding(config, few), config)
+            except (ConfigError, DataError, NumericError):
+                self._complexities[candidate] = math.inf
+        return self._complexities[candidate]
+
+
+def _explicit(term: TermConfig, inputs: Inputs) -> bool:
+    """Whether a term gets an explicit map by itself, about."""
+    if term.kernel.type != "poly":
+        return term.kernel.kernel.explicit
+    return why_not(inputs, term.kernel.degree) is None
+
+
+def pass_cost(encoding: Encoding, dataset: Dataset, config: Config) -> float:
+    """What a position costs in one pass over the data, by the sizes of maps and chains: about nanoseconds of a core."""
+    Y = len(encoding.labels)
+    total = POSITION_COST + LABEL_COST * (Y**2 if config.label_terms else Y)
+    if config.order == 2:
+        total += TRIPLE_COST * Y**3
+    for term in config.mapped_terms:
+        inputs = encoding.inputs(dataset, encoding.term_features(term))
+        dense, sparse = inputs.real.shape[1], float(inputs.codes.shape[1])
+        if inputs.bag is not None:
+            sparse += inputs.bag.nnz / max(dataset.positions, 1)
+        if term.map.type == "reduced" or (term.map.type == AUTO and not _explicit(term, inputs)):
+            dense, sparse = term.map.size or PIVOTS[1], 0.0
+        elif term.kernel.type == "poly":
+            sparse = float(sum(math.comb(round(sparse), k) for k in range(1, term.kernel.degree + 1)))
+        width = term.clique.columns(Y)
+        total += dense * (DENSE_READ + DENSE_COST * width) + sparse * (SPARSE_READ + SPARSE_COST * width)
+    return total

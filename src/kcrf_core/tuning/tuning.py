@@ -1,0 +1,344 @@
+"""The search for a configuration, from a corpus to the configuration that does best on its held-out parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..chains import CLIQUES
+from ..config import parse_config
+from ..corpora import Corpus
+from ..crossval import Journal
+from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, with_defaults
+from ..errors import ConfigError, DataError, Interrupted
+from ..model import decided_labels
+from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
+from ..system import AUTO, Workers, counted
+from ..training import HoldOut, deal, train
+from .arena import CorpusArena, make_rungs
+from .search import Listener, Outcome, Search
+from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
+
+# Work of the efforts, as `pass_cost` counts it: about ten seconds, ten minutes and two hours of two cores.
+EFFORTS = {"small": 2e10, "normal": 1.2e12, "large": 1.4e13}
+# Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
+SETTLED_SHARE = 0.1
+NUMBERS = "numbers"  # what real columns are called together
+FEW_COLUMNS = 12  # of numbers, which may have kernels of their own
+
+
+class WorkMeter:
+    """Counts work, which is the same on every machine."""
+
+    def __init__(self, total: float):
+        self.total, self.spent = total, 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.spent += outcome.work
+
+    def cost(self, outcome: Outcome) -> float:
+        return outcome.work
+
+
+class ClockMeter:
+    """Counts seconds."""
+
+    def __init__(self, total: float):
+        self.total, self._began = total, time.perf_counter()
+
+    @property
+    def spent(self) -> float:
+        return time.perf_counter() - self._began
+
+    def add(self, outcome: Outcome) -> None:
+        """The clock has counted it."""
+
+    def cost(self, outcome: Outcome) -> float:
+        return outcome.seconds
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found."""
+
+    space: Space
+    yardstick: Yardstick
+    chosen: Outcome
+    best: Outcome  # which the chosen one cannot be told apart from
+    outcomes: tuple[Outcome, ...]  # higher rungs first, the better first on each
+    history: tuple[Outcome, ...]  # as they came
+    sizes: tuple[int, ...]  # positions of the rungs
+    positions: int  # of all data
+    spent: float  # in work or seconds
+    interrupted: bool = False
+    nested: Nested | None = None
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The configuration that was chosen, with the prior variances and the decoder that were found for it."""
+        raw, found = self.space.raw(self.chosen.candidate), self.chosen.found
+        config = parse_config(raw)
+        settled = self.chosen.positions >= SETTLED_SHARE * self.positions
+        terms = [
+            {**term, "sigma2": found["sigma2"][parsed.name]} if settled and parsed.name in found["sigma2"] else term
+            for term, parsed in zip(raw["terms"], config.terms, strict=True)
+        ]
+        training = {**raw.get("training", {}), "decode": found["decode"], "metric": self.yardstick.name}
+        return {**raw, "terms": terms, "training": training}
+
+
+@dataclass(frozen=True)
+class OuterFold:
+    """What a search on the rest of the data led to on one fold that it had not seen."""
+
+    title: str  # of what was chosen
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Nested:
+    """The whole procedure, judged on data that it had not seen."""
+
+    folds: tuple[OuterFold, ...]
+    value: float
+    error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_space(
+    corpus: Corpus, raw: Mapping[str, Any], source: str, shape: tuple[int, int] | None = None,
+    left_out: Sequence[str] = (),
+) -> Space:  # fmt: skip
+    """The candidates for a corpus, under a configuration that may have made some choices already."""
+    config = parse_config(raw, source)
+    names = column_names(config, corpus)
+    terms = raw.get("terms")
+    label_terms = terms is None
+    raw = {**raw, "ignore": sorted({*(raw.get("ignore") or ()), *left_out})} if left_out else raw
+    if raw.get("features") is not None or terms is not None:
+        features = raw.get("features")
+        mapped = None if terms is None else tuple(t for t in terms if CLIQUES[t.get("type", "node")].mapped)
+        blocks: list[ColumnBlock] = [GivenBlock(None if features is None else tuple(features), mapped)]
+        return Space(blocks, raw, corpus.positions, label_terms)
+    blocks = []
+    if corpus.attributes is not None:
+        blocks.append(AttributeBlock())
+    else:
+        inputs = [name for name in names[:-1] if name not in (config.weight, *config.ignore, *left_out)]
+        blocks += _column_blocks(corpus, raw, source, inputs, shape)
+    for name, array in corpus.vectors.items():
+        feature = {"vectors": name, "name": name}
+        blocks.append(NumberBlock(name, (feature,), (), array.shape[1], reach=0))
+    return Space(blocks, raw, corpus.positions, label_terms)
+
+
+def _column_blocks(
+    corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
+) -> list[ColumnBlock]:
+    """Blocks of the columns, by what `train` would make of them."""
+    usual = with_defaults(raw, corpus, source).raw
+    features = usual.get("features") or [{"column": name} for name in inputs]
+    encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
+    kinds = {one.config.name: isinstance(one, RealFeature) for one in encoding.features}
+    text, real, reach = [], [], 0
+    for feature, fitted in zip(features, encoding.features, strict=True):
+        if "vectors" in feature:
+            continue
+        if not kinds[fitted.config.name]:
+            text.append(feature)
+        else:
+            real.append(feature["column"])
+            reach = max(reach, *map(abs, fitted.config.window))
+    if shape is not None and len(real) != shape[0] * shape[1]:
+        raise ConfigError(
+            f"pictures of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers, and there are "
+            f"{len(real):,}",
+            settings=["shape"],
+        )
+    blocks: list[ColumnBlock] = []
+    tags: tuple[str, ...] = ()
+    if text:
+        observed = bool((usual.get("training") or {}).get("observed_features"))
+        blocks.append(TextBlock(tuple(text), observed))
+        tags = blocks[0].tags
+    if real:
+        apart = shape is None and len(real) <= FEW_COLUMNS
+        features = [{"name": name, "columns": [name], "type": "real"} for name in real]
+        if not apart:
+            features = [{"name": NUMBERS, "columns": real, "type": "real"}]
+        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1)))
+    return blocks
+
+
+def tune(
+    corpus: Corpus,
+    raw: Mapping[str, Any] | None = None,
+    source: str = "configuration",
+    *,
+    shape: tuple[int, int] | None = None,
+    metric: str | None = None,
+    effort: str = "normal",
+    budget: float | None = None,  # seconds, in the place of an effort
+    hold_out: HoldOut | None = None,
+    left_out: Sequence[str] = (),  # columns that are no features, as that of groups
+    dev: Corpus | None = None,
+    nested: int | None = None,  # outer folds
+    workers: Workers,
+    journal: Journal | None = None,
+    listener: Listener | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Tuning:
+    """Search for the configuration that does best on held-out parts of a corpus.
+
+    What `raw` says of features and terms stays as it is; the search is over the rest. Held-out parts are those that
+    `train` would hold out (`hold_out`), or all of `dev`. With `nested`, the search is done again without each of so
+    many folds, which then judge what it finds; all searches share the effort. Once `stopped` is true the best so far
+    comes back.
+
+    >>> from kcrf_core import Workers, read_corpus
+    >>> from kcrf_core.tuning import tune
+    >>> some = read_corpus("sample_data/pitch_accent.conll").subset(range(60))
+    >>> with Workers() as workers:
+    ...     found = tune(some, {"terms": [{"kernel": "linear"}, {"type": "edge"}]}, effort="small", workers=workers)
+    >>> found.yardstick.name, sorted(found.raw)
+    ('accuracy', ['terms', 'training'])
+    """
+    raw, listener, hold_out = dict(raw or {}), listener or Listener(), hold_out or HoldOut()
+    if nested is not None and dev is not None:
+        raise ConfigError(
+            "data to judge by is given: nested folds would not be judged by it", settings=["nested", "dev"]
+        )
+    config = parse_config(raw, source)
+    searches = 1 if nested is None else 1 + nested
+    total = EFFORTS[effort] if budget is None else budget
+    space = make_space(corpus, raw, source, shape, left_out)
+    labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
+    yardstick = choose_yardstick(labels, metric or _stated(config.training.metric))
+    run = _Run(raw, source, space, yardstick, total / searches, budget is not None, config.training.seed,
+               workers, journal, listener, stopped)  # fmt: skip
+    found = run.search(corpus, hold_out, dev)
+    if nested is None or found.interrupted:
+        return found
+    return replace(found, nested=run.outer_folds(corpus, hold_out, nested))
+
+
+def _stated(setting: str) -> str | None:
+    return None if setting == AUTO else setting
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What searches of one run have in common."""
+
+    raw: dict[str, Any]
+    source: str
+    space: Space
+    yardstick: Yardstick
+    total: float  # what a search may cost
+    timed: bool  # in seconds, else in work
+    seed: int
+    workers: Workers
+    journal: Journal | None
+    listener: Listener
+    stopped: Callable[[], bool]
+
+    def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
+        """One search."""
+        rungs = make_rungs(corpus, hold_out, self.seed, dev)
+        meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
+
+        arena = CorpusArena(
+            self.space,
+            rungs,
+            self.yardstick,
+            self.workers,
+            seed=self.seed,
+            journal=self.journal,
+            stopped=self.stopped,
+            timed=self.timed,
+            note=self.listener.note,
+        )
+        search = Search(self.space.neighbours, arena, meter, self.listener, self.stopped)
+        self.listener.begin(search, self.space.title, self.yardstick)
+        chosen = search.run(self.space.seeds)
+        if chosen is None:
+            if self.stopped():
+                raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
+            raise DataError("no candidate could be judged", corpus.source)
+        return Tuning(
+            space=self.space,
+            yardstick=self.yardstick,
+            chosen=chosen,
+            best=search.best,
+            outcomes=tuple(search.outcomes),
+            history=tuple(search.history),
+            sizes=tuple(arena.sizes),
+            positions=corpus.positions,
+            spent=meter.spent,
+            interrupted=self.stopped(),
+        )
+
+    def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:
+        """The search without each fold, judged by the fold."""
+        folds, pooled = [], []
+        fold_of = _dealt(corpus, hold_out, count, self.seed)
+        for fold in range(int(fold_of.max()) + 1):
+            rest, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            self.listener.outer(fold, int(fold_of.max()) + 1)
+            found = self.search(corpus.subset(rest), hold_out.subset(rest))
+            counts = self._judged(found, corpus.subset(rest), corpus.subset(test))
+            title = self.space.title(found.chosen.candidate)
+            folds.append(OuterFold(title, self.yardstick.value(counts), self.yardstick.standard_error(counts)))
+            pooled.append(counts)
+            if self.stopped():
+                raise Interrupted("interrupted before all folds were judged")
+        counts = np.concatenate(pooled)
+        return Nested(tuple(folds), self.yardstick.value(counts), self.yardstick.standard_error(counts))
+
+    def _judged(self, found: Tuning, training: Corpus, test: Corpus) -> np.ndarray:
+        """Counts of the units of a test part, by a model that the configuration found gives."""
+        config = parse_config(found.raw, self.source)
+        encoding, dataset = fit_encoding(config, training)
+        model, _ = train(encoding, dataset, config, workers=self.workers, interrupted=self.stopped)
+        judged = model.encoding.encode(test)
+        logs = labels = None
+        if self.yardstick.by_probability:
+            parts = model.tag_with_marginals(judged, _gold_logs, self.workers)
+            logs = np.concatenate(list(parts))
+        else:
+            labels = decided_labels(model, judged, Decision(found.chosen.found["decode"]), None, self.workers)
+        gold = np.where(judged.labels == UNKNOWN, len(self.yardstick.labels), judged.labels)
+        return self._renumbered(gold, labels, logs, judged, model.labels)
+
+    def _renumbered(self, gold: np.ndarray, labels: np.ndarray | None, logs: np.ndarray | None, judged: Dataset,
+                    names: Sequence[str]) -> np.ndarray:  # fmt: skip
+        """Counts of labels that a model has numbered, which may lack some of the yardstick's."""
+        numbers = np.array([self.yardstick.labels.index(name) for name in names])
+        gold = np.where((gold >= 0) & (gold < len(names)), numbers[np.clip(gold, 0, len(names) - 1)], gold)
+        labels = None if labels is None else numbers[labels]
+        return self.yardstick.counts(gold, labels, logs, judged.offsets, judged.weights)
+
+
+def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.ndarray:
+    """log p of gold labels, which a model may not know."""
+    found = marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
+    return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))
+
+
+def _dealt(corpus: Corpus, hold_out: HoldOut, count: int, seed: int) -> np.ndarray:
+    """The outer fold of each sequence, [S]; what belongs together stays together."""
+    units = hold_out.folds if hold_out.folds is not None else hold_out.groups
+    units = np.arange(corpus.sequences) if units is None else units
+    numbers, number = np.unique(units, return_inverse=True)
+    if len(numbers) < count:
+        raise DataError(f"{counted(len(numbers), 'unit')} cannot make {count} outer folds", corpus.source)
+    contents = np.zeros((len(numbers), 2))
+    np.add.at(contents, number, np.stack([np.diff(corpus.offsets), np.ones(corpus.sequences)], axis=1))
+    return deal(contents, count, np.random.default_rng([seed, 9]))[number]

@@ -1,0 +1,86 @@
+"""What is held out, as it is typed: groups, files of folds, blocks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def spoken(sample_data, tmp_path):
+    """Sixty sequences of the accent data, the first column saying who spoke."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:60]
+    path = tmp_path / "spoken.conll"
+    named = ["\n".join(f"speaker{s % 12}\t{line}" for line in text.split("\n")) for s, text in enumerate(sequences)]
+    path.write_text("\n\n".join(named) + "\n")
+    return path
+
+
+@pytest.fixture
+def long(sample_data, tmp_path):
+    """The same data as two long sequences."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:80]
+    path = tmp_path / "long.conll"
+    path.write_text("\n\n".join("\n".join(sequences[part::2]) for part in (0, 1)) + "\n")
+    return path
+
+
+def trained(kcrf, path, tmp_path, *more):
+    done = kcrf("train", path, "-o", tmp_path / "m.npz", "--json", "--threads", "1", *more)
+    assert done.code == 0, done.err
+    return json.loads(done.text), done.err
+
+
+def test_groups_are_held_out_together_and_are_no_feature(kcrf, spoken, tmp_path):
+    figures, told = trained(kcrf, spoken, tmp_path, "--group", "c0")
+    assert figures["held_out"]["held_out"] == "groups" and figures["held_out"]["units"] == 12
+    assert "12 held-out groups" in told
+    shown = kcrf("inspect", tmp_path / "m.npz", "--json")
+    assert "speaker" not in shown.text
+
+
+def test_folds_of_a_file(kcrf, spoken, tmp_path):
+    folds = tmp_path / "folds.txt"
+    folds.write_text("".join(f"{s % 2}\n" for s in range(60)))
+    figures, _ = trained(kcrf, spoken, tmp_path, "--folds-file", folds)
+    assert figures["held_out"]["folds"] == 2 and figures["held_out"]["units"] == 60
+    folds.write_text("0\n1\n")
+    done = kcrf("train", spoken, "-o", tmp_path / "m.npz", "--folds-file", folds)
+    assert done.code != 0 and "2 folds, but" in done.err
+
+
+def test_few_long_sequences_and_blocks_that_are_asked_for(kcrf, long, spoken, tmp_path):
+    figures, told = trained(kcrf, long, tmp_path)
+    assert figures["held_out"]["held_out"] == "blocks" and figures["held_out"]["units"] > 10
+    assert "held-out blocks with gaps of" in told
+    figures, _ = trained(kcrf, spoken, tmp_path, "--block", "50")
+    assert figures["held_out"]["held_out"] == "blocks"
+
+
+def test_only_one_of_them(kcrf, spoken, tmp_path):
+    done = kcrf("train", spoken, "-o", tmp_path / "m.npz", "--group", "c0", "--block", "20")
+    assert done.code == 2 and "--group and --block both say what is held out together" in done.err
+
+
+def test_cross_validation_in_blocks_says_so_and_goes_on(kcrf, long, tmp_path):
+    results = tmp_path / "r.json"
+    more = ("--folds", "3", "--sigma2", "1", "--threads", "1", "--journal", tmp_path / "j")
+    done = kcrf("crossval", long, "-o", results, *more)
+    assert done.code == 0, done.err
+    found = json.loads(results.read_text())
+    assert found["divided_by"] == "block" and found["blocks"] > 10 and found["gap"] >= 2
+    folds = found["settings"][0]["folds"]
+    assert sum(fold["positions"] for fold in folds) == found["positions"]
+    assert '"blocks"' in (tmp_path / "j").read_text()
+    again = kcrf("crossval", long, "-o", results, *more)
+    assert "3 of 3 trainings are taken from" in again.err
+    # Blocks of another length are other folds.
+    other = kcrf("crossval", long, "-o", results, "--block", "40", *more)
+    assert other.code == 0 and "taken from" not in other.err
+
+
+def test_intervals_over_blocks(kcrf, long, tmp_path):
+    trained(kcrf, long, tmp_path, "--sigma2", "1")
+    done = kcrf("evaluate", "-m", tmp_path / "m.npz", long, "--bootstrap", "100")
+    assert done.code == 0 and "% interval over" in done.text and "blocks" in done.text

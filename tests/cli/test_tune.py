@@ -1,0 +1,130 @@
+"""`kcrf tune` as it is typed, stopped, gone on with, and typed wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.tuning import tuning as tuning_module
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 1.5e9)
+
+
+@pytest.fixture
+def small(sample_data, tmp_path):
+    """Sixty sequences of the accent data, the first column saying who spoke."""
+    sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")[:60]
+    path = tmp_path / "small.conll"
+    named = ["\n".join(f"speaker{s % 7}\t{line}" for line in text.split("\n")) for s, text in enumerate(sequences)]
+    path.write_text("\n\n".join(named) + "\n")
+    return path
+
+
+def test_what_is_found_can_be_trained(kcrf, small, tmp_path):
+    found, model = tmp_path / "found.yaml", tmp_path / "model.npz"
+    done = kcrf("tune", small, "--effort", "small", "-o", found)
+    assert done.code == 0
+    assert "chosen: " in done.err
+    assert not done.out
+    text = found.read_text()
+    comments = [line for line in text.split("\n") if line.startswith("#")]
+    assert any("accuracy ± its error" in line for line in comments)
+    assert sum(line.endswith("*") for line in comments) == 1
+    config = parse_config(load_yaml(text, "found"))
+    assert all(term.sigma2 for term in config.terms)
+    assert config.training.decode in ("viterbi", "posterior")
+    assert kcrf("train", small, "-c", found, "-o", model, "-q").code == 0
+    assert not (tmp_path / "found.yaml.journal").exists()
+
+
+def test_the_column_of_groups_is_no_feature(kcrf, small, tmp_path):
+    found = tmp_path / "found.yaml"
+    assert kcrf("tune", small, "--effort", "small", "--group", "c0", "-o", found, "-q").code == 0
+    raw = load_yaml(found.read_text(), "found")
+    assert not any("c0" in json.dumps(feature) for feature in raw["features"])
+
+
+def test_findings_as_json_and_a_picture(kcrf, small, tmp_path):
+    pytest.importorskip("matplotlib")
+    found, picture = tmp_path / "found.yaml", tmp_path / "search.png"
+    done = kcrf("tune", small, "--effort", "small", "-o", found, "--json", "-q", "--plot", picture)
+    results = json.loads(done.out)
+    assert results["schema"] == 1
+    assert results["chosen"]["value"] == pytest.approx(results["best"]["value"], abs=0.1)
+    assert len(results["judgements"]) > 1
+    assert parse_config(results["configuration"]) == parse_config(load_yaml(found.read_text(), "found"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_nested_tells_what_the_procedure_is_worth(kcrf, small, tmp_path):
+    config = tmp_path / "terms.yaml"
+    config.write_text("features: [{column: c2}]\nterms: [{name: node}, {type: edge}]\n")
+    done = kcrf("tune", small, "--effort", "small", "-c", config, "--nested", "2", "-o", tmp_path / "found.yaml", "-q")
+    assert done.code == 0
+    lines = done.out.decode().strip().split("\n")
+    assert lines[0].split() == ["fold", "accuracy", "±", "its", "error", "chosen"]
+    assert [line.split()[0] for line in lines[1:]] == ["0", "1", "all"]
+
+
+def test_a_budget_says_that_it_counts_time(kcrf, small, tmp_path):
+    done = kcrf("tune", small, "--budget", "1s", "-o", tmp_path / "found.yaml")
+    assert done.code == 0
+    assert "searching for 1.0 s: by the clock, another run may find something else" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--effort", "small", "--budget", "10s"], "--effort counts work and --budget counts time"),
+        (["--budget", "soon"], "'soon' is not a time such as 90s, 10m or 1.5h"),
+        (["--shape", "square"], "'square' is not rows and columns of pixels"),
+        (["--shape", "3x3"], "pictures of 3x3 pixels need 9 columns of numbers, and there are 3"),
+        (["--dev", "DATA", "--group", "c0"], "--dev is what candidates are judged by"),
+        (["--dev-vectors", "a=b"], "--dev-vectors stand beside the data of --dev"),
+        (["--group", "c9"], "there is no column 'c9' to group by"),
+        (["--metric", "f1"], "take macro-f1"),
+        (["--journal", "OUTPUT"], "two outputs have the same name"),
+    ],
+)
+def test_mistakes_are_told(kcrf, small, tmp_path, options, said):
+    output = tmp_path / "found.yaml"
+    named = [{"DATA": str(small), "OUTPUT": str(output)}.get(option, option) for option in options]
+    done = kcrf("tune", small, "-o", output, *named)
+    assert done.code == 2
+    assert said in done.err
+    assert not output.exists()
+
+
+def test_encoded_data_is_refused(kcrf, small, tmp_path):
+    kcrf("featurize", small, "-o", tmp_path / "data.npz", "-q")
+    done = kcrf("tune", tmp_path / "data.npz", "-o", tmp_path / "found.yaml")
+    assert done.code == 2
+    assert "encoded already" in done.err
+
+
+@POSIX
+def test_an_interruption_leaves_the_best_so_far_and_a_journal_to_go_on_from(sample_data, tmp_path):
+    found = tmp_path / "found.yaml"
+    command = [sys.executable, "-m", "kcrf_cli", "tune", str(sample_data / "pitch_accent.conll"), "-o", str(found)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "found.yaml.journal"
+    deadline = time.monotonic() + 120
+    while not (journal.exists() and journal.read_text().count("\n") > 2) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "writing the best so far" in said
+    assert parse_config(load_yaml(found.read_text(), "found")).terms

@@ -1,0 +1,253 @@
+"""The search for a configuration on data: candidates can be trained, results are the same every time."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kcrf_core import KernelCRF
+from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.corpora import corpus_of, read_corpus
+from kcrf_core.crossval import Journal
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import ConfigError, Interrupted
+from kcrf_core.system import Workers
+from kcrf_core.training import HoldOut
+from kcrf_core.tuning import Listener, configuration_text, make_space, tune
+from kcrf_core.tuning import tuning as tuning_module
+from kcrf_core.tuning.arena import make_rungs
+
+TINY = 1e9
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """An effort that takes a second or two."""
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", TINY)
+    return "small"
+
+
+@pytest.fixture
+def accents(sample_data):
+    return read_corpus(sample_data / "pitch_accent.conll").subset(range(60))
+
+
+def words(rng, sequences=60, labels=("B-X", "I-X", "O")):
+    """Words whose last letter says the label, as a corpus of one column."""
+    text = []
+    for _ in range(sequences):
+        codes = rng.integers(0, 3, 8)
+        text.append("\n".join(f"{''.join(rng.choice(list('abcdefgh'), 4))}{'xyz'[c]}\t{labels[c]}" for c in codes))
+    return "\n\n".join(text) + "\n"
+
+
+def every_candidate(space):
+    seeds = space.seeds
+    return list(dict.fromkeys([*seeds, *(near for seed in seeds for near in space.neighbours(seed))]))
+
+
+def attribute_corpus():
+    X = [[{"w": "a", "n": "b"}, {"w": "c"}], [{"w": "a"}]] * 15
+    return corpus_of(X, "items", [["A", "B"], ["B"]] * 15)
+
+
+def vector_corpus():
+    rng = np.random.default_rng(0)
+    X = [[{"w": "a", "emb": rng.normal(size=3)} for _ in range(3)] for _ in range(20)]
+    return corpus_of(X, "items", [["A", "B", "A"]] * 20)
+
+
+@pytest.mark.parametrize("kind", ["accents", "digits", "attributes", "vectors"])
+def test_every_candidate_is_a_configuration_that_can_be_encoded(kind, accents, sample_data):
+    corpora = {
+        "accents": lambda: accents,
+        "digits": lambda: read_corpus(sample_data / "digits.conll").subset(range(20)),
+        "attributes": attribute_corpus,
+        "vectors": vector_corpus,
+    }
+    corpus = corpora[kind]()
+    space = make_space(corpus, {}, "test", (8, 8) if kind == "digits" else None)
+    candidates = every_candidate(space)
+    assert len(candidates) > 8
+    titles = {space.title(candidate) for candidate in candidates}
+    assert len(titles) == len(candidates)
+    for candidate in candidates:
+        config = parse_config(space.raw(candidate))
+        encoding, _ = fit_encoding(config, corpus)
+        for term in config.mapped_terms:
+            assert encoding.term_features(term)
+
+
+def test_candidates_have_what_mostly_pays(accents, sample_data):
+    def terms(corpus, shape=None):
+        space = make_space(corpus, {}, "test", shape)
+        return [space.raw(candidate)["terms"] for candidate in every_candidate(space)]
+
+    text = terms(accents)
+    assert any(len(each) == 3 and each[1].get("kernel") == {"type": "poly", "degree": 2} for each in text)
+    assert any([t.get("window") for t in each if t["name"].startswith("numbers")] == ["-1..1", "-2..2", "-3..3"]
+               for each in [[t for t in each if "name" in t] for each in text])  # fmt: skip
+    assert any({t.get("type") for t in each} >= {"edge", "edge2"} for each in text)
+    assert any(not {t.get("type") for t in each} & {"edge", "edge2"} for each in text)
+    pictures = terms(read_corpus(sample_data / "digits.conll").subset(range(5)), (8, 8))
+    assert any(t.get("kernel", {}).get("type") == "image" for each in pictures for t in each)
+
+
+def test_a_wrong_shape_is_refused(sample_data):
+    with pytest.raises(ConfigError, match="need 15 columns of numbers, and there are 64"):
+        make_space(read_corpus(sample_data / "digits.conll").subset(range(5)), {}, "test", (5, 3))
+
+
+def test_what_the_configuration_says_is_kept(accents, tiny):
+    raw = {"features": [{"column": "c1"}], "training": {"tolerance": 0.01}}
+    with Workers(1) as workers:
+        found = tune(accents, raw, effort=tiny, workers=workers)
+    assert found.raw["features"] == [{"column": "c1"}]
+    assert found.raw["training"]["tolerance"] == 0.01
+    given = {"terms": [{"name": "mine", "kernel": {"type": "rbf"}, "map": {"size": 20}}]}
+    with Workers(1) as workers:
+        found = tune(accents, given, effort=tiny, workers=workers)
+    assert [term["name"] for term in found.raw["terms"]] == ["mine"]
+    assert found.raw["terms"][0]["sigma2"] > 0
+
+
+def test_the_same_effort_gives_the_same_result_for_any_number_of_threads(accents, tiny):
+    found = []
+    for threads in (1, 2):
+        with Workers(threads) as workers:
+            found.append(tune(accents, effort=tiny, workers=workers))
+    first, second = found
+    assert len(first.history) > 3
+    assert first.raw == second.raw
+    assert [(o.candidate, o.rung, o.value, o.work) for o in first.history] == [
+        (o.candidate, o.rung, o.value, o.work) for o in second.history
+    ]
+
+
+def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
+    class Stops(Listener):
+        judged_so_far = 0
+
+        def judged(self, outcome):
+            self.judged_so_far += 1
+
+    stops = Stops()
+    path = str(tmp_path / "journal")
+    with Workers(1) as workers:
+        whole = tune(accents, effort=tiny, workers=workers)
+        journal = Journal(path, "tune")
+        early = tune(accents, effort=tiny, workers=workers, journal=journal, listener=stops,
+                     stopped=lambda: stops.judged_so_far >= 3)  # fmt: skip
+        journal.close()
+        assert early.interrupted
+        assert 3 <= len(early.history) < len(whole.history)
+        journal = Journal(path, "tune")
+        known = len(journal)
+        again = tune(accents, effort=tiny, workers=workers, journal=journal)
+        journal.close()
+    assert known == 3
+    assert again.raw == whole.raw
+    assert [o.value for o in again.history] == [o.value for o in whole.history]
+
+
+def test_an_interruption_before_any_judgement_leaves_nothing(accents):
+    with Workers(1) as workers, pytest.raises(Interrupted, match="nothing to write"):
+        tune(accents, workers=workers, stopped=lambda: True)
+
+
+def test_spans_are_judged_by_f1_and_suffixes_are_found(tmp_path, tiny):
+    path = tmp_path / "words.conll"
+    path.write_text(words(np.random.default_rng(0)))
+    with Workers(1) as workers:
+        found = tune(read_corpus(path), effort=tiny, workers=workers)
+    assert found.yardstick.name == "f1"
+    assert found.raw["training"]["metric"] == "f1"
+    assert found.chosen.value > 0.9  # the last letter tells
+    assert any(feature.get("transform") == "suffix" for feature in found.raw["features"])
+
+
+def test_groups_are_held_out_together(accents):
+    groups = np.arange(accents.sequences) % 7
+    rungs = make_rungs(accents, HoldOut(groups=groups), 0)
+    encoding, dataset = fit_encoding(parse_config({}), rungs[-1].corpus)
+    splits = rungs[-1].splits(dataset, len(encoding.labels), 0)
+    for split in splits.splits:
+        assert not set(split.fit.unit) & set(split.held.unit)
+    assert splits.units == 7
+
+
+def test_dev_data_judges_and_is_not_fitted_on(accents, tiny):
+    data, dev = accents.subset(range(40)), accents.subset(range(40, 60))
+    rung = make_rungs(data, HoldOut(), 0, dev)[-1]
+    encoding, dataset = fit_encoding(parse_config({}), rung.corpus)
+    (split,) = rung.splits(dataset, len(encoding.labels), 0).splits
+    assert split.held.positions == dev.positions
+    assert split.fit.positions == data.positions
+    with Workers(1) as workers:
+        found = tune(data, effort=tiny, dev=dev, workers=workers)
+    assert found.chosen.found["units"] == dev.sequences
+
+
+def test_rungs_grow_and_contain_each_other():
+    rng = np.random.default_rng(0)
+    y = [list(rng.choice(["a", "b"], 20)) for _ in range(5000)]
+    corpus = corpus_of([np.arange(20.0)[:, None] + s for s in range(5000)], "columns", y)
+    rungs = make_rungs(corpus, HoldOut(), 0)
+    assert len(rungs) >= 2
+    sizes = [rung.positions for rung in rungs]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == corpus.positions
+    firsts = [set(rung.corpus.columns[0].numbers[::20]) for rung in rungs]
+    assert all(small < large for small, large in itertools.pairwise(firsts))
+
+
+def test_nested_folds_judge_the_whole_procedure(accents, monkeypatch):
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 2 * TINY)
+    with Workers(1) as workers:
+        found = tune(accents, {"features": [{"column": "c1"}]}, effort="small", nested=2, workers=workers)
+    assert len(found.nested.folds) == 2
+    assert 0.5 < found.nested.value < 1
+    assert found.nested.error > 0
+
+
+def test_unobserved_labels_have_no_say(accents, tiny):
+    labels = list(accents.columns[-1])
+    labels[::3] = ["?"] * len(labels[::3])
+    from dataclasses import replace
+
+    partial = replace(accents, columns=(*list(accents.columns)[:-1], labels))
+    raw = {"unobserved": "?", "terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    with Workers(1) as workers:
+        found = tune(partial, raw, effort=tiny, workers=workers)
+    assert "?" not in found.yardstick.labels
+    assert found.raw["unobserved"] == "?"
+
+
+def test_the_written_configuration_reads_as_the_same(accents, tiny):
+    with Workers(1) as workers:
+        found = tune(accents, effort=tiny, workers=workers)
+    text = configuration_text(found.raw, ["why: # and how", ""])
+    assert text.startswith("# why: # and how\n#\n")
+    assert parse_config(load_yaml(text, "text")) == parse_config(found.raw)
+
+
+def test_long_lists_of_columns_are_written_as_ranges():
+    raw = {"features": [{"name": "x", "columns": ["c7", *(f"c{n}" for n in range(3))], "type": "real"}]}
+    text = configuration_text(raw)
+    assert "c7, c0..c2]" in text
+    assert parse_config(load_yaml(text, "text")) == parse_config(raw)
+
+
+def test_an_estimator_tunes_itself(tiny):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 2)) for _ in range(40)]
+    y = [["in" if row @ row < 1 else "out" for row in x] for x in X]  # a circle: no line parts it
+    crf = KernelCRF(n_jobs=1).tune(X, y, effort=tiny)
+    assert crf.tuning_.yardstick.name == "accuracy"
+    assert crf.config["terms"]
+    assert KernelCRF(**crf.get_params()).fit(X, y).predict(X) == crf.predict(X)
+    assert crf.score(X, y) > KernelCRF().fit(X, y).score(X, y) + 0.1
+    with pytest.raises(ValueError, match="3 values for 40 sequences"):
+        KernelCRF().tune(X, y, groups=[1, 2, 3])

@@ -1,0 +1,177 @@
+"""The search for a configuration on made-up arenas, whose best candidate is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kcrf_core.tuning import Candidate, Listener, Outcome, Search
+
+UNITS = 400
+
+
+class Hills:
+    """Each choice adds its own gain to the chance of a unit; noise is the same for all candidates but for a little."""
+
+    ceiling = 1.0
+
+    def __init__(self, gains, sizes=(1000, 4000), costs=None, own_noise=0.02):
+        self.gains, self.sizes, self.costs, self.own_noise = gains, list(sizes), costs or {}, own_noise
+        self.fitted = self.sizes
+        self.judged: list[tuple[Candidate, int, bool]] = []
+
+    def chance(self, candidate):
+        return 0.5 + sum(self.gains[name][value] for name, value in candidate.choices)
+
+    def complexity(self, candidate):
+        return 100.0 + sum(self.costs.get(pair, 0.0) for pair in candidate.choices)
+
+    def settings(self, candidate, like, thorough):
+        return 6 if thorough else 1
+
+    def judge(self, candidate, rung, limit, like, thorough):
+        self.judged.append((candidate, rung, thorough))
+        shared = np.random.default_rng(rung).normal(0, 0.2, UNITS)
+        seed = [rung, *(ord(letter) for _, value in candidate.choices for letter in value)]
+        own = np.random.default_rng(seed).normal(0, self.own_noise, UNITS)
+        counts = self.chance(candidate) + shared + own - own.mean()
+        settings = self.settings(candidate, like, thorough)
+        work = settings * self.complexity(candidate) * self.sizes[rung]
+        error = counts.std() / UNITS**0.5
+        return Outcome(candidate, rung, self.sizes[rung], counts.mean(), error, self.complexity(candidate), settings,
+                       work, 0.0, {"counts": counts, "decode": "viterbi", "sigma2": {}})  # fmt: skip
+
+    def difference(self, first, second):
+        effects = first.found["counts"] - second.found["counts"]
+        return effects.mean(), effects.std() / UNITS**0.5
+
+
+class Work:
+    def __init__(self, total):
+        self.total, self.spent = total, 0.0
+
+    def add(self, outcome):
+        self.spent += outcome.work
+
+    def cost(self, outcome):
+        return outcome.work
+
+
+GAINS = {"a": {"0": 0.0, "1": 0.1, "2": 0.05}, "b": {"0": 0.0, "1": 0.15}, "c": {"0": 0.0, "1": -0.1}}
+START = Candidate((("a", "0"), ("b", "0"), ("c", "0")))
+
+
+def neighbours(candidate):
+    for name, gains in GAINS.items():
+        for value in gains:
+            if value != candidate[name]:
+                yield candidate.changed(**{name: value})
+
+
+def run(arena, total, seeds=(START,), **more):
+    search = Search(neighbours, arena, Work(total), Listener(), **more)
+    return search, search.run(list(seeds))
+
+
+def test_the_refinement_finds_the_best_combination_of_choices():
+    _, chosen = run(Hills(GAINS), 1e9)
+    assert dict(chosen.candidate.choices) == {"a": "1", "b": "1", "c": "0"}
+    assert chosen.rung == 1
+
+
+def test_work_is_within_what_may_be_spent():
+    for total in (2e6, 1e7, 1e8):
+        arena = Hills(GAINS)
+        search, chosen = run(arena, total)
+        assert chosen is not None
+        # The first judgement has to be made; a later one may cost a little more than was left.
+        assert search.share_spent <= 1.0
+        assert sum(outcome.work for outcome in search.history) <= 1.4 * total
+
+
+def test_the_same_work_gives_the_same_search():
+    first, second = Hills(GAINS), Hills(GAINS)
+    run(first, 1e8)
+    run(second, 1e8)
+    assert first.judged == second.judged
+
+
+def test_hopeless_candidates_do_not_go_on():
+    bad = START.changed(c="1")
+    good = START.changed(b="1")
+    arena = Hills(GAINS)
+    run(arena, 1e9, [START, bad, good])
+    judged = {rung for candidate, rung, _ in arena.judged if candidate == bad}
+    assert judged == {0}
+    assert any(candidate == good and rung == 1 for candidate, rung, _ in arena.judged)
+
+
+def test_of_two_that_cannot_be_told_apart_the_simpler_is_chosen():
+    gains = {"a": {"0": 0.0, "1": 0.0005, "2": 0.0}, "b": {"0": 0.0, "1": 0.0}, "c": {"0": 0.0, "1": 0.0}}
+    arena = Hills(gains, costs={("a", "1"): 1000.0}, own_noise=0.05)
+    search, chosen = run(arena, 1e9, [START, START.changed(a="1")])
+    assert chosen.candidate["a"] != "1"
+    dearer = next(outcome for outcome in search.outcomes if outcome.candidate == START.changed(a="1"))
+    assert dearer.complexity > chosen.complexity
+
+
+def test_a_dear_candidate_that_is_clearly_better_is_chosen():
+    arena = Hills(GAINS, costs={("b", "1"): 1000.0})
+    _, chosen = run(arena, 1e9)
+    assert chosen.candidate["b"] == "1"
+
+
+def test_no_judgement_may_take_more_than_its_share():
+    limits = []
+
+    class Watched(Hills):
+        def judge(self, candidate, rung, limit, like, thorough):
+            limits.append(limit)
+            return super().judge(candidate, rung, limit, like, thorough)
+
+    run(Watched(GAINS), 1e8)
+    assert max(limits[1:]) <= 1e8 / 3
+
+
+def test_dear_candidates_wait_until_they_are_affordable():
+    arena = Hills(GAINS, costs={("b", "1"): 1e7})
+    _, chosen = run(arena, 1e8)
+    assert all(candidate["b"] == "0" for candidate, _, _ in arena.judged)
+    assert chosen.candidate["a"] == "1"
+
+
+def test_a_search_that_is_stopped_gives_the_best_so_far():
+    arena = Hills(GAINS)
+    asked = itertools.count()
+    search, chosen = run(arena, 1e9, stopped=lambda: next(asked) > 12)
+    assert 0 < len(search.history) < 12
+    assert chosen.value == max(outcome.value for outcome in search.on(chosen.rung))
+
+
+def test_nothing_is_chosen_where_nothing_could_be_judged():
+    class Failing(Hills):
+        def judge(self, *arguments):
+            return None
+
+    assert run(Failing(GAINS), 1e9)[1] is None
+
+
+def test_a_perfect_candidate_ends_the_search():
+    gains = {"a": {"0": 0.5, "1": 0.5, "2": 0.5}, "b": {"0": 0.0, "1": 0.0}, "c": {"0": 0.0, "1": 0.0}}
+
+    class Perfect(Hills):
+        def judge(self, candidate, rung, limit, like, thorough):
+            outcome = super().judge(candidate, rung, limit, like, thorough)
+            return Outcome(**{**vars(outcome), "value": 1.0})
+
+    arena = Perfect(gains)
+    run(arena, 1e12)
+    assert len(arena.judged) == 1
+
+
+@pytest.mark.parametrize("rungs", [(1000,), (1000, 4000, 16000)])
+def test_all_rungs_are_climbed_where_there_is_enough(rungs):
+    _, chosen = run(Hills(GAINS, sizes=rungs), 1e10)
+    assert chosen.rung == len(rungs) - 1
