@@ -137,6 +137,35 @@ class ToyVectors:
         scaled = ToyVector(np.sqrt(each) * loss)
         return scaled, float(loss @ numbers(theta)), [self.dot(scaled, other) for other in (*others, scaled)]
 
+    def add_sparse_prior(self, gradient, theta, variances, thresholds):
+        each, own, c = self._each_variance(variances), numbers(theta), numbers(thresholds)
+        prior = float((own**2 / (2 * each)).sum() + c @ abs(own))
+        along, soft = float(numbers(gradient) @ own), self.soft_square(gradient, variances, thresholds)
+        gradient._numbers = tuple(numbers(gradient) + own / each)
+        return prior, along, *soft
+
+    def soft_square(self, gradient, variances, thresholds):
+        each, g, c = self._each_variance(variances), abs(numbers(gradient)), numbers(thresholds)
+        soft, finite = np.maximum(g - c, 0), np.isfinite(each)
+        return float((each[finite] * soft[finite] ** 2).sum()), float((g / c)[~finite].max(initial=0))
+
+    def soft_products(self, gradients, shares, variances, thresholds):
+        each, rows, c = self._each_variance(variances), np.stack(list(map(numbers, gradients))), numbers(thresholds)
+        total = shares @ rows
+        soft, beyond = np.sign(total) * np.maximum(abs(total) - c, 0), abs(total) > c
+        return float((each * soft**2).sum()), rows @ (each * soft), (rows * (each * beyond)) @ rows.T
+
+    def loss_gradient(self, theta, gradient, variances, dtype=float):
+        return ToyVector(numbers(gradient) - numbers(theta) / self._each_variance(variances))
+
+    def free_count(self, theta, gradient, thresholds):
+        return int(((numbers(theta) != 0) | (abs(numbers(gradient)) > numbers(thresholds))).sum())
+
+    def steepest_square(self, theta, gradient, thresholds):
+        own, g, c = numbers(theta), numbers(gradient), numbers(thresholds)
+        shortest = np.where(own == 0, np.maximum(abs(g) - c, 0), g + c * np.sign(own))
+        return float(shortest @ shortest)
+
     def pairs(self, most, dtype):
         return ToyPairs(self, most)
 
@@ -181,6 +210,18 @@ class ToyPairs:
             change = self._changes[newest]
             curvature = self._vectors.dot(change, self._vectors.product(change, scale))
         return out, self.changes_along(out, len(shares)), curvature
+
+    def minimise_model(self, theta, gradient, thresholds, scale, matrix, slots, most, tolerance):
+        own, g, c, b = map(numbers, (theta, gradient, thresholds, scale))
+        pairs = [*(b * numbers(self._steps[k]) for k in slots), *(numbers(self._changes[k]) for k in slots)]
+        W = np.stack(pairs, axis=1) if slots else np.zeros((len(own), 0))
+        B, x = np.diag(b) - W @ matrix @ W.T, own.copy()
+        free = np.flatnonzero((own != 0) | (abs(g) > c))
+        for _ in range(most):
+            for j in free:
+                aim = x[j] - (g[j] + B[j] @ (x - own)) / B[j, j]
+                x[j] = np.sign(aim) * max(abs(aim) - c[j] / B[j, j], 0)
+        return ToyVector(x - own), float(g @ (x - own) + c @ (abs(x) - abs(own)))
 
     def finish(self, target, length, weights, gradient):
         out = self._vectors.product(target, ToyVector([length] * self._vectors.size))
@@ -281,6 +322,9 @@ class ToyEngine:
             totals = counts @ numbers(theta)
             log_z = totals.max() + np.log(np.exp(totals - totals.max()).sum())
             yield paths, counts, gold, np.exp(totals - log_z), totals[gold] - log_z
+
+    def sequence_log_probabilities(self, theta):
+        return np.array([log_p for *_, log_p in self._probabilities(theta)])
 
     def evaluate_all(self, thetas):
         return map(self.evaluate, thetas)

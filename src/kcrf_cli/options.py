@@ -28,7 +28,8 @@ ENCODING_OPTIONS = (
 PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
 CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
 TRAINING_OPTIONS = (
-    *("observed_features", "sigma2", "decode", "metric", "solver", "tolerance", "max_passes", "seed", "precision"),
+    *("observed_features", "sigma2", "c1", "decode", "metric", "solver", "tolerance", "max_passes", "seed"),
+    "precision",
 )
 
 
@@ -593,9 +594,16 @@ training = group(
     ),
     click.option(
         "--c2",
-        type=click.FloatRange(min=0, min_open=True),
+        type=click.FloatRange(min=0),
         metavar="C",
-        help="The same in CRFsuite's terms: sigma2 = 1/(2 C).",
+        help="The same in CRFsuite's terms: sigma2 = 1/(2 C); 0 (with --c1) for none.",
+    ),
+    click.option(
+        "--c1",
+        type=click.FloatRange(min=0),
+        metavar="C",
+        help="An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
+        "without --c2). Default: 0.",
     ),
     click.option(
         "--decode",
@@ -607,7 +615,7 @@ training = group(
     click.option(
         "--solver",
         type=OneOf(solvers),
-        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots.",
+        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots; with --c1 proximal.",
     ),
     click.option(
         "--tolerance",
@@ -707,7 +715,7 @@ def resolve_c2(values: dict[str, Any]) -> None:
         return
     if values.get("sigma2") is not None:
         raise click.UsageError("--c2 is another name for --sigma2: give one of them")
-    values["sigma2"] = 1.0 / (2.0 * c2)
+    values["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
 
 
 held_out = group(

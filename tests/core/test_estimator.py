@@ -343,9 +343,9 @@ def test_seeds(rng):
     ("parameters", "message"),
     [
         ({"algorithm": "pa"}, "algorithm='pa'"),
-        ({"c1": 0.1}, "no L1 penalty"),
+        ({"c1": -0.1}, "'c1' must be at least 0"),
         ({"c2": 0.1, "sigma2": 1.0}, "another name"),
-        ({"c2": 0}, "c2 must be"),
+        ({"c2": 0}, "give a .c1. above 0"),
         ({"c2": -1.0}, "c2 must be"),
         ({"min_freq": 5}, "min_count"),
         ({"model_filename": "model"}, "save"),

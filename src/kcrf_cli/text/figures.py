@@ -77,7 +77,10 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
     if report.dev is not None:
         lines.append("  " + dev_text(report.dev))
     columns = counted(report.score_columns, "score column")
-    lines.append(f"  sigma2: {sigma2}; {columns}, {counted(report.parameters, 'parameter')}")
+    parameters = counted(report.parameters, "parameter")
+    if report.nonzero is not None:
+        sigma2, parameters = f"{sigma2}; c1: {report.c1:g}", f"{report.nonzero:,} of {parameters} not zero"
+    lines.append(f"  sigma2: {sigma2}; {columns}, {parameters}")
     work = [counted(result.passes, "pass", "passes")]
     if result.products:
         work.append(counted(result.products, "Hessian product"))

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy(
             "feature_dict",
             "layout_dict",
             "selections",
+            "variance_text",
         ],
         "options": ["option_paths", "parse_settings", "with_options"],
         "reader": ["parse_config"],

@@ -6,6 +6,7 @@ read from the registries of earlier rooms when it is asked for, since plug-ins m
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -84,6 +85,7 @@ class TermConfig:
 @dataclass(frozen=True)
 class TrainingConfig:
     sigma2: float | None = None  # None: chosen on held-out sequences
+    c1: float | None = None  # of an L1 penalty, c1 times the sum of |weights|; None: there is none
     solver: str = AUTO
     tolerance: float = 1e-3
     max_passes: int = 1000
@@ -175,9 +177,14 @@ class Config:
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
-        training = {**asdict(self.training), "sigma2": self.training.sigma2 or AUTO}
+        training = {**asdict(self.training), "sigma2": variance_text(self.training.sigma2) or AUTO}
         out["training"] = {key: value for key, value in training.items() if value is not None}
         return out
+
+
+def variance_text(sigma2: float | None) -> float | str | None:
+    """A prior variance as files hold it, which know no infinite numbers."""
+    return "inf" if sigma2 == math.inf else sigma2
 
 
 def layout_dict(layout: Layout) -> dict[str, Any]:
@@ -213,5 +220,5 @@ def term_dict(term: TermConfig) -> dict[str, Any]:
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
     if term.sigma2 is not None:
-        out["sigma2"] = term.sigma2
+        out["sigma2"] = variance_text(term.sigma2)
     return out

@@ -66,7 +66,7 @@ _NODE = "terms.node."
 _SECTIONS = {
     "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
     "training": (
-        *("sigma2", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
+        *("sigma2", "c1", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
         *("observed_transitions", "observed_features", "decode", "metric"),
     ),
 }

@@ -7,6 +7,7 @@ it. Unknown keys are errors with a suggestion, at the line where they stand.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -287,7 +288,7 @@ def _parse_term(section: _Section) -> TermConfig:
     window = section.get("window", values.window)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
-    sigma2 = section.get("sigma2", values.automatic)
+    sigma2 = section.get("sigma2", values.variance)
     section.finish()
     if not CLIQUES[kind].mapped:
         for key in ("features", "window", "kernel", "map"):
@@ -363,7 +364,8 @@ def _parse_map(section: _Section) -> MapConfig:
 def _parse_training(section: _Section) -> TrainingConfig:
     default = TrainingConfig()
     training = TrainingConfig(
-        sigma2=section.get("sigma2", values.automatic),
+        sigma2=section.get("sigma2", values.variance),
+        c1=section.get("c1", values.not_negative) or None,
         solver=section.get("solver", values.choice(SOLVERS), default.solver),
         tolerance=section.get("tolerance", values.tolerance, default.tolerance),
         max_passes=section.get("max_passes", Whole(1), default.max_passes),
@@ -377,6 +379,10 @@ def _parse_training(section: _Section) -> TrainingConfig:
         observed_features=section.get("observed_features", values.boolean, default.observed_features),
     )
     section.finish()
+    if training.sigma2 == math.inf and training.c1 is None:
+        raise section.error(
+            "sigma2", "an infinite 'sigma2' ('c2' 0) needs an L1 penalty: give a 'c1' above 0, or a finite value"
+        )
     if training.scheme_violations is not None and training.scheme is None:
         raise section.error("scheme_violations", "'scheme_violations' goes with a 'scheme', and none is given")
     return training

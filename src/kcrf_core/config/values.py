@@ -5,6 +5,7 @@ The messages go on from the name of the key, as those of declared settings do.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,7 +17,14 @@ from .config import WIDEST_WINDOW
 positive = Number(0, above=True)
 not_negative = Number(0)
 automatic = Number(0, above=True, automatic=True)
+INFINITE = ("inf", ".inf", math.inf)
 tolerance = Number(LEAST_TOLERANCE)
+
+
+def variance(value: Any) -> float | None:
+    """A prior variance: a number above zero, auto, or inf where an L1 penalty takes its place."""
+    return math.inf if not isinstance(value, bool) and value in INFINITE else automatic(value)
+
 
 RANGE = re.compile(r"(.*?)(\d+)\.\.(.*?)(\d+)")
 MOST_COLUMNS = 10_000_000

@@ -124,8 +124,8 @@ def _meant(grid: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> dict[str
     for key, value in zip(grid, values, strict=True):
         name = key if "." in key else key.replace("-", "_")
         if name == "c2":  # CRFsuite's name for 1 / (2 sigma2)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise _error(f"of the grid, 'c2' must be a number greater than 0, not {shown(value)}")
-            value = 1.0 / (2.0 * value)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise _error(f"of the grid, 'c2' must be a number, 0 or more, not {shown(value)}")
+            value = 1.0 / (2.0 * value) if value else math.inf
         out[ALIASES.get(name, name)] = value
     return out

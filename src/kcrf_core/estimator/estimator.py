@@ -178,7 +178,8 @@ class KernelCRF(Protocol):
     Training:
 
     sigma2 : variance of the prior. "auto": chosen on held-out sequences. c2 is 1 / (2 sigma2), as in CRFsuite.
-    solver : "auto", "lbfgs", "newton", "block-jacobi" or "subspace"; the optimum is the same.
+        c1 adds an L1 penalty, as there; with one, c2 may be 0.
+    solver : "auto", "lbfgs", "newton", "block-jacobi", "subspace", or "proximal" for c1; the optimum is the same.
     tolerance : training stops when the objective is proven to be within this part of its optimum.
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.

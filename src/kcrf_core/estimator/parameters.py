@@ -7,7 +7,8 @@ Scripts written for sklearn-crfsuite pass parameters that are treated so:
 
 c2                          1 / (2 sigma2), for all terms
 max_iterations              the most passes over the data
-algorithm, c1, min_freq     only where they ask for what is done anyway
+c1                          an L1 penalty, as in CRFsuite
+algorithm, min_freq         only where they ask for what is done anyway
 all_possible_states         False: weights of features with labels that they are seen with; else all
 all_possible_transitions    always so
 the rest                    fine points of another optimiser: a warning says that they have no effect
@@ -39,8 +40,6 @@ def check_crfsuite_parameters(params: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"algorithm={params['algorithm']!r}: only what 'lbfgs' maximises is there, and 'solver' says by which means"
         )
-    if params["c1"]:
-        raise ConfigError(f"c1={params['c1']!r}: there is no L1 penalty here; c1 must be 0, and c2 (or sigma2) is free")
     if params["min_freq"] not in (None, 0, 1):
         raise ConfigError(f"min_freq={params['min_freq']!r}: min_count leaves out attributes seen less often")
     if params["model_filename"] is not None:
@@ -72,9 +71,9 @@ def prior_variance(sigma2: Any, c2: Any) -> Any:
         return sigma2
     if sigma2 not in (None, "auto"):
         raise ConfigError("c2 is another name for sigma2: give one of them")
-    if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 < c2 < float("inf"):
-        raise ConfigError(f"c2 must be a number greater than 0, not {c2!r}")
-    return 1.0 / (2.0 * c2)
+    if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 <= c2 < float("inf"):
+        raise ConfigError(f"c2 must be a number, 0 or more (0 with a c1 above 0 alone), not {c2!r}")
+    return 1.0 / (2.0 * c2) if c2 else float("inf")
 
 
 def no_class_weight(value: Any) -> ConfigError:
@@ -111,7 +110,7 @@ def decision_of(cost: Any, decode: Any) -> Decision:
 
 
 # Parameters that stand in the configuration under the same name.
-PLAIN = ("order", "solver", "tolerance", "scheme", "scheme_violations", "decode", "metric")
+PLAIN = ("order", "c1", "solver", "tolerance", "scheme", "scheme_violations", "decode", "metric")
 DEFAULT_SEED = 0
 
 

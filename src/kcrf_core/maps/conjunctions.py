@@ -178,14 +178,25 @@ class Conjunctions:
 
 def _squares(keys: np.ndarray, base: int, kernel: PolynomialKernel) -> np.ndarray:
     """Squared weights of conjunctions [Q] by their keys, whose digits are their features."""
-    return squared_weights(kernel)[np.searchsorted([1, base, base**2], keys, side="right")]
+    return squared_weights(kernel)[_sizes(keys, base)]
+
+
+def _sizes(keys: np.ndarray, base: int) -> np.ndarray:
+    """How many features conjunctions [Q] have, by their keys."""
+    return np.searchsorted([1, base, base**2], keys, side="right")
 
 
 def find_conjunctions(
-    inputs: Inputs, kernel: PolynomialKernel, cut_off: int = 1, merge: bool = True, workers: Workers | None = None
+    inputs: Inputs,
+    kernel: PolynomialKernel,
+    cut_off: int = 1,
+    merge: bool = True,
+    by_degree: bool = False,
+    workers: Workers | None = None,
 ) -> tuple[Conjunctions, scipy.sparse.csr_array]:
     """The conjunctions of training rows, and Phi [N, D]. Those in fewer than `cut_off` rows are left out.
 
+    `by_degree` those of different numbers of features, and so of different weights, have columns of their own.
     They are the same, and in the same order, for any number of threads.
     """
     workers = workers or Workers(1, memory=0)
@@ -205,7 +216,10 @@ def find_conjunctions(
     kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
     first = np.arange(len(kept), dtype=np.int32)  # the one that stands for all with the same rows
     if merge:
-        _conjunctions.first_alike(hashes[kept], empty_slots(len(kept)), first)
+        alike = hashes[kept]
+        if by_degree:
+            alike[:, 0] += _sizes(keys[kept], base).astype(np.uint64) << np.uint64(62)
+        _conjunctions.first_alike(alike, empty_slots(len(kept)), first)
     leaders = np.flatnonzero(first == np.arange(len(kept)))  # [D]
     column_of = np.full(len(keys), -1, dtype=np.int32)  # of those that stand for a column
     column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)

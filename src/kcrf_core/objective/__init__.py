@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "engine": ["Engine", "EngineBlocks", "Predictions", "TermShape", "Vector"],
         "inverse_powers": ["OPERATIONS_PER_CUBE"],
-        "posterior": ["HessianBlocks", "Point", "Posterior", "Slack"],
+        "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],
         "vectors": ["Vectors"],
         "thread_engine": ["ObjectiveTerm", "ThreadEngine"],

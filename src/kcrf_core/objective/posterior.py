@@ -7,6 +7,16 @@
 theta is one vector, a block for each term (see `chains.cliques`): weights W [D, columns] of a term with a map, row by
 row, or the parameters of a term over labels alone.
 
+With an L1 penalty sum_j c_j |theta_j| beside it, the loss is linearised instead, with its gradient g, its constant
+H = loss - <g, theta>, which is the entropy of the model's distribution, and soft_c(g) = sign(g) max(|g| - c, 0):
+
+    min P >= H - sum_j (sigma_j^2 / 2) soft_c(g_j)^2
+
+Where sigma is infinite this needs |g| <= c. The distribution q = (1 - s) e_y + s p, gold mixed with the model's p, has
+the gradient s g, so s = min(1, c / |g|) makes it fit, and the loss lies above its entropy, for each sequence
+
+    H(q) = s H(p) + s p(y) log p(y) - s (1 - p(y)) log s - q(y) log q(y)                         at least s H(p)
+
 A term may have parameters for some places of its W alone, all others being zero. P is then a function of those, as
 convex as before, and Lemma 9 holds with their part of the gradient: it bounds the minimum over what they can express.
 """
@@ -34,8 +44,9 @@ class Point:
 
     value: float  # P
     log_likelihood: float  # weighted sum of log p(y | x)
-    gradient: Vector  # like theta
+    gradient: Vector  # like theta; of an L1 penalty it has no part
     lower: float  # min P is at least this, but for rounding
+    constant: float = 0.0  # with an L1 penalty: H, the loss less <g, theta>
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class Slack:
     amount: float  # off the bound
     length: float  # of the gradient, each block times its sigma
     factor: float  # of the squared length of the gradient, as a part
+    excess: float = 0.0  # of the largest |g| / c of an L1 penalty
 
     def widen(self, value: float, square: float) -> float:
         """The bound value - square / 2, where `square` is the squared length of a gradient, sigma included."""
@@ -54,20 +66,30 @@ class Slack:
 
     def joined(self, other: Slack) -> Slack:
         """What holds for both."""
-        return Slack(max(self.amount, other.amount), max(self.length, other.length), max(self.factor, other.factor))
+        return Slack(
+            max(self.amount, other.amount),
+            max(self.length, other.length),
+            max(self.factor, other.factor),
+            max(self.excess, other.excess),
+        )
 
 
 class Posterior:
     """P over a problem, for given terms. Evaluations share nothing but the data."""
 
-    def __init__(self, engine: Engine, sigma2: Sequence[float]):
-        self.engine = engine
+    def __init__(self, engine: Engine, sigma2: Sequence[float], thresholds: Vector | None = None):
+        self.engine, self.thresholds = engine, thresholds  # of an L1 penalty, like theta; None: there is none
         self.sigma2 = np.array(sigma2, dtype=np.float64)  # [terms]
         self.vectors, self.terms, self.problem = engine.vectors, engine.terms, engine.problem
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
         self.size = self.vectors.size
         self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
         self.columns = score_columns(self.problem.label_count)
+        self.least_threshold = (
+            0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
+        )
+        # Whether gold labellings are mixed into distributions for a bound.
+        self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(term.product_size for term in self.terms), 1)
 
@@ -81,7 +103,11 @@ class Posterior:
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
     ) -> Posterior:
         """P with threads of this process."""
-        return cls(ThreadEngine(problem, terms, workers, dtype, forbidden), [term.sigma2 for term in terms])
+        engine, thresholds = ThreadEngine(problem, terms, workers, dtype, forbidden), None
+        if any(np.any(term.threshold) for term in terms):
+            thresholds = np.concatenate([term.thresholds(problem.label_count) for term in terms])
+            thresholds = engine.vectors.from_array(thresholds)
+        return cls(engine, [term.sigma2 for term in terms], thresholds)
 
     @property
     def dtype(self) -> np.dtype:
@@ -105,9 +131,16 @@ class Posterior:
             yield self._point(theta, *found)
 
     def _point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
+        if self.thresholds is not None:
+            return self._sparse_point(theta, log_likelihood, gradient)
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)
         value = prior - log_likelihood
         return Point(value, log_likelihood, gradient, value - lower_terms)
+
+    def _sparse_point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
+        prior, along, square, excess = self.vectors.add_sparse_prior(gradient, theta, self.sigma2, self.thresholds)
+        constant = -log_likelihood - along
+        return Point(prior - log_likelihood, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
 
     def in_double(self, held: bool = False) -> Posterior:
         """The same P with all digits that double precision has; itself where it has them.
@@ -115,17 +148,22 @@ class Posterior:
         What maps need for it is held as far as memory allows, for many passes, or computed every time.
         """
         engine = self.engine.in_double(held)
-        return self if engine is self.engine else Posterior(engine, self.sigma2)
+        return self if engine is self.engine else Posterior(engine, self.sigma2, self.thresholds)
 
     def slack(self, theta: Vector, value: float) -> Slack:
         """What rounding may change about an evaluation at theta in double precision that found this P."""
         found = self.engine.rounding(theta)
-        amount, lengths, factor = VALUE_ROUNDING * abs(value), 0.0, 0.0
-        for own, sigma2 in zip(found, self.sigma2, strict=True):
-            amount += own.loss + own.prior / (2 * sigma2) + sigma2 / 2 * own.outside
-            lengths += sigma2 * (own.gradient + own.prior_gradient / sigma2) ** 2
+        amount, lengths, factor, excess = VALUE_ROUNDING * abs(value), 0.0, 0.0, 0.0
+        for j, (own, sigma2) in enumerate(zip(found, self.sigma2, strict=True)):
+            amount += own.loss + own.prior / (2 * sigma2)
+            if np.isfinite(sigma2):
+                amount += sigma2 / 2 * own.outside
+                lengths += sigma2 * (own.gradient + own.prior_gradient / sigma2) ** 2
             factor = max(factor, own.factor)
-        return Slack(amount, float(np.sqrt(lengths)), factor)
+            if self.thresholds is not None:  # the loss is expanded around zero, not around theta
+                amount += own.gradient * float(np.linalg.norm(self.block(theta, j)))
+                excess = max(excess, own.gradient / self.least_threshold)
+        return Slack(amount, float(np.sqrt(lengths)), factor, excess)
 
     def proven(self, theta: Vector) -> Point:
         """P at theta in double precision, with a lower bound that rounding is taken off."""
@@ -135,8 +173,39 @@ class Posterior:
 
     def proven_bound(self, theta: Vector, found: Point) -> float:
         """The lower bound of an evaluation in double precision, less what rounding may change; P is never negative."""
-        bound = self.slack(theta, found.value).widen(found.value, 2 * (found.value - found.lower))
-        return max(bound, 0.0)
+        slack = self.slack(theta, found.value)
+        if self.thresholds is not None:
+            total = self.vectors.loss_gradient(theta, found.gradient, self.sigma2)
+            return self.sparse_bound(total, [(1.0, theta, found)], slack)
+        return max(slack.widen(found.value, 2 * (found.value - found.lower)), 0.0)
+
+    def sparse_bound(
+        self,
+        total: Vector,
+        parts: Sequence[tuple[float, Vector, Point]],
+        slack: Slack,
+        gold: Sequence[np.ndarray] | None = None,
+    ) -> float:
+        """The bound of a combination of points in double precision, less what rounding may change.
+
+        `total` is that of their loss's gradients; parts are shares, parameters and what was found there; `gold` has
+        log p(y | x) of each sequence there, where that is known already.
+        """
+        square, excess = self.vectors.soft_square(total, self.sigma2, self.thresholds)
+        constant, mixed = sum(share * found.constant for share, _, found in parts), 1.0
+        if self.mixes:
+            mixed = 1.0 / max(1.0, excess + slack.excess)
+            constant *= mixed
+            gold = gold or [self.engine.sequence_log_probabilities(theta) for _, theta, _ in parts]
+            for (share, _, _), logs in zip(parts, gold, strict=True):
+                constant += share * float(self.problem.weights @ mixing_gain(logs.astype(np.float64), mixed))
+        return max(slack.widen(constant, square), 0.0)
+
+    def gradient_length(self, theta: Vector, found: Point) -> float:
+        """Of P's gradient; with an L1 penalty that of its shortest subgradient."""
+        if self.thresholds is None:
+            return float(np.sqrt(self.vectors.dot(found.gradient, found.gradient)))
+        return float(np.sqrt(self.vectors.steepest_square(theta, found.gradient, self.thresholds)))
 
     def hessian_product(self, theta: Vector, vector: Vector) -> Vector:
         """The exact Hessian of P at theta times a vector."""
@@ -182,6 +251,10 @@ class Posterior:
         block, places = self.block(theta, term), self.terms[term].places
         return self.weights_of(theta, term) if places is None else KeptWeights(places, block).stored()
 
+    def nonzero(self, theta: Vector) -> int:
+        """How many parameters are not zero."""
+        return int(np.count_nonzero(self.vectors.to_array(theta)))
+
     def block_of(self, weights: np.ndarray, term: int) -> np.ndarray:
         """The block of a vector like theta for W [D, columns] of a term with a map; other places have no say."""
         return self.terms[term].block(weights)
@@ -215,7 +288,24 @@ class Posterior:
 
     def prior(self, theta: Vector) -> float:
         """What the prior adds to P."""
-        return float(sum(np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)))
+        squares = float(sum(np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)))
+        return squares if self.thresholds is None else squares + self.penalty(theta)
+
+    def penalty(self, theta: Vector) -> float:
+        """What the L1 penalty adds to P."""
+        return float((self.vectors.to_array(self.thresholds) * np.abs(self.vectors.to_array(theta))).sum())
+
+
+def mixing_gain(logs: np.ndarray, mixed: float) -> np.ndarray:
+    """H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, from log p(y), [S]; never negative."""
+    gold = np.exp(logs)
+    rest, both = -np.expm1(logs), 1 - mixed + mixed * gold
+    return np.maximum(mixed * gold * logs - mixed * rest * np.log(mixed) - both * np.log(both), 0.0)
+
+
+def mixed_bound(constant: float, square: float, excess: float) -> float:
+    """A lower bound on min P with an L1 penalty: what `Vectors.soft_square` says, and the loss's H."""
+    return constant / max(1.0, excess) - square / 2
 
 
 class HessianBlocks:

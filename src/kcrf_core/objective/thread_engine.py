@@ -46,6 +46,16 @@ class ObjectiveTerm:
     sigma2: float
     map: FeatureMap | None = None
     kept: np.ndarray | None = None  # [K] int64 places in W, row by row, that have parameters; None: all of them
+    threshold: float | np.ndarray = 0.0  # of an L1 penalty: of each parameter, or [D] of those in each row of W
+
+    def thresholds(self, Y: int) -> np.ndarray:
+        """Those of all parameters, [size]."""
+        shape = self.shape(Y)
+        if np.ndim(self.threshold) == 0:
+            return np.full(shape.size, float(self.threshold))
+        if self.kept is None:
+            return np.repeat(self.threshold, shape.columns)
+        return self.threshold[self.kept // shape.columns]
 
     def shape(self, Y: int) -> TermShape:
         if not self.clique.mapped:

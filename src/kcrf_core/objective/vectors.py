@@ -20,7 +20,7 @@ import numpy as np
 
 from ..maps import product
 from ..system import Workers, ranges
-from . import _long_vectors
+from . import _long_vectors, _proximal
 from ._long_vectors import Rows, Slices, Values
 
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
@@ -287,9 +287,115 @@ class Vectors:
         constant, *products = sums.sum(axis=0).tolist()
         return scaled, constant, products
 
+    # ------------------------------------------------------------------------- an L1 penalty
+
+    def add_sparse_prior(
+        self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
+    ) -> tuple[float, float, float, float]:
+        """Add theta / sigma^2 to a loss's gradient g, with an L1 penalty of thresholds c beside the Gaussian prior.
+
+        What both add to P, <g, theta>, and what `soft_square` says of g.
+        """
+        precisions, limited = self._precisions(variances), self._limited(variances)
+
+        def work(part: slice, number: int) -> tuple[float, ...]:
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            size = np.abs(own)
+            found = (
+                float((point * point).sum()) * precisions[number] / 2 + float((least * np.abs(point)).sum()),
+                float((own * point).sum()),
+                *_softened(size, least, limited[number]),
+            )
+            own += precisions[number] * point
+            return found
+
+        prior, along, square, excess = self._each_slice(work, 4)
+        return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
+
+    def soft_square(self, gradient: np.ndarray, variances: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
+        """The sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and the largest |g| / c of the others."""
+        limited = self._limited(variances)
+        square, excess = self._each_slice(
+            lambda part, number: _softened(np.abs(gradient[part]), thresholds[part], limited[number]), 2
+        )
+        return float(square.sum()), float(excess.max(initial=0.0))
+
+    def soft_products(
+        self, gradients: Sequence[np.ndarray], shares: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """For the combination G of K gradients: the sum of sigma^2 soft_c(G)^2, and its derivatives by the shares.
+
+        Half of the first ones [K] and half of the second ones [K, K] come back.
+        """
+        K, limited = len(gradients), np.asarray(variances, dtype=np.float64)[self._block_of]
+
+        def work(part: slice, number: int) -> tuple[float, ...]:
+            rows = np.stack([gradient[part] for gradient in gradients]).astype(np.float64)
+            total = shares @ rows
+            beyond = np.flatnonzero(np.abs(total) > thresholds[part])
+            rows, total = np.ascontiguousarray(rows[:, beyond]), total[beyond]
+            soft = limited[number] * (total - np.copysign(thresholds[part][beyond], total))
+            gram = limited[number] * (rows @ rows.T)
+            return float((soft * soft).sum()) / limited[number], *(rows @ soft), *gram.ravel()
+
+        square, *products = self._each_slice(work, 1 + K + K * K)
+        sums = np.array([own.sum() for own in products])
+        return float(square.sum()), sums[:K], sums[K:].reshape(K, K)
+
+    def loss_gradient(
+        self, theta: np.ndarray, gradient: np.ndarray, variances: np.ndarray, dtype: np.dtype | type = np.float64
+    ) -> np.ndarray:
+        """A gradient without the Gaussian prior's part."""
+        out, precisions = self.empty(dtype), self._precisions(variances)
+
+        def work(part: slice, number: int) -> tuple[()]:
+            out[part] = gradient[part] - precisions[number] * theta[part]
+            return ()
+
+        self._each_slice(work, 0)
+        return out
+
+    def steepest_square(self, theta: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> float:
+        """The squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
+
+        def work(part: slice, number: int) -> tuple[float]:
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            soft = np.maximum(np.abs(own) - least, 0.0)
+            shortest = np.where(point != 0, own + np.copysign(least, point), soft)
+            return (float((shortest * shortest).sum()),)
+
+        return float(self._each_slice(work, 1)[0].sum())
+
+    def free_count(self, theta: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> int:
+        """How many parameters are not zero, or have a slope beyond their threshold."""
+
+        def work(part: slice, number: int) -> tuple[float]:
+            return (float(np.count_nonzero((theta[part] != 0) | (np.abs(gradient[part]) > thresholds[part]))),)
+
+        return int(self._each_slice(work, 1)[0].sum())
+
+    def _limited(self, variances: np.ndarray) -> np.ndarray:
+        """sigma^2 of each slice, zero where it is infinite."""
+        each = np.asarray(variances, dtype=np.float64)[self._block_of]
+        return np.where(np.isfinite(each), each, 0.0)
+
+    def _each_slice(self, work: Callable[[slice, int], tuple[float, ...]], width: int) -> np.ndarray:
+        """What `work` finds in each slice, which it is given with its number, on threads; [width, S]."""
+        bounds = self._bounds.tolist()
+        found = self._workers.map(lambda k: work(slice(bounds[k], bounds[k + 1]), k), range(self._slices))
+        return np.array(list(found), dtype=np.float64).reshape(self._slices, width).T
+
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
         """Room for so many pairs of a step and a change of the gradient."""
         return Pairs(self, most, dtype)
+
+
+def _softened(size: np.ndarray, thresholds: np.ndarray, variance: float) -> tuple[float, float]:
+    """sigma^2 soft_c(g)^2 summed and zero; where sigma^2 is infinite, which zero stands for, zero and max |g| / c."""
+    if not variance:
+        return 0.0, float((size / thresholds).max(initial=0.0))
+    soft = np.maximum(size - thresholds, 0.0)
+    return variance * float((soft * soft).sum()), 0.0
 
 
 class Pairs:
@@ -395,3 +501,50 @@ class Pairs:
             sums,
         )
         return float(sums.sum())
+
+    def minimise_model(
+        self,
+        theta: np.ndarray,
+        gradient: np.ndarray,
+        thresholds: np.ndarray,
+        scale: np.ndarray,
+        matrix: np.ndarray,
+        slots: Sequence[int],
+        most: int,
+        tolerance: float,
+    ) -> tuple[np.ndarray, float]:
+        """The step d from theta to where a model of P with an L1 penalty is about the smallest; see `_proximal`.
+
+        Its curvature is diag(b) - W M W^T, where W [n, 2 k] has b times the steps of these slots, then their changes,
+        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. It comes
+        with <g, d> and what d adds to the penalty.
+        """
+        free = np.flatnonzero((theta != 0) | (np.abs(gradient) > thresholds))
+        own_scale, slope, least, start = (values[free] for values in (scale, gradient, thresholds, theta))
+        width = len(matrix)
+        rows = np.zeros((len(free), max(width + 3 & ~3, 4)), dtype=self.dtype)
+        for place, slot in enumerate(slots):
+            rows[:, place] = self._steps[slot][free] * own_scale
+            rows[:, place + len(slots)] = self._changes[slot][free]
+        wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=self.dtype)
+        wide[:width, :width] = matrix
+        point = start.copy()
+        _proximal.minimise(
+            rows,
+            rows @ wide,
+            own_scale,
+            slope,
+            least,
+            start,
+            point,
+            np.zeros(rows.shape[1]),
+            np.empty(len(free)),
+            np.empty(len(free), dtype=np.int32),
+            most,
+            tolerance,
+        )
+        step = point - start
+        change = float((slope * step).sum() + (least * (np.abs(point) - np.abs(start))).sum())
+        direction = np.zeros(self._vectors.size)
+        direction[free] = step
+        return direction, change

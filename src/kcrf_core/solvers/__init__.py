@@ -32,6 +32,7 @@ SOLVERS = _Solvers(
         "newton": "newton:descend",
         "block-jacobi": "block_jacobi:descend",
         "subspace": "subspace:descend",
+        "proximal": "proximal:descend",
     },
 )
 

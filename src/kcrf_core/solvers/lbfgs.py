@@ -27,6 +27,8 @@ from .run import LONG, Run
 # with observed features 5 % fewer, in the same time and more than twice the memory.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES, MANY = 10, 60, 1 << 23, 1 << 18
 
+MOST_SPARSE_PAIRS, SPARSE_PAIR_VALUES = 40, 1 << 24
+
 # A first guess that depends on the point is taken anew after so many steps, and then after so many times as many.
 FIRST_RENEWAL, RENEWAL_GROWTH = 30, 3
 
@@ -41,6 +43,11 @@ def _most_pairs(size: int) -> int:
     return FEWEST_PAIRS if size > MANY else min(PAIR_VALUES // max(size, 1), MOST_PAIRS)
 
 
+def most_sparse_pairs(size: int) -> int:
+    """The same with an L1 penalty, where most parameters are zero and a step takes as long as those that are not."""
+    return int(np.clip(SPARSE_PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_SPARSE_PAIRS))
+
+
 def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
     """What the vectors of a fit take at once, for so many parameters.
 
@@ -52,6 +59,8 @@ def fit_bytes(size: int, single: bool, solver: str, max_passes: int) -> int:
     pairs = 2 * min(_most_pairs(size), max_passes)
     if solver == "newton":
         own = 8 * CONJUGATE_VECTORS
+    elif solver == "proximal":  # pairs, and a model of twice the fewest where all parameters are free
+        own = (2 * most_sparse_pairs(size) + 4 * FEWEST_PAIRS) * short
     else:
         own = pairs * (short if solver in ("auto", "lbfgs") else 8)
     return size * (own + (2 * POINTS + 3) * short + 8 * 8)

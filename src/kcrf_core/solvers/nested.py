@@ -3,7 +3,7 @@
 The columns of a reduced map are nested: the first m of them are the map of the first m pivots, L being triangular. So
 the first steps are taken on a part of the columns, where a pass costs that part, and their pairs are carried over with
 zeros for the other columns, which brings far more than the point alone. Other maps have no such order: there it is
-`lbfgs`.
+`lbfgs`, and with an L1 penalty `proximal`.
 
 OCR, poly-3, 1,500 pivots, gap of 1e-3, work in passes: 127 for L-BFGS without any scaling, 74 for `lbfgs`, 63 for this;
 pitch accent, poly-2, gap of 1e-4: 59, 36 and 21. Blocks of the Hessian on the leading columns as a first guess (see
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ..objective import Point, Posterior, Vector
-from . import lbfgs
+from . import lbfgs, proximal
 from .first_guess import FirstGuess
 from .run import Run
 
@@ -25,6 +25,8 @@ FEWEST_COLUMNS = 40  # where a fifth is less, passes cost next to nothing anyway
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
+    if posterior.thresholds is not None:
+        proximal.descend(posterior, theta, now, run)
     memory = None
     if now is None and posterior.vectors.is_zero(theta):
         theta, memory = _begin_on_part(posterior, run)

@@ -41,6 +41,10 @@ SINGLE_MARGIN = 1e-5
 # A proof that fails by less than this part of the tolerance is tried again a little later, so often.
 NEARLY, MOST_ATTEMPTS = 0.5, 3
 
+# With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
+# times the tolerance, and again whenever it is so much smaller.
+WORTH_MIXING, NEARER = 100, 0.8
+
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
 
@@ -101,7 +105,7 @@ def moved(result: SolverResult, posterior: Posterior, theta: Vector, tolerance: 
         lower=lower,
         passes=result.passes + 1,
         reason=reason if result.reason in (CERTIFIED, STATIONARY) and not certified else result.reason,
-        gradient_norm=float(np.sqrt(posterior.vectors.dot(found.gradient, found.gradient))),
+        gradient_norm=posterior.gradient_length(theta, found),
     )
 
 
@@ -172,6 +176,7 @@ class Run:
         self._lower = self._proven  # the largest lower bound, as the evaluations say
         self._bound: Bound | None = None  # where a combination of points gave it
         self._bundle = Bundle()
+        self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
     def watch(self, observe: Callable[[Progress], None]) -> None:
         """Tell of every pass from now on."""
@@ -293,12 +298,27 @@ class Run:
             return found
         if posterior.convex:
             margin = 0.0 if self.in_double(posterior) else SINGLE_MARGIN * abs(found.value)
-            bound = self._bundle.add(posterior, theta, found, self.kept_dtype(posterior))
+            bound = self._mixed(posterior, self._bundle.add(posterior, theta, found, self.kept_dtype(posterior)))
             self._lower = max(self._lower, found.lower)
             if bound is not None and bound.value - margin > self._lower:
                 self._lower, self._bound = bound.value - margin, bound
         self._keep(found.value, theta, found)
         return found
+
+    def _mixed(self, posterior: Posterior, bound: Bound | None) -> Bound | None:
+        """A bound with the entropy that mixing gold labellings in brings, where it takes that and may be enough then.
+
+        It takes a pass for each new one of its points: so it is looked at only as the bound without it gets better.
+        """
+        if bound is None or not posterior.mixes or bound.value <= 0:
+            return bound
+        gap = relative_gap(min(bound.parts[-1].value, self._best.value if self._best else np.inf), bound.value)
+        if gap > min(WORTH_MIXING * self.tolerance, NEARER * self._mixed_gap):
+            return bound
+        self._mixed_gap = gap
+        value, looked_at = self._bundle.mixed(posterior, bound)
+        self.work += looked_at
+        return replace(bound, value=value)
 
     def _confirm(self, posterior: Posterior) -> None:
         """Stop if the best point is proven to be near enough; else go on, in double precision where it takes that."""
@@ -355,7 +375,7 @@ class Run:
         raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
 
     def _end(self, proof: _Proof, reason: str) -> NoReturn:
-        norm = float(np.sqrt(proof.posterior.vectors.dot(proof.found.gradient, proof.found.gradient)))
+        norm = proof.posterior.gradient_length(proof.theta, proof.found)
         raise Stop(self._result(proof.theta, proof.found.value, proof.lower, reason, norm))
 
     def _result(self, theta: Vector, value: float, lower: float, reason: str, gradient_norm: float) -> SolverResult:

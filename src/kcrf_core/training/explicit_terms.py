@@ -172,7 +172,9 @@ class LinearPlan(TermPlan):
             fitted, columns = FittedLinear(term, self.features, own), ""
         else:
             own = self.shared(lambda rows, _: MergedMap(merged, rows, dtype), context)
-            fitted = FittedMerged(term, self.features, own, merged=merged)
+            roots = np.ones(own.size)
+            roots[: merged.size] = np.sqrt(merged.counts)
+            fitted = FittedMerged(term, self.features, own, roots=roots, merged=merged)
             columns = f" in {counted(own.size, 'column')}"
         context.observer.note(
             f"term {term.name}: {term.kernel.title} kernel, explicit map, "
@@ -316,11 +318,16 @@ class ConjunctionPlan(TermPlan):
             f"term {term.name}: {term.kernel.title} kernel of degree {kernel.degree} on binary features, explicit map; "
             f"going through {counted(self.entries, 'conjunction')}"
         )
-        found, phi = find_conjunctions(self.inputs, kernel, term.map.cut_off, workers=context.workers)
+        # An L1 penalty is that of one column only where all weights in it are equal.
+        by_degree = bool(context.config.training.c1)
+        found, phi = find_conjunctions(
+            self.inputs, kernel, term.map.cut_off, by_degree=by_degree, workers=context.workers
+        )
         distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
         observer.note(f"term {term.name}: {distinct} in {columns}")
         own = _conjunction_map(term, found, phi, self.inputs, context.dtype)
-        return FittedConjunctions(term, self.features, own, conjunctions=found)
+        roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
+        return FittedConjunctions(term, self.features, own, roots=roots, conjunctions=found)
 
     def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
         keys, columns, entries = self._sizes()

@@ -143,7 +143,8 @@ def footprint(
     reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
     pairs = any(term.clique.per_position for term in config.mapped_terms)
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
-    solver = fit_bytes(parameters, itemsize < 8, training.solver, training.max_passes)
+    name = "proximal" if training.c1 else training.solver
+    solver = fit_bytes(parameters, itemsize < 8, name, training.max_passes)
     threads = threads or available_threads()
     one_hot = dataset.bag is None and not dataset.real.shape[1]
     linear = all(term.kernel.type == "linear" for term in config.mapped_terms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,9 @@ from ..config import GRADIENT, Config, TrainingConfig
 from ..encoding import UNKNOWN, Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..scoring import Transitions, allowed_transitions
+from ..system import AUTO
 
+SPARSE_SOLVERS = (AUTO, "proximal")  # those that know of an L1 penalty
 HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
 
 
@@ -39,6 +42,29 @@ def check_partial(config: Config, select_terms: bool, certify: str) -> None:
         )
     if any(term.map.select == GRADIENT for term in config.mapped_terms):
         raise ConfigError("'select: gradient' needs all labels: choose another way to find pivots", settings=["select"])
+
+
+def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
+    """An error where an L1 penalty is asked for with what it does not go with, or nothing penalises weights."""
+    training = config.training
+    if not training.c1:
+        endless = [term.name for term in config.terms if term.sigma2 == math.inf]
+        if endless:
+            raise ConfigError(
+                f"term '{endless[0]}': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0 or a finite value",
+                settings=["c1"],
+            )
+        return
+    if select_terms:
+        raise ConfigError("terms cannot be chosen with an L1 penalty: leave 'c1' out", settings=["select_terms", "c1"])
+    if not complete:
+        raise ConfigError("'c1' needs all labels: where some are not observed leave it out", settings=["c1"])
+    if training.solver not in SPARSE_SOLVERS:
+        known = " and ".join(f"'{name}'" for name in SPARSE_SOLVERS)
+        raise ConfigError(
+            f"the solver '{training.solver}' minimises smooth functions: with 'c1' there are {known}",
+            settings=["solver", "c1"],
+        )
 
 
 def forbidden_transitions(

@@ -34,11 +34,14 @@ class TrainingTask:
     workers: Workers
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
+    c1: float = 0.0  # of an L1 penalty
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here."""
+        Y = self.problem.label_count
         terms = [
-            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept) for term in self.present(sigma2)
+            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
+            for term in self.present(sigma2)
         ]
         return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
 
@@ -75,7 +78,8 @@ class TrainingTask:
         for term, own in zip(self.terms, columns, strict=True):
             if own is not None:
                 kept = kept_in(term, own, self.problem.label_count)
-                term = replace(term, map=term.map.narrow(own), kept=kept)
+                roots = None if term.roots is None else term.roots[own]
+                term = replace(term, map=term.map.narrow(own), kept=kept, roots=roots)
             terms.append(term)
         return replace(self, terms=tuple(terms))
 

@@ -108,6 +108,12 @@ def fit_terms(
     for term in config.mapped_terms:
         # One plan at a time: each holds the inputs of its term.
         plan = plan_term(term, encoding, dataset, stored.get(term.name), rehearse)
+        if config.training.c1 and plan.has_pivots:
+            raise ConfigError(
+                f"term '{term.name}': 'c1' makes weights of features sparse, and this term has pivots; leave 'c1' out, "
+                "or take a kernel with an explicit map (linear, or poly on columns of text)",
+                settings=["c1"],
+            )
         found = None if plan.inputs.is_empty else plan.fit(context)
         if found is not None and found.map.size:
             fitted.append(found)

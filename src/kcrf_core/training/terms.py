@@ -115,6 +115,10 @@ class FittedTerm(ABC):
     def score_scale(self) -> float:
         """Mean of k(x, x): sigma2 times this is the prior variance of a score."""
 
+    def threshold(self, c1: float, label_count: int) -> float | np.ndarray:
+        """What an L1 penalty of c1 on the weights of single features is for parameters; [D] for those of rows of W."""
+        return c1
+
     def observed(self, problem: Problem, observer: Observer) -> FittedTerm:
         """The same term with weights of those pairs of features and labels alone that the problem has."""
         return self
@@ -159,12 +163,20 @@ class MappedTerm(FittedTerm):
     features: tuple[str, ...]
     map: FeatureMap
     kept: np.ndarray | None = None
+    roots: np.ndarray | None = None  # [D] root of the number of features that share a column; None: one each
 
     basis: ClassVar[TermBasis | None] = None
     growing: ClassVar[GrowingBasis | None] = None
 
     def score_scale(self) -> float:
         return self.map.mean_diagonal()
+
+    def threshold(self, c1: float, label_count: int) -> float | np.ndarray:
+        # k features of one column have its weight over root k each. Scores of two labels are plus and minus the one
+        # column over root 2 (see `chains.problem`), and both labels' weights have the penalty.
+        labels = self.config.clique.columns(label_count) == 1 and label_count == 2
+        each = c1 * 2**0.5 if labels else c1
+        return each if self.roots is None else each * self.roots
 
     @property
     def about(self) -> tuple[str, str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import GRADIENT, Config
+from ..config import GRADIENT, Config, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
@@ -27,7 +27,7 @@ from .held_out import HoldOut, Splits, make_splits
 from .observed_features import observed_only
 from .observer import FinalFit, Observer, Structure, Trial
 from .prior_search import HeldOut, Prior, choose_prior, operations, plan_splits
-from .problems import check_partial, forbidden_transitions, problem_of
+from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
@@ -60,6 +60,8 @@ class Report:
     parameters: int
     decoder: DecoderChoice
     metric: str  # one of METRICS: what choices went by
+    c1: float = 0.0  # of an L1 penalty
+    nonzero: int | None = None  # parameters that are not zero, with an L1 penalty
     structure: Structure | None = None  # how terms were chosen, where they were
     dev: DevReport | None = None
     growth: Growth | None = None  # how pivots were added, where they were
@@ -80,13 +82,15 @@ class Report:
             "hessian_products": result.products,
             "steps": result.steps,
             "work": result.work,
-            "sigma2": self.sigma2,
+            "sigma2": {name: variance_text(value) for name, value in self.sigma2.items()},
             "sigma2_path": [asdict(trial) for trial in self.path],
             "score_columns": self.score_columns,
             "parameters": self.parameters,
             "metric": self.metric,
             "decoder": self.decoder.to_dict(),
         }
+        if self.c1:
+            out |= {"c1": self.c1, "nonzero_parameters": self.nonzero}
         optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
         optional["scheme_violations"] = self.violations
         optional["held_out"] = self.held_out
@@ -275,6 +279,7 @@ class TrainingRun:
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._problem.complete.all():
             check_partial(config, options.select_terms, options.certify)
+        check_sparse(config, bool(self._problem.complete.all()), options.select_terms)
         if options.select_terms:
             check_choice(config)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
@@ -298,6 +303,8 @@ class TrainingRun:
         solution, decoder = self.kept(fitted, watch, decoder)
         model = replace(solution.model(self._encoding, self._training.precision), decode=decoder.decode)
         model, solution, pruned = self.prune(model, solution, dataset)
+        if self._training.c1:
+            model = replace(model, terms=tuple(term.compacted() for term in model.terms))
         outside, certify = self.outside(solution, growth if solution is fitted else None, dataset)
         report = Report(
             result=solution.result,
@@ -307,6 +314,8 @@ class TrainingRun:
             certify=certify,
             score_columns=solution.posterior.columns,
             parameters=solution.posterior.size,
+            c1=self._training.c1 or 0.0,
+            nonzero=solution.posterior.nonzero(solution.result.theta) if self._training.c1 else None,
             structure=structure,
             dev=None if watch is None else watch.report(model, self._workers),
             growth=growth,
@@ -335,7 +344,8 @@ class TrainingRun:
         if training.observed_features:
             terms = observed_only(terms, self._problem, self._observer)
         hand_back()
-        return TrainingTask(self._problem, tuple(terms), self._workers, DTYPES[training.precision], self._forbidden)
+        dtype = DTYPES[training.precision]
+        return TrainingTask(self._problem, tuple(terms), self._workers, dtype, self._forbidden, training.c1 or 0.0)
 
     def choose_terms(self, task: TrainingTask) -> tuple[TrainingTask, Structure | None]:
         """Leave out terms that are not worth it, where that is asked for."""

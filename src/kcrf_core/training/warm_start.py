@@ -76,9 +76,10 @@ class WarmStart:
         if not isinstance(stored, Mapping):
             return {}
         return {
-            name: float(value)
+            name: math.inf if value == "inf" else float(value)
             for name, value in stored.items()
-            if isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf
+            if value == "inf"
+            or (isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf)
         }
 
     def choose(

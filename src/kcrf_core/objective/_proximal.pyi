@@ -1,0 +1,16 @@
+from numpy import ndarray
+
+def minimise(
+    rows: ndarray,
+    turned: ndarray,
+    scale: ndarray,
+    slope: ndarray,
+    thresholds: ndarray,
+    theta: ndarray,
+    point: ndarray,
+    along: ndarray,
+    curvature: ndarray,
+    live: ndarray,
+    most: int,
+    tolerance: float,
+) -> int: ...

@@ -1,0 +1,334 @@
+"""An L1 penalty: the optimum by brute force, bounds, what merged columns do to it, models, and what refuses it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import minimize
+
+from kcrf_core.chains import EDGE, NODE, Problem, chain
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import read_corpus
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.errors import ConfigError
+from kcrf_core.estimator import KernelCRF
+from kcrf_core.kernels import PolynomialKernel
+from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
+from kcrf_core.model import Model
+from kcrf_core.objective import ObjectiveTerm, Posterior
+from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.solvers.bundle import Bundle, best_sparse_combination
+from kcrf_core.system import Workers
+from kcrf_core.training import WarmStart, train
+from problems import random_inputs, random_offsets
+from toy_engine import ToyEngine, ToyVector, numbers
+
+
+def random_problem(rng, Y, sequences=6, longest=4):
+    offsets = random_offsets(rng, sequences, longest)
+    return Problem(rng.integers(0, Y, offsets[-1]).astype(np.int32), offsets, rng.random(sequences) + 0.5, Y)
+
+
+def sparse_posterior(rng, workers, Y=3, sigma2=(5.0, 2.0), c=0.3, dtype=np.float64):
+    problem = random_problem(rng, Y)
+    feature_map = ExplicitMap.of(random_inputs(rng, problem.positions, 2, 2), dtype)
+    terms = [
+        ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=c * (0.5 + rng.random(feature_map.size))),
+        ObjectiveTerm(EDGE, sigma2[1], threshold=c),
+    ]
+    return Posterior.on_threads(problem, terms, workers, dtype)
+
+
+def by_halves(posterior):
+    """The optimum of P by bounded L-BFGS on positive and negative parts of weights, which P is smooth in."""
+    D, c = posterior.size, np.concatenate([posterior.thresholds] * 2)
+    precision = np.repeat(1 / posterior.sigma2, [block.stop - block.start for block in posterior.blocks])
+
+    def value(halves):
+        theta = halves[:D] - halves[D:]
+        log_likelihood, slope = posterior.engine.evaluate(theta)
+        slope += precision * theta
+        return precision @ theta**2 / 2 - log_likelihood + c @ halves, np.concatenate([slope, -slope]) + c
+
+    options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 30}
+    return minimize(value, np.zeros(2 * D), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * D), options=options)
+
+
+@pytest.mark.parametrize("Y", [2, 3])
+@pytest.mark.parametrize("sigma2", [(5.0, 2.0), (np.inf, np.inf), (np.inf, 1.0)])
+def test_the_optimum_is_that_of_brute_force(rng, workers, Y, sigma2):
+    posterior = sparse_posterior(rng, workers, Y, sigma2)
+    expected = by_halves(posterior)
+    # Without a variance the bound is off by the slope, and P only by its square: it shows no more than half the digits.
+    tolerance = 1e-8 if np.isfinite(sigma2).all() else 1e-6
+    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(tolerance, 20_000))
+    assert found.reason == CERTIFIED
+    np.testing.assert_allclose(found.value, expected.fun, rtol=1e-6)
+    assert found.value - 1.1 * tolerance * found.value <= found.lower <= expected.fun * (1 + 1e-12)
+    assert 0 < np.count_nonzero(found.theta == 0) < posterior.size
+
+
+@pytest.mark.parametrize("sigma2", [[2.0, 0.7], [np.inf, np.inf]])
+def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
+    Y, offsets = 3, np.array([0, 4, 5, 7, 10])
+    problem = Problem(rng.integers(0, Y, 10).astype(np.int32), offsets, rng.random(4) + 0.5, Y)
+    Phi = rng.normal(size=(10, 4))
+    feature_map = ExplicitMap(scipy.sparse.csr_array((10, 0)), Phi, np.float64)
+    terms = [ObjectiveTerm(NODE, sigma2[0], feature_map, threshold=0.2), ObjectiveTerm(EDGE, sigma2[1], threshold=0.2)]
+    threads = Posterior.on_threads(problem, terms, workers)
+    toy = Posterior(ToyEngine(problem, [Phi]), sigma2, ToyVector(threads.thresholds))
+    run, expected = Run(1e-6, 5000), SOLVERS["auto"](threads, np.zeros(threads.size), Run(1e-6, 5000))
+    found = SOLVERS["proximal"](toy, toy.vectors.zeros(), run)
+    assert found.reason == expected.reason == CERTIFIED
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
+    if np.isfinite(sigma2).all():  # else some other parameters are as good
+        np.testing.assert_allclose(numbers(found.theta), expected.theta, atol=5e-3)
+
+
+def test_bounds_are_never_above_the_optimum(rng, workers):
+    for sigma2 in [(5.0, 2.0), (50.0, 50.0), (np.inf, np.inf), (np.inf, 3.0)] * 5:
+        posterior = sparse_posterior(rng, workers, int(rng.integers(2, 4)), sigma2)
+        best = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 20_000))
+        bundle, tight = Bundle(), 0
+        for scale in (1.0, 0.3, 0.1, 0.1, 0.03, 0.01, 0.003, 0.001):
+            theta = best.theta + scale * rng.normal(size=posterior.size)
+            found = posterior.evaluate(theta)
+            assert found.lower <= best.value * (1 + 1e-12)
+            proven = posterior.proven(theta)
+            assert proven.lower <= best.value
+            # What mixing brings is not less than nothing, and rounding takes next to nothing off.
+            assert proven.lower >= max(found.lower, 0) * (1 - 1e-9) - 1e-9
+            bound = bundle.add(posterior, theta, found)
+            if bound is not None:
+                assert found.lower - 1e-9 * abs(found.value) <= bound.value <= best.value * (1 + 1e-12)
+                assert bound.proven(posterior) <= best.value
+                tight += bound.proven(posterior) > 0.9 * best.value
+        assert tight
+
+
+def test_the_best_combination_is_no_worse_than_a_grid(rng):
+    grid = np.array([(a, b, 1 - a - b) for a in np.linspace(0, 1, 41) for b in np.linspace(0, 1 - a, 41)])
+    for _ in range(30):
+        rows, constants, c = rng.normal(size=(3, 5)), rng.normal(size=3), rng.random(5)
+
+        def products(shares, rows=rows, c=c):
+            total = shares @ rows
+            soft, beyond = np.sign(total) * np.maximum(abs(total) - c, 0), abs(total) > c
+            return float(soft @ soft), rows @ soft, (rows * beyond) @ rows.T
+
+        shares = best_sparse_combination(constants, np.full(3, 1 / 3), products)
+        assert (shares >= 0).all() and np.isclose(shares.sum(), 1, rtol=1e-12)
+        on_grid = [point @ constants - products(point)[0] / 2 for point in grid]
+        assert shares @ constants - products(shares)[0] / 2 >= max(on_grid) - 1e-4
+
+
+def test_points_have_the_penalty_in_p_and_not_in_the_gradient(rng, workers):
+    posterior = sparse_posterior(rng, workers)
+    smooth, theta = Posterior(posterior.engine, posterior.sigma2), rng.normal(size=posterior.size)
+    found, without = posterior.evaluate(theta), smooth.evaluate(theta)
+    np.testing.assert_allclose(found.value, without.value + posterior.thresholds @ abs(theta), rtol=1e-12)
+    np.testing.assert_allclose(found.gradient, without.gradient, rtol=1e-12)
+    np.testing.assert_allclose(posterior.prior(theta) - posterior.log_likelihood(theta), found.value, rtol=1e-10)
+    slopes = found.gradient + np.sign(theta) * posterior.thresholds
+    np.testing.assert_allclose(posterior.gradient_length(theta, found), np.linalg.norm(slopes), rtol=1e-10)
+    at_zero = posterior.evaluate(np.zeros(posterior.size))
+    soft = np.maximum(abs(at_zero.gradient) - posterior.thresholds, 0)
+    np.testing.assert_allclose(
+        posterior.gradient_length(np.zeros(posterior.size), at_zero), np.linalg.norm(soft), rtol=1e-10
+    )
+
+
+# ----------------------------------------------------------------------------- training
+
+WORDS = ["the", "a", "cat", "dog", "sees", "hears", "big", "small", "red"]
+
+
+def text_corpus(rng, sequences=60, labels="NVX"):
+    """Words that tell their labels, most of the time, and a tail of words seen once, which share columns."""
+    rows, lengths = [], rng.integers(2, 7, sequences)
+    for t in range(int(lengths.sum())):
+        word = int(rng.integers(len(WORDS)))
+        label = labels[word % len(labels)] if rng.random() < 0.9 else labels[int(rng.integers(len(labels)))]
+        rows.append((WORDS[word], f"rare{t}" if rng.random() < 0.2 else "often", label))
+    ends, at = np.cumsum(lengths), 0
+    sentences = []
+    for end in ends.tolist():
+        sentences.append(rows[at:end])
+        at = end
+    return "\n\n".join("\n".join(" ".join(row) for row in sentence) for sentence in sentences) + "\n"
+
+
+def trained(tmp_path, text, raw, threads=1, **more):
+    path = tmp_path / "data.conll"
+    path.write_text(text)
+    config = parse_config(raw)
+    encoding, dataset = fit_encoding(config, read_corpus(path))
+    with Workers(threads) as workers:
+        return train(encoding, dataset, config, workers=workers, **more)
+
+
+def configuration(c1, sigma2, degree=1, tolerance=1e-6, **training):
+    kernel = {"type": "linear"} if degree == 1 else {"type": "poly", "degree": degree}
+    term = {"name": "node", "kernel": kernel, "map": "explicit"}
+    fit = {"c1": c1, "sigma2": sigma2, "tolerance": tolerance, "precision": "double", **training}
+    return {"terms": [term, {"type": "edge"}], "window": [-1, 0, 1], "training": fit}
+
+
+def penalised(model, c1, sigma2):
+    """What the prior adds to P for the weights of single features, as CRFsuite counts them."""
+    total = 0.0
+    for term in model.terms:
+        weights = term.weights.dense() if isinstance(term.weights, SparseWeights) else term.weights
+        each = np.hstack([weights, -weights]) / np.sqrt(2) if len(model.labels) == 2 else weights
+        total += c1 * abs(each).sum() + (each**2).sum() / (2 * sigma2)
+    for part in (model.edges.transitions, model.edges.start, model.edges.end):
+        total += c1 * abs(part).sum() + (part**2).sum() / (2 * sigma2)
+    return total
+
+
+@pytest.mark.parametrize("labels", ["NV", "NVX"])
+@pytest.mark.parametrize("observed", [False, True])
+def test_features_that_share_a_column_have_the_penalty_of_single_ones(rng, tmp_path, monkeypatch, labels, observed):
+    text, raw = text_corpus(rng, labels=labels), configuration(0.3, 4.0, observed_features=observed)
+    monkeypatch.setattr("kcrf_core.maps.explicit.FEWEST_FEATURES", 2)
+    merged, report = trained(tmp_path, text, raw)
+    monkeypatch.setattr("kcrf_core.maps.explicit.FEWEST_FEATURES", 10**9)
+    single, alone = trained(tmp_path, text, raw)
+    assert report.parameters < alone.parameters
+    np.testing.assert_allclose(report.result.value, alone.result.value, rtol=2e-6)
+    for model, found in ((merged, report), (single, alone)):
+        path = tmp_path / "data.conll"
+        dataset = model.encoding.encode(read_corpus(path))
+        scores, edges = model.potentials(dataset)
+        loss = chain.marginals(scores, edges, dataset.offsets, np.ones(dataset.sequences)).log_z.sum()
+        loss -= chain.path_scores(scores, edges, dataset.offsets, dataset.labels).sum()
+        np.testing.assert_allclose(loss + penalised(model, 0.3, 4.0), found.result.value, rtol=1e-8)
+
+
+def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
+    """With a penalty columns are merged within a degree alone, and its optimum is that of single conjunctions."""
+    inputs = random_inputs(rng, 30, categorical=4, real=0, values=12)
+    kernel = PolynomialKernel(2, 0.7, 0.5, 1.0)
+    by_degree, phi = find_conjunctions(inputs, kernel, by_degree=True)
+    merged, _ = find_conjunctions(inputs, kernel)
+    single, apart = find_conjunctions(inputs, kernel, merge=False)
+    assert merged.size < by_degree.size < single.size
+    squares = by_degree.squares_of(np.arange(len(by_degree.keys)))
+    for column in range(by_degree.size):
+        assert len(set(squares[by_degree.columns == column])) == 1
+    problem = Problem(rng.integers(0, 3, 30).astype(np.int32), np.array([0, 10, 20, 30]), np.ones(3), 3)
+    roots = np.sqrt(np.bincount(by_degree.columns))
+    values = []
+    with Workers(1) as workers:
+        for columns, threshold in ((phi, 0.3 * roots), (apart, 0.3)):
+            feature_map = ExplicitMap(columns, np.zeros((30, 0)), np.float64)
+            terms = [
+                ObjectiveTerm(NODE, 3.0, feature_map, threshold=threshold),
+                ObjectiveTerm(EDGE, 3.0, threshold=0.3),
+            ]
+            posterior = Posterior.on_threads(problem, terms, workers)
+            values.append(SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-8, 5000)).value)
+    np.testing.assert_allclose(values[0], values[1], rtol=3e-8)
+    model, report = trained(tmp_path, text_corpus(rng), configuration(0.3, 4.0, degree=2))
+    assert report.result.reason == CERTIFIED
+    assert model.terms[0].nonzero < model.terms[0].conjunctions.size * 3
+
+
+@pytest.mark.parametrize("sigma2", [4.0, "inf", "auto"])
+def test_models_are_small_and_the_same_for_any_number_of_threads(rng, tmp_path, sigma2):
+    text, found = text_corpus(rng, 120), []
+    raw = configuration(0.5, sigma2, tolerance=1e-2, precision="single")
+    for threads in (1, 2):
+        model, report = trained(tmp_path, text, raw, threads)
+        model.save(tmp_path / f"{threads}.npz")
+        found.append((tmp_path / f"{threads}.npz").read_bytes())
+    assert found[0] == found[1]
+    assert report.result.reason == CERTIFIED and report.result.gap <= 1e-2
+    [term] = model.terms
+    assert isinstance(term.weights, SparseWeights) and term.weights.bytes < term.weights.dense().nbytes
+    assert report.nonzero < report.parameters / 2
+    told = report.to_dict()
+    assert told["c1"] == 0.5 and told["nonzero_parameters"] == report.nonzero
+    stored = Model.load(tmp_path / "1.npz")
+    assert stored.info["config"]["training"]["c1"] == 0.5
+    assert stored.info["training"]["sigma2"] == told["sigma2"]
+    assert parse_config(stored.info["config"]).training.sigma2 == {"inf": np.inf, "auto": None}.get(sigma2, sigma2)
+
+
+def test_larger_penalties_leave_fewer_weights_and_a_large_one_none(rng, tmp_path):
+    text, left = text_corpus(rng), []
+    for c1 in (0.1, 0.5, 3.0, 1000.0):
+        _, report = trained(tmp_path, text, configuration(c1, "inf", tolerance=1e-3))
+        assert report.result.reason == CERTIFIED
+        left.append(report.nonzero)
+    assert left[0] > left[1] > left[2] > left[3] == 0
+
+
+def test_a_model_with_a_penalty_is_a_start_for_another(rng, tmp_path):
+    text, raw = text_corpus(rng), configuration(0.3, 4.0, tolerance=1e-4)
+    model, first = trained(tmp_path, text, raw)
+    _, again = trained(tmp_path, text, raw, start=WarmStart(model, "earlier"))
+    assert again.result.passes < first.result.passes
+    np.testing.assert_allclose(again.result.value, first.result.value, rtol=1e-4)
+
+
+def test_weights_can_be_pruned_further(rng, tmp_path):
+    for degree in (1, 2):
+        model, report = trained(tmp_path, text_corpus(rng), configuration(0.1, 4.0, degree), prune=0.2)
+        assert report.pruned.weights_left < report.pruned.weights
+        assert model.terms[0].nonzero == report.pruned.weights_left
+
+
+def test_what_the_penalty_does_not_go_with_is_refused(rng, tmp_path):
+    text = text_corpus(rng, 20)
+    pivots = configuration(0.3, 4.0)
+    pivots["terms"][0] |= {"kernel": {"type": "rbf"}, "map": "reduced"}
+    growing = configuration(0.3, 4.0)
+    endless = configuration(0.0, 1.0)
+    endless["terms"][1]["sigma2"] = "inf"
+    growing["terms"][0] |= {"kernel": {"type": "rbf"}, "map": {"type": "reduced", "select": "gradient"}}
+    for raw, more, message in (
+        (pivots, {}, "this term has pivots; leave 'c1' out"),
+        (growing, {}, "this term has pivots; leave 'c1' out"),
+        (configuration(0.3, 4.0), {"select_terms": True}, "terms cannot be chosen"),
+        (configuration(0.3, 4.0, solver="newton"), {}, "the solver 'newton' minimises smooth functions"),
+        (configuration(0.0, "inf"), {}, "give a 'c1' above 0"),
+        (endless, {}, "term 'edge': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0"),
+        (configuration(0.3, 4.0) | {"unobserved": "?"}, {}, "'c1' needs all labels"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            trained(tmp_path, text.replace(" N\n", " ?\n", 1) if "unobserved" in raw else text, raw, **more)
+    for wrong in (-1, float("nan"), float("inf"), "some", True):
+        with pytest.raises(ConfigError, match="'c1' must be"):
+            parse_config({"training": {"c1": wrong}})
+
+
+def attributes_of(text):
+    sentences = [[line.split() for line in part.split("\n") if line] for part in text.strip().split("\n\n")]
+    X = [[{"word": row[0], "other": row[1]} for row in rows] for rows in sentences]
+    return X, [[row[2] for row in rows] for rows in sentences]
+
+
+def test_a_randomized_search_over_c1_and_c2_runs(rng):
+    from scipy.stats import expon
+    from sklearn.model_selection import RandomizedSearchCV
+
+    X, y = attributes_of(text_corpus(rng, 30))
+    crf = KernelCRF(algorithm="lbfgs", max_iterations=100, all_possible_transitions=True)
+    space = {"c1": expon(scale=0.5), "c2": expon(scale=0.05)}
+    search = RandomizedSearchCV(crf, space, cv=3, n_iter=3, random_state=0, error_score="raise").fit(X, y)
+    assert set(search.best_params_) == {"c1", "c2"} and search.best_score_ > 0.7
+    assert search.best_estimator_.model_.info["config"]["training"]["c1"] == search.best_params_["c1"]
+
+
+def test_estimators_take_c1_without_a_variance(rng, tmp_path):
+    X, y = attributes_of(text_corpus(rng, 30))
+    dense, sparse = KernelCRF(c2=0.1).fit(X, y), KernelCRF(c1=1.0, c2=0, tolerance=0.01).fit(X, y)
+    assert sparse.model_.terms[0].nonzero < dense.model_.terms[0].nonzero / 2
+    sparse.save(tmp_path / "sparse.npz")
+    loaded = KernelCRF.load(tmp_path / "sparse.npz")
+    assert loaded.get_params()["c1"] == 1.0 and loaded.get_params()["sigma2"] == np.inf
+    assert loaded.predict(X) == sparse.predict(X)
+    with pytest.raises(ConfigError, match="give a 'c1' above 0"):
+        KernelCRF(c2=0).fit(X, y)
