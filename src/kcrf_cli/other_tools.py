@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
 import click
@@ -30,7 +30,6 @@ COMMANDS = {
     "fit": "fit is train here: kcrf train DATA -o model.npz",
 }
 
-NO_L1 = "there is no L1 penalty: --c2 penalises squares; --observed-features and --prune 0.1 make models small"
 SOLVED = "leave it out: P is minimised until it is proven to be close to its optimum (--solver, --tolerance)"
 
 
@@ -39,7 +38,7 @@ def _of_crfsuite(value: str) -> str:
     name, equals, number = value.partition("=")
     if equals:
         return {
-            "c1": NO_L1,
+            "c1": f"CRFsuite's -p {value} is --c1 {number}",
             "c2": f"CRFsuite's -p {value} is --c2 {number}",
             "feature.minfreq": f"CRFsuite's -p {value} is --min-count {number}",
             "feature.possible_states": "all pairs with labels have weights; --observed-features: those of DATA alone",
@@ -71,7 +70,7 @@ def _text_or_threads(value: str) -> str:
 
 
 def _algorithm(value: str) -> str:
-    return NO_L1 if value in ("CRF-L1", "sgd-l1") else SOLVED
+    return "an L1 penalty is --c1 C, and --c2 0 leaves no other" if value in ("CRF-L1", "sgd-l1") else SOLVED
 
 
 Hint = str | Callable[[str], str]  # {} stands for the value of the option
@@ -81,7 +80,7 @@ TRAIN: dict[tuple[str, ...], Hint] = {
     ("-a", "--algorithm", "--algo"): _algorithm,
     ("-p", "--pattern"): _of_crfsuite,
     ("-2", "--rho2"): _inverse,
-    ("-1", "--rho1", "--c1"): NO_L1,
+    ("-1", "--rho1"): "Wapiti's rho1 {} is --c1 {}",
     ("-m", "--model"): _model,
     ("-t", "--textmodel"): _text_or_threads,
     ("--thread", "--nthread"): "--threads {}",
@@ -130,14 +129,12 @@ def command_hint(name: str) -> str | None:
     return COMMANDS.get(name)
 
 
-def option_hint(command: str, option: str, arguments: Sequence[str], known: Container[str] = ()) -> str | None:
-    """What to type in the place of an option that a command does not have; `known` are those that it has."""
+def option_hint(command: str, option: str, arguments: Sequence[str]) -> str | None:
+    """What to type in the place of an option that a command does not have."""
     for names, hint in OPTIONS.get(command, {}).items():
         if option in names:
             value = _value(option, arguments)
-            found = hint(value) if callable(hint) else hint.replace("{}", value or "N")
-            penalty = value.partition("=")[2] or value
-            return f"an L1 penalty is --c1 {penalty or 'C'}" if found == NO_L1 and "--c1" in known else found
+            return hint(value) if callable(hint) else hint.replace("{}", value or "N")
     return None
 
 
@@ -192,8 +189,7 @@ def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
     command = context.info_name if context is not None else None
     if isinstance(error, click.NoSuchOption):
         error.possibilities = close_names(error.option_name, error.possibilities or ())
-        known = {name for parameter in context.command.params for name in parameter.opts} if context else ()
-        hint = option_hint(command or "", error.option_name, arguments, known)
+        hint = option_hint(command or "", error.option_name, arguments)
         if hint is not None:
             error.possibilities = []
             error.message = f"No such option '{error.option_name}': {hint}"

@@ -64,7 +64,7 @@ def test_hints_name_what_there_is():
                 if name in known[command]:
                     continue
                 for value in ("3", "c2=1", "some.file", ""):
-                    hint = option_hint(command, name, [name, value], known[command])
+                    hint = option_hint(command, name, [name, value])
                     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", hint)) <= every | {name}, hint
     for name, hint in COMMANDS.items():
         assert name not in main.commands and re.search(r"\b(train|tag|inspect|import|evaluate)\b", hint)

@@ -12,12 +12,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from ..config import TrainingConfig, parse_config
+from ..config import parse_config
 from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..encoding import fit_encoding
 from ..errors import KcrfError
@@ -31,7 +30,6 @@ from .items import ItemSequence
 TOLERANCE = 1e-4
 NO_LIMIT = 2147483647  # iterations, as CRFsuite writes it
 MOST_PASSES = 100_000
-HAS_L1 = any(one.name == "c1" for one in fields(TrainingConfig))
 
 
 def _truth(text: str) -> bool:
@@ -196,8 +194,6 @@ class BaseTrainer:
                 f"{self._algorithm} is not there: lbfgs minimises the log-likelihood with an L2 penalty (c2) instead"
             )
         c1, c2 = (self.get(name) if name in self._values else 0.0 for name in ("c1", "c2"))
-        if c1 and not HAS_L1:
-            raise CRFSuiteError("there is no L1 penalty: set c1 to 0, and c2 above 0")
         if min(c1, c2) < 0 or not c1 + c2:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
         path = os.fspath(model)
@@ -235,7 +231,7 @@ class BaseTrainer:
                 "min_count": max(int(np.ceil(self.get("feature.minfreq"))), 1),
                 "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": "transitions"}],
                 "training": {
-                    **({"c1": self.get("c1")} if HAS_L1 and "c1" in self._values else {}),
+                    **({"c1": self.get("c1")} if "c1" in self._values else {}),
                     "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",
                     "tolerance": TOLERANCE,
                     "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES),
