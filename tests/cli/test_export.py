@@ -136,7 +136,9 @@ def test_svmlight_rows_are_those_of_the_dataset(kcrf, tmp_path, sample_data):
 def test_svmlight_is_read_by_scikit_learn(kcrf, tmp_path, sample_data):
     datasets = pytest.importorskip("sklearn.datasets")
     text = tmp_path / "d.svmlight"
-    assert kcrf("featurize", sample_data / "digits.conll", "--export", "svmlight", "-o", text, "-q").code == 0
+    assert (
+        kcrf("featurize", sample_data / "digits.conll", "--plain", "--export", "svmlight", "-o", text, "-q").code == 0
+    )
     X, y, qid = datasets.load_svmlight_file(str(text), query_id=True)
     assert X.shape == (1797, 64) and len(set(y)) == 10 and len(set(qid)) == 199
 

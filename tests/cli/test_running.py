@@ -192,7 +192,7 @@ def test_a_log_tells_everything(kcrf, parts, tmp_path):
     passes = [event for event in of_kind(found, "pass") if event["stage"] == "training"]
     assert [event["pass"] for event in passes] == list(range(1, figures["passes"] + 1))
     assert {"objective", "lower_bound", "gap", "hessian_products"} <= passes[-1].keys()
-    keys = ("term", "score_variance", "sigma2", "log_probability", "accuracy")
+    keys = ("term", "score_variance", "sigma2", "log_probability", "metric", "figures", "folds", "all_folds")
     assert [{key: event[key] for key in keys} for event in of_kind(found, "trial")] == figures["sigma2_path"]
     scores = of_kind(found, "dev")
     assert scores[0]["best"] and scores[-1]["accuracy"] == figures["dev"]["accuracy"]
@@ -240,7 +240,7 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
         FinalFit(),
         PivotsChosen(3, 10),
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
-        Trial("all", 0.1, {"node": 0.2}, -0.7, 0.6),
+        Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}, 2, 2),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
         DevProgress(7, DevScore(0.6, -0.7, None), True),
         Structure(("node",), (TermJudgement("node", "taken"),)),
@@ -301,7 +301,7 @@ def test_a_basis_that_training_grows_cannot_be_chosen_before(kcrf, parts, tmp_pa
 
 
 def test_json_counts_what_was_trained_on(kcrf, parts, tmp_path):
-    options = ("--kernel", "rbf", "--size", "20", "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz")
+    options = ("--kernel", "rbf", "--plain", "--size", "20", "--sigma2", "1", "-q", "--json", "-o", tmp_path / "m.npz")
     found = json.loads(kcrf("train", parts[0], *options).out)
     counts = json.loads(kcrf("featurize", parts[0], "--json").out)
     assert {key: found[key] for key in ("sequences", "positions", "labels")} == {

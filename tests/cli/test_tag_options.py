@@ -179,7 +179,8 @@ def test_explanations_add_up_as_printed(kcrf, spans):
 
 def test_json_lines_say_what_the_columns_say(kcrf, accent, tmp_path):
     model = tmp_path / "pivots.npz"
-    assert kcrf("train", accent, "--kernel", "rbf", "--size", "30", "--sigma2", "1", "-q", "-o", model).code == 0
+    options = ("--kernel", "rbf", "--plain", "--size", "30", "--sigma2", "1", "-q")
+    assert kcrf("train", accent, *options, "-o", model).code == 0
     asked = ["--marginals", "all", "--sequence-probability", "--novelty", "--explain", "2"]
     objects = [json.loads(line) for line in kcrf("tag", "-m", model, accent, "--json-lines", *asked).text.splitlines()]
     rows = columns(kcrf("tag", "-m", model, accent, *asked[:-2]).out)

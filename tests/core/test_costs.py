@@ -142,7 +142,7 @@ def test_folds_are_decided_by_costs_and_tell_of_the_label():
     settings = make_settings({}, {"sigma2": 1.0})
 
     def results(*decision):
-        plan = make_plan(corpus, {}, "test", settings, Division(2), *decision)
+        plan = make_plan(corpus, {"plain": True}, "test", settings, Division(2), *decision)
         return summarise(plan, *run_plan(plan), {"grid": {}})["settings"][0]
 
     plain, costly = results(), results(Decision("posterior", {"event": 50}))

@@ -112,11 +112,17 @@ class SpanMatches:
 
     @classmethod
     def between(
-        cls, alphabet: Sequence[str], gold_codes: np.ndarray, predicted_codes: np.ndarray, offsets: np.ndarray
+        cls,
+        alphabet: Sequence[str],
+        gold_codes: np.ndarray,
+        predicted_codes: np.ndarray,
+        offsets: np.ndarray,
+        strict: str | None = None,  # a scheme that spans have to be written in
     ) -> SpanMatches:
-        """Those of all spans of two labellings, whose codes number the labels of `alphabet`."""
+        """Those of two labellings, whose codes number the labels of `alphabet`."""
         finder = SpanFinder(alphabet)
-        return cls.of(finder, finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets), offsets)
+        found = finder.find(gold_codes, offsets), finder.find(predicted_codes, offsets)
+        return cls.of(finder, *found, offsets) if strict is None else cls.strictly(finder, *found, offsets, strict)
 
     @classmethod
     def of(cls, finder: SpanFinder, gold: Spans, predicted: Spans, offsets: np.ndarray) -> SpanMatches:

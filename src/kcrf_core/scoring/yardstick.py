@@ -144,9 +144,7 @@ class Yardstick:
         hidden = gold < 0
         gold = np.where(hidden, outside, np.minimum(gold, unknown))
         alphabet, predicted = (*self.labels, "B-<unknown>", "O"), np.where(hidden, outside, predicted)
-        if self.strict is not None:
-            return SpanMatches.both(alphabet, gold, predicted, offsets, self.strict)[1]
-        return SpanMatches.between(alphabet, gold, predicted, offsets)
+        return SpanMatches.between(alphabet, gold, predicted, offsets, self.strict)
 
     def _macro_counts(
         self,
