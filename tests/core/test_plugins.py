@@ -232,7 +232,7 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
     assert shown["terms"][0]["kernel"]["type"] == "cauchy" and shown["terms"][0]["kernel"]["power"] == 0.5
 
     basis = tmp_path / "basis.npz"
-    kcrf("select-basis", accent, "--kernel", "cauchy", "--power", "0.5", "--size", "60", "-q", "-o", basis)
+    kcrf("select-basis", accent, "--kernel", "cauchy", "--power", "0.5", "--size", "60", "--plain", "-q", "-o", basis)
     again = tmp_path / "again.npz"
     kcrf("train", accent, "--basis", basis, "--sigma2", "1", "-q", "-o", again)
     assert kcrf("tag", "-m", again, accent).stdout.splitlines() == tagged
@@ -321,7 +321,7 @@ def test_a_kernel_as_a_part_of_others(plugin, accent, tmp_path):
 @solver_plugin
 def test_a_solver(plugin, accent, tmp_path):
     assert "|steepest]" in kcrf("train", "--help").stdout
-    model, options = tmp_path / "model.npz", ("--sigma2", "0.3", "--tolerance", "0.02", "-q")
+    model, options = tmp_path / "model.npz", ("--sigma2", "0.3", "--tolerance", "0.02", "--plain", "-q")
     done = kcrf("train", accent, "--solver", "steepest", *options, "--json", "-o", model)
     found = json.loads(done.stdout)
     assert found["stop"] == CERTIFIED and found["certified_gap"] <= 0.02
