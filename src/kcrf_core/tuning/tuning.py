@@ -19,12 +19,11 @@ from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..system import AUTO, Workers, counted
 from ..training import HoldOut, deal, train
+from . import EFFORTS
 from .arena import CorpusArena, make_rungs
 from .search import Listener, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
-# Work of the efforts, as `pass_cost` counts it: about ten seconds, ten minutes and two hours of two cores.
-EFFORTS = {"small": 2e10, "normal": 1.2e12, "large": 1.4e13}
 # Prior variances are those of a part of the data; where it is less than this part, training should choose them anew.
 SETTLED_SHARE = 0.1
 NUMBERS = "numbers"  # what real columns are called together
