@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcrf_core.training import Note, Observer
+from kcrf_core.fitting import Note, Observer
 
 
 class Recorder(Observer):

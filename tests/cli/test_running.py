@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from kcrf_cli.running.log import Both, RunLog
-from kcrf_core.solvers import Progress
-from kcrf_core.training import (
+from kcrf_core.fitting import (
     DevProgress,
     DevScore,
     Event,
@@ -29,6 +28,7 @@ from kcrf_core.training import (
     TermJudgement,
     Trial,
 )
+from kcrf_core.solvers import Progress
 from listening import Recorder
 
 DATA = "the D X\ncat N Y\n\na D X\ndog N Y\n\nthe D X\n"

@@ -12,11 +12,12 @@ from kcrf_core import fit_encoding, parse_config
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
+from kcrf_core.fitting import Observer, Trial
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.scoring import choose_yardstick, median_run
 from kcrf_core.system import Workers
-from kcrf_core.training import HoldOut, Observer, Trial, blocks_of, judge, make_splits, problem_splits, train
+from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_splits, train
 from problems import random_inputs
 
 # Pieces of two sequences of 9 and 5 positions: whole, cut before, cut after, cut on both sides, a single position.

@@ -14,13 +14,14 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.fitting import Observer, observed_features
+from kcrf_core.fitting.term_plans import fit_terms
 from kcrf_core.maps import SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
 from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.system import Workers, read_container, write_container
-from kcrf_core.training import Observer, WarmStart, observed_features, train
-from kcrf_core.training.term_plans import fit_terms
+from kcrf_core.training import WarmStart, train
 
 SIGMA2 = 2.0
 

@@ -13,10 +13,11 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
+from kcrf_core.fitting import Observer
+from kcrf_core.fitting.term_plans import fit_terms
 from kcrf_core.objective import ObjectiveTerm, Posterior
-from kcrf_core.training import Observer, train
+from kcrf_core.training import train
 from kcrf_core.training.repeated_sequences import collapse, distinct_sequences
-from kcrf_core.training.term_plans import fit_terms
 from listening import Recorder
 
 SETTINGS = [

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF
-from kcrf_core.config import load_yaml, parse_config
+from kcrf_core.config import configuration_text, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.crossval import Journal
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut
-from kcrf_core.tuning import Listener, configuration_text, make_space, tune
+from kcrf_core.tuning import Listener, make_space, tune
 from kcrf_core.tuning import tuning as tuning_module
 from kcrf_core.tuning.arena import make_rungs
 

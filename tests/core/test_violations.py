@@ -12,9 +12,10 @@ from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.fitting import Observer
 from kcrf_core.scoring import allowed_transitions
 from kcrf_core.system import Workers
-from kcrf_core.training import Observer, train
+from kcrf_core.training import train
 
 GOOD = [["B-x", "I-x", "O"], ["O", "B-y", "I-y"], ["B-y", "B-x", "O", "O"]] * 4
 

@@ -13,10 +13,11 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, NumericError
+from kcrf_core.fitting import Observer
 from kcrf_core.kernels import Inputs, KernelConfig, fit_kernel
 from kcrf_core.kernels.plain import DOUBTED_ROWS, MEDIAN_SAMPLE
 from kcrf_core.system import Workers
-from kcrf_core.training import Observer, train
+from kcrf_core.training import train
 
 
 def real_inputs(rows):

@@ -59,9 +59,9 @@ def select_basis(
       kcrf select-basis sample_data/digits.conll --kernel poly --degree 3 --size 300 -o basis.npz
       kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
     """
+    from kcrf_core.fitting import select_bases
     from kcrf_core.model import digest, save_basis
     from kcrf_core.system import Workers
-    from kcrf_core.training import select_bases
 
     from ..report.plots import check_plot, residual_curves
     from ..running.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out

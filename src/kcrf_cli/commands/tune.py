@@ -174,12 +174,11 @@ def tune(
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core._version import __version__
-    from kcrf_core.config import parse_config, with_options
+    from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.crossval import groups_of
     from kcrf_core.encoding import column_names
     from kcrf_core.system import Workers
     from kcrf_core.training import HoldOut
-    from kcrf_core.tuning import configuration_text
     from kcrf_core.tuning import tune as search
 
     from ..report import plots

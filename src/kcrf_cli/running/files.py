@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kcrf_core.config import Config
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
+    from kcrf_core.fitting import Footprint
     from kcrf_core.model import StoredBasis
     from kcrf_core.system import Budget, Workers
-    from kcrf_core.training import Footprint
 
 
 VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
@@ -408,6 +408,6 @@ def show_footprint(prepared: Prepared, memory: int | None, threads: int | None, 
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
-    from kcrf_core.training import footprint
+    from kcrf_core.fitting import footprint
 
     return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)

@@ -7,8 +7,8 @@ import signal
 from types import FrameType
 from typing import Any
 
+from kcrf_core.fitting import Event, FinalFit, Observer
 from kcrf_core.solvers import Progress
-from kcrf_core.training import Event, FinalFit, Observer
 
 from .files import say
 

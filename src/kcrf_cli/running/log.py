@@ -16,9 +16,9 @@ from typing import IO, Any
 
 import click
 
+from kcrf_core.fitting import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
 from kcrf_core.solvers import Progress
 from kcrf_core.system import naming
-from kcrf_core.training import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
 
 from ..text.figures import as_json
 from .files import check_writable, write_out

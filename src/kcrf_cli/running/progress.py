@@ -6,8 +6,7 @@ import sys
 from functools import singledispatchmethod
 from typing import Any
 
-from kcrf_core.solvers import Progress
-from kcrf_core.training import (
+from kcrf_core.fitting import (
     ALL_TERMS,
     DevProgress,
     Event,
@@ -19,6 +18,7 @@ from kcrf_core.training import (
     Structure,
     Trial,
 )
+from kcrf_core.solvers import Progress
 
 from ..text import figures as render
 from ..text.visible import shown

@@ -27,6 +27,6 @@ __getattr__, __dir__, __all__ = lazy(
         "reader": ["parse_config"],
         "templates": ["PATTERNS", "load_template", "looks_like_template", "pieces", "same_line"],
         "wapiti_patterns": ["Macro", "is_wapiti_line", "matcher"],
-        "yaml_text": ["load_value", "load_yaml"],
+        "yaml_text": ["configuration_text", "load_value", "load_yaml"],
     },
 )

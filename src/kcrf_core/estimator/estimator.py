@@ -35,11 +35,12 @@ from ..corpora import (
 )
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
+from ..fitting import Event, Note, Observer, Trial
 from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
 from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
 from ..system import AUTO, Workers
-from ..training import Event, HoldOut, Note, Observer, Trial, train
+from ..training import HoldOut, train
 from ..tuning import Candidate, Listener, Outcome, Search
 from ..tuning import tune as search
 from .parameters import (

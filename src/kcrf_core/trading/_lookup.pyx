@@ -125,7 +125,7 @@ cdef class _Walk:
         free(self.buffer)
 
     cdef int take(self, const char* name, Py_ssize_t size, double value) except -1:
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of walk has its own: C methods cannot be declared without a body
 
     cdef Py_ssize_t put(self, object text, Py_ssize_t at) except -1:
         """Write a name into the buffer behind its first `at` bytes; returns where it ends."""

@@ -1,7 +1,7 @@
 """From a dataset and a configuration to a model with its certificate, in stages.
 
 `training` is the run itself, a stage a method; `task` holds what all stages share, terms on their data and the P that
-follows from them. `observer` has the events that a run tells of.
+follows from them.
 """
 
 from .._lazy import lazy
@@ -11,8 +11,6 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "decoder_choice": ["DecoderChoice", "choose_decoder"],
         "dev": ["DevReport"],
-        "term_plans": ["select_bases"],
-        "forecast": ["Footprint", "footprint"],
         "growth": ["Growth"],
         "held_out": [
             "Blocks",
@@ -25,21 +23,6 @@ __getattr__, __dir__, __all__ = lazy(
             "blocks_of",
             "deal",
             "make_splits",
-        ],
-        "observer": [
-            "ALL_TERMS",
-            "DevProgress",
-            "DevScore",
-            "Event",
-            "FinalFit",
-            "GrowthRound",
-            "TermJudgement",
-            "Note",
-            "Observer",
-            "PivotsChosen",
-            "Stage",
-            "Structure",
-            "Trial",
         ],
         "structure": ["MIN_GAIN"],
         "training": ["Report", "Verdict", "judge", "problem_splits", "train"],

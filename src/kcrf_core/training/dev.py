@@ -15,6 +15,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
+from ..fitting import DevProgress, DevScore, Observer
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
@@ -22,7 +23,6 @@ from ..solvers import BEST, Progress, moved
 from ..system import Workers
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import blocks_of
-from .observer import DevProgress, DevScore, Observer
 from .task import Solution, TrainingTask
 
 # Work on held-out data is at most this part of all work, counted in positions.

@@ -23,14 +23,13 @@ import numpy as np
 
 from ..chains import Clique
 from ..encoding import Dataset
+from ..fitting import FittedTerm, GrowthRound
 from ..maps import GrowingBasis
 from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, moved
 from ..system import counted
 from .dev import Watch
-from .observer import GrowthRound
 from .task import Minimiser, Solution, TrainingTask
-from .term_plans import FittedTerm
 
 BASIS_TOLERANCE = 0.01  # part of P
 

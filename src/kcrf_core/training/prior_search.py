@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from ..fitting import ALL_TERMS, Trial
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import counted
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import HANDFUL, HoldOut, Split, Splits, describe_units, make_splits
-from .observer import ALL_TERMS, Trial
 from .task import Minimiser, TrainingTask
 
 PATH_START, PATH_FACTOR = 10**-0.5, 10**0.5

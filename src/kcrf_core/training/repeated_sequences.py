@@ -16,9 +16,8 @@ import numpy as np
 from ..chains import Problem
 from ..corpora import sequence_rows
 from ..encoding import Dataset
+from ..fitting import FittedTerm, Observer
 from ..system import counted
-from .observer import Observer
-from .terms import FittedTerm
 
 # Part of the positions that must fall away: rows of maps are copied for it.
 WORTH_COLLAPSING = 0.1

@@ -25,11 +25,21 @@ import numpy as np
 from ..chains import EDGE2, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
+from ..fitting import (
+    ALWAYS,
+    CHANCE,
+    DROPPED,
+    EXCLUDED,
+    TAKEN,
+    UNCONFIRMED,
+    UNDECIDED,
+    FittedTerm,
+    Structure,
+    TermJudgement,
+)
 from ..objective import Posterior, Vector, certificates
-from .observer import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail
 from .task import Minimiser, TrainingTask
-from .term_plans import FittedTerm
 
 MIN_GAIN = 1.0  # of P, in nats
 

@@ -15,14 +15,12 @@ from ..chains import Edges, Problem
 from ..corpora import sequence_rows
 from ..encoding import Encoding
 from ..errors import Interrupted
+from ..fitting import FittedTerm, Observer, kept_in
 from ..model import Model
 from ..objective import ObjectiveTerm, Posterior, Vector
 from ..solvers import INTERRUPTED, Run, SolverResult
 from ..system import Workers
 from .held_out import Pieces
-from .observed_features import kept_in
-from .observer import Observer
-from .term_plans import FittedTerm
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..config import GRADIENT, Config, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
+from ..fitting import DTYPES, FinalFit, Observer, Structure, Trial, begin_growth, fit_terms, observed_only, outside_gain
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
 from ..scoring import DECODINGS, Yardstick, choose_yardstick
@@ -24,14 +25,11 @@ from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .held_out import HoldOut, Splits, make_splits
-from .observed_features import observed_only
-from .observer import FinalFit, Observer, Structure, Trial
 from .prior_search import HeldOut, Prior, choose_prior, operations, plan_splits
 from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
-from .term_plans import DTYPES, begin_growth, fit_terms, outside_gain
 from .violations import Violations, forbidden_count, kept_to_scheme
 from .warm_start import WarmStart
 

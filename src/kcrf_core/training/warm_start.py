@@ -23,12 +23,10 @@ from ..chains import EDGE2, TRANSITIONS, Edge, Edges
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
+from ..fitting import FittedTerm, LabelMatch, Observer
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..system import listed
-from .label_match import LabelMatch
-from .observer import Observer
-from .terms import FittedTerm
 
 
 @dataclass(frozen=True)

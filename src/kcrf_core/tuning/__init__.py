@@ -15,6 +15,5 @@ __getattr__, __dir__, __all__ = lazy(
         "search": ["Listener", "Outcome", "Search"],
         "space": ["Candidate", "Space"],
         "tuning": ["Nested", "Tuning", "make_space", "tune"],
-        "writing": ["configuration_text"],
     },
 )

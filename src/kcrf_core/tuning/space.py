@@ -8,6 +8,7 @@ What a user's configuration says is no choice any more.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -81,18 +82,19 @@ class BlockShare:
     observed: bool = False  # whether weights are those for labels that features are seen with, where maps allow it
 
 
-class ColumnBlock:
+class ColumnBlock(ABC):
     """Columns of one kind."""
 
     choices: tuple[Choice, ...] = ()
     seeds: tuple[dict[str, str], ...] = ()  # changes of the start that mostly pay, in this order
 
+    @abstractmethod
     def part(self, chosen: Mapping[str, str], pivots: int) -> BlockShare:
-        raise NotImplementedError
+        """What it adds to the configuration, where its terms have so many pivots."""
 
+    @abstractmethod
     def titles(self, chosen: Mapping[str, str]) -> list[str]:
         """What is chosen, in a few words."""
-        raise NotImplementedError
 
 
 def around(reach: int) -> str | list[int]:

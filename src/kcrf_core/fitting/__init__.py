@@ -1,0 +1,40 @@
+"""Terms of a configuration on their data: which map each gets, what that takes, and the map itself.
+
+A `TermPlan` says what a term will be and how much memory it takes, a `FittedTerm` has its map (`explicit_terms`,
+`pivot_terms`); `term_plans` makes them. `observer` has the events that fits tell of, those of training included.
+"""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "forecast": ["Footprint", "footprint"],
+        "label_match": ["LabelMatch"],
+        "observed_features": ["kept_in", "observed_only"],
+        "observer": [
+            "ALL_TERMS",
+            "ALWAYS",
+            "CHANCE",
+            "DROPPED",
+            "DevProgress",
+            "DevScore",
+            "EXCLUDED",
+            "Event",
+            "FinalFit",
+            "GrowthRound",
+            "Note",
+            "Observer",
+            "PivotsChosen",
+            "Stage",
+            "Structure",
+            "TAKEN",
+            "TermJudgement",
+            "Trial",
+            "UNCONFIRMED",
+            "UNDECIDED",
+        ],
+        "term_plans": ["begin_growth", "fit_terms", "outside_gain", "select_bases"],
+        "terms": ["DTYPES", "FittedTerm"],
+    },
+)
