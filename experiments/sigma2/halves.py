@@ -56,7 +56,7 @@ def main(name: str, data: str, halves: int, seed: int, out: str) -> None:
             def figure(values, encoding=encoding, dataset=dataset, splits=splits, yardstick=yardstick, decode=decode):
                 terms = [{"type": kind, "sigma2": value} for kind, value in values.items()]
                 fixed = parse_config({**raw, "terms": terms})
-                found = judge(encoding, dataset, fixed, splits=splits, yardstick=yardstick, workers=workers)
+                found = judge(encoding, dataset, fixed, splits=splits, workers=workers)
                 counts = found.counts[decode]
                 return yardstick.value(counts), yardstick.standard_error(counts)
 

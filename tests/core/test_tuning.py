@@ -13,11 +13,12 @@ from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.crossval import Journal
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
+from kcrf_core.scoring import choose_yardstick
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut
 from kcrf_core.tuning import Listener, make_space, tune
 from kcrf_core.tuning import tuning as tuning_module
-from kcrf_core.tuning.arena import make_rungs
+from kcrf_core.tuning.arena import CorpusArena, Rung, make_rungs
 
 TINY = 1e9
 
@@ -166,6 +167,19 @@ def test_spans_are_judged_by_f1_and_suffixes_are_found(tmp_path, tiny):
     assert found.raw["training"]["metric"] == "f1"
     assert found.chosen.value > 0.9  # the last letter tells
     assert any(feature.get("transform") == "suffix" for feature in found.raw["features"])
+
+
+def test_a_rung_that_lacks_labels_counts_spans_by_its_own(tmp_path):
+    path = tmp_path / "words.conll"
+    path.write_text(words(np.random.default_rng(0), labels=("B-X", "B-Y", "O")) + "\nrare\tB-A\n")
+    corpus = read_corpus(path)
+    few = corpus.subset(np.arange(corpus.sequences - 1))
+    spans = sum(label != "O" for label in few.columns[-1])
+    space, yardstick = make_space(corpus, {}, "test"), choose_yardstick(sorted(set(corpus.columns[-1])))
+    with Workers(1) as workers:
+        arena = CorpusArena(space, [Rung(few, HoldOut(), 2)], yardstick, workers)
+        counts = arena.judge(space.seeds[0], 0, np.inf, None, False).found["counts"]
+    assert counts[:, 1].sum() == pytest.approx(2 * spans, rel=0.05)  # gold and predicted: the last letter tells
 
 
 def test_groups_are_held_out_together(accents):
