@@ -265,3 +265,19 @@ def test_an_estimator_tunes_itself(tiny):
     assert crf.score(X, y) > KernelCRF().fit(X, y).score(X, y) + 0.1
     with pytest.raises(ValueError, match="3 values for 40 sequences"):
         KernelCRF().tune(X, y, groups=[1, 2, 3])
+
+
+def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_data):
+    path = tmp_path / "words.conll"
+    path.write_text(words(np.random.default_rng(0)))
+    corpus = read_corpus(path)
+    space = make_space(corpus, {}, "test")
+    sparse = next(near for near in space.neighbours(space.start) if near["c1"] != "0")
+    assert space.raw(sparse)["training"]["c1"] == 0.1
+    with Workers(1) as workers:
+        arena = CorpusArena(space, [Rung(corpus, HoldOut(), 2)], choose_yardstick(["B-X", "I-X", "O"]), workers)
+        assert arena.judge(sparse, 0, np.inf, None, False).value > 0.8
+    numbers = make_space(read_corpus(sample_data / "digits.conll"), {}, "test")
+    pivots = numbers.start.changed(**{"numbers kernel": "rbf"})
+    assert "training" not in numbers.raw(pivots.changed(c1="0.5"))
+    assert "c1" not in make_space(corpus, {"training": {"c1": 0.3}}, "test").choices

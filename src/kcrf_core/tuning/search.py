@@ -27,8 +27,6 @@ KEPT_SHARE, KEPT_LEAST = 1 / 3, 3
 HOPELESS = 2.0
 # The usual one goes on unless it is worse by so many: that of a few hundred by chance alone.
 CLEARLY = 3.0
-# A candidate is simpler by far than another that costs so many times as much.
-FAR_SIMPLER = 2.0
 # A leader is replaced by a dearer candidate only if that is better by this part of a standard error.
 DEARER_GAIN = 0.5
 # No judgement may cost more than this part of all that may be spent.
@@ -203,16 +201,15 @@ class Search:
     def choice(self) -> Outcome | None:
         """The simplest of those that cannot be told apart from the best by one standard error.
 
-        What data gets without a search is one that many data sets speak for: where it is among them, only one that is
-        simpler by far takes its place.
+        What data gets without a search is one that many data sets speak for: it stays where it is among them, even if
+        a simpler one is, too.
         """
         if self.best is None:
             return None
-        simplest = self._cheapest(self.best, 1.0)
         usual = self._outcomes[self.best.rung].get(self._usual)
         if usual is None or self._told_apart(self.best, usual) > max(1.0, self._by_chance()):
-            return simplest
-        return simplest if FAR_SIMPLER * simplest.complexity <= usual.complexity else usual
+            return self._cheapest(self.best, 1.0)
+        return usual
 
     @property
     def best(self) -> Outcome | None:
