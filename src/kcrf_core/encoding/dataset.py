@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..chains import borders_within, portion_borders
 from ..corpora import piece_rows
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Dataset:
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
     cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
+    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+
+    @property
+    def borders(self) -> np.ndarray:
+        """Sequences where portions begin and end, [P+1]; see `chains.problem`."""
+        return portion_borders(self.offsets) if self.portions is None else self.portions
 
     @property
     def positions(self) -> int:
@@ -80,4 +87,5 @@ class Dataset:
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
             cut=cut,
+            portions=None if self.portions is None else borders_within(self.portions, which),
         )
