@@ -128,6 +128,7 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     own, pairs = posterior.blocks[0], slice(posterior.blocks[1].start, posterior.blocks[1].start + Y * Y)
     v = rng.normal(size=own.stop)
     np.testing.assert_allclose(blocks.product(0, v), dense[own, own] @ v, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.diagonal()[own], dense.diagonal()[own], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(blocks.small(1)[: Y * Y, : Y * Y], dense[pairs, pairs], rtol=1e-9, atol=1e-11)
 
 

@@ -337,5 +337,8 @@ class PartBlocks:
         found = self._blocks.product(term, np.asarray(block, dtype=np.float64).ravel(), leave_out)
         return self._part._block(found, term, size)
 
+    def raw_diagonal(self, term: int, size: int) -> np.ndarray | SomeRows:
+        return self._part._block(self._blocks.raw_diagonal(term), term, size)
+
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
         return self._blocks.leading_grams(term, columns, settled)

@@ -357,6 +357,18 @@ class HessianBlocks:
         self.posterior.vectors.of_block(term).add_curvature(product, block, self.posterior.sigma2[[term]])
         return product
 
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of all blocks; terms with maps have explicit ones."""
+        posterior = self.posterior
+        out = np.empty(posterior.size)
+        for j, (part, term) in enumerate(zip(posterior.blocks, posterior.terms, strict=True)):
+            if term.clique.mapped:
+                out[part] = self._loss.diagonal(j) + 1 / posterior.sigma2[j]
+            else:
+                small = self.small(j)
+                out[part] = small if small.ndim == 1 else small.diagonal()
+        return out
+
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] on leading columns, label by label, and the operations that they took."""
         return self._loss.leading(term, columns, self.posterior.sigma2[term], settled)

@@ -240,6 +240,11 @@ class Run:
         self.add_operations(posterior, blocks.operations)
         return blocks
 
+    def diagonal(self, posterior: Posterior, theta: Vector) -> np.ndarray:
+        """The diagonal of the Hessian's blocks at theta, for the scores of half a pass and sums of the other half."""
+        self.work += 1
+        return posterior.hessian_blocks(theta, guess=True).diagonal()
+
     def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
         """A block of the Hessian times a vector; for the budget a product like any other."""
         posterior = blocks.posterior
