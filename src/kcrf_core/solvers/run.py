@@ -43,7 +43,7 @@ NEARLY, MOST_ATTEMPTS = 0.5, 3
 
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
 # times the tolerance, and again whenever it is so much smaller.
-WORTH_MIXING, NEARER = 100, 0.8
+WORTH_MIXING, NEARER = 100, 0.9
 
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
