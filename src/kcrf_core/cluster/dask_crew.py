@@ -50,8 +50,14 @@ class Traffic:
 class DaskCrew:
     """Parts on a cluster."""
 
-    def __init__(self, client: Client, memory: int | None = None, tell: Callable[[str], None] | None = None):
-        self._client, self._tell = client, tell or (lambda line: None)
+    def __init__(
+        self,
+        client: Client,
+        memory: int | None = None,  # bytes of each worker
+        tell: Callable[[str], None] | None = None,  # hears what users should
+        changed: Callable[[int], None] | None = None,  # hears how many workers there are
+    ):
+        self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
         self._asked = on_workers.Terms(__version__, memory)
         self._data: weakref.WeakKeyDictionary[MapRecipe, Future] = weakref.WeakKeyDictionary()
         self._run, self._numbers = uuid4().hex[:12], count()
@@ -84,6 +90,7 @@ class DaskCrew:
             )
         threads = self._threads()
         self.workers = len(threads)
+        self._changed(self.workers)
         self._tell(f"cluster: {on_workers.told(len(threads), sum(threads.values()))}")
 
     def _threads(self) -> dict[str, int]:
@@ -105,6 +112,7 @@ class DaskCrew:
             many = counted(abs(workers - self.workers), "worker")
             self._tell(f"cluster: {many} {what}, {workers} {'is' if workers == 1 else 'are'} there")
             self.workers = workers
+            self._changed(workers)
         if workers:
             self._seen = time.monotonic()
         elif now - self._seen > PATIENCE:

@@ -97,10 +97,11 @@ def open_crew(
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
+    changed: Callable[[int], None] | None = None,
 ) -> Iterator[DaskCrew]:
     """A crew on a cluster. `memory` is that of each worker; `threads` are for a cluster on this machine.
 
-    `tell` hears of workers that come and go, and of what is to be minded.
+    `tell` hears of workers that come and go, and of what is to be minded, `changed` how many there are.
     """
     engine = engine_of(engine)
     tell = tell or (lambda line: None)
@@ -126,7 +127,7 @@ def open_crew(
                 f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
                 settings=["engine_timeout"],
             ) from None
-        crew = DaskCrew(client, memory, tell)
+        crew = DaskCrew(client, memory, tell, changed)
         crew.check()
         yield crew
         tell(crew.summary())
