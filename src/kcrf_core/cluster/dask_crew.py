@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,6 @@ import numpy as np
 from distributed import Client, Future, KilledWorker, wait
 
 from .._version import __version__
-from ..errors import KcrfError
 from ..maps import TOGETHER
 from ..objective import Accumulator, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
@@ -76,7 +75,9 @@ class DaskCrew:
             if said is None:
                 raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
             if isinstance(said, BaseException):
-                raise ClusterError(f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there")
+                raise ClusterError(
+                    f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there"
+                )
             if said["version"] != __version__:
                 raise ClusterError(
                     f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same "
@@ -121,9 +122,7 @@ class DaskCrew:
     def _gone(self, workers: int | None) -> ClusterError:
         if workers is None:
             return ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
-        return ClusterError(
-            "the cluster has no workers any more: nothing was written; start some, and train again"
-        )
+        return ClusterError("the cluster has no workers any more: nothing was written; start some, and train again")
 
     # ------------------------------------------------------------------------- parts
 
@@ -174,11 +173,11 @@ class DaskCrew:
 
     def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
         self.traffic.questions += 1
-        return map(self._fetched, self._tasks(on_workers.answer, handles, question, arguments))
+        return iter(self._fetched(self._tasks(on_workers.answer, handles, question, arguments)))
 
     def total(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Any:
+        found = Accumulator()
         if len(handles) <= TOGETHER:
-            found = Accumulator()
             for answer in self.ask(handles, question, arguments):
                 found.add(answer)
             return found.total
@@ -189,45 +188,46 @@ class DaskCrew:
             self._client.submit(on_workers.add_answers, group, key=self._key("sum"), pure=False) for group in groups
         ]
         del answers, groups
-        found = Accumulator()
-        for future in sums:
-            found.add_group(self._fetched(future))
+        for answer in self._fetched(sums):
+            found.add_group(answer)
         return found.total
 
-    def _fetched(self, future: Future) -> Any:
-        """The result of a task, when it is there."""
+    def _fetched(self, futures: list[Future]) -> list[Any]:
+        """The results of tasks, when all are there."""
         patience = FETCHING
         while True:
             try:
-                if not future.done():
-                    wait(future, timeout=LOOK)
-                result = future.result(timeout=patience)
+                wait(futures, timeout=LOOK)
+                results = self._client.sync(self._gathered, futures, callback_timeout=patience)
                 self._seen = time.monotonic()
-                self.traffic.received += _nbytes(result)
-                return result
+                self.traffic.received += _nbytes(results)
+                return results
             except TimeoutError:
-                if future.done():
+                if all(future.done() for future in futures):
                     patience *= 2
-            except KcrfError:
-                raise
-            except KilledWorker as error:
-                raise ClusterError(
-                    f"workers died one after another at the same task ({error}): is there too little memory? Nothing "
-                    "was written"
-                ) from None
-            except ModuleNotFoundError as error:
-                if (error.name or "").partition(".")[0] not in ("kcrf_core", "kcrf_cli"):
-                    raise
-                raise ClusterError(f"a worker has no kcrf: install kcrf {__version__} there") from None
-            except MemoryError:
-                raise ClusterError(
-                    "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
-                ) from None
-            except (CancelledError, OSError) as error:
-                raise ClusterError(
-                    f"the connection to the cluster is lost, nothing was written ({_first_line(error)})"
-                ) from None
+            except Exception as error:
+                raise self._explained(error) from None
             self._look()
+
+    async def _gathered(self, futures: list[Future]) -> list[Any]:
+        return await self._client.gather(futures, asynchronous=True)
+
+    def _explained(self, error: Exception) -> Exception:
+        """What users should hear of an error of the cluster; those that are not the cluster's are as they were."""
+        if isinstance(error, KilledWorker):
+            return ClusterError(
+                f"workers died one after another at the same task ({_first_line(error)}): is there too little memory? "
+                "Nothing was written"
+            )
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(("kcrf_core", "kcrf_cli")):
+            return ClusterError(f"a worker has no kcrf: install kcrf {__version__} there")
+        if isinstance(error, MemoryError):
+            return ClusterError(
+                "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
+            )
+        if isinstance(error, CancelledError | OSError):
+            return ClusterError(f"the connection to the cluster is lost, nothing was written ({_first_line(error)})")
+        return error
 
     def summary(self) -> str:
         """What went over the network."""
