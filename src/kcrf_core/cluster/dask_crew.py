@@ -2,8 +2,7 @@
 
 Parts are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere what it
 held, from recipes that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
-there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out, and
-how often.
+there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out.
 
 A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
 the reason when it, or the last worker, has been gone for a while.
@@ -75,13 +74,13 @@ class DaskCrew:
             if said is None:
                 raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
             if isinstance(said, BaseException):
+                why = _first_line(said)
                 raise ClusterError(
-                    f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there"
+                    f"the worker {address} cannot use its kcrf ({why}): install kcrf {__version__} there"
                 )
             if said["version"] != __version__:
                 raise ClusterError(
-                    f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same "
-                    "on all"
+                    f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same"
                 )
         kinds = sorted({said["kind"] for said in found.values()} | {on_workers.processor()})
         if len(kinds) > 1:
@@ -233,10 +232,8 @@ class DaskCrew:
         """What went over the network."""
         traffic = self.traffic
         each = max(traffic.questions, 1)
-        return (
-            f"cluster: {counted(traffic.questions, 'question')} to its shards, {size_text(traffic.sent // each)} out and "
-            f"{size_text(traffic.received // each)} back for each on average"
-        )
+        out, back = size_text(traffic.sent // each), size_text(traffic.received // each)
+        return f"cluster: {counted(traffic.questions, 'question')} to its shards, {out} out and {back} back for each"
 
 
 def _first_line(error: BaseException) -> str:
