@@ -10,6 +10,7 @@ the reason when it, or the last worker, has been gone for a while.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from ..maps import TOGETHER
 from ..objective import Accumulator, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
 from . import on_workers
-from .errors import ClusterError
+from .errors import TIMEOUTS, ClusterError
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
@@ -105,7 +106,7 @@ class DaskCrew:
         self._looked = now
         try:
             workers = len(self._threads()) if self._client.status == "running" else None
-        except (OSError, TimeoutError, CancelledError, RuntimeError):
+        except (OSError, *TIMEOUTS, CancelledError, RuntimeError):
             workers = None
         if workers is not None and workers != self.workers:
             what = "is gone: what it held is made again by others" if workers < self.workers else "came"
@@ -198,20 +199,22 @@ class DaskCrew:
             try:
                 wait(futures, timeout=LOOK)
                 results = self._client.sync(self._gathered, futures, callback_timeout=patience)
-                self._seen = time.monotonic()
-                self.traffic.received += _nbytes(results)
-                return results
-            except TimeoutError:
+            except TIMEOUTS:
                 if all(future.done() for future in futures):
                     patience *= 2
-            except Exception as error:
+                self._look()
+                continue
+            except (Exception, asyncio.CancelledError) as error:
                 raise self._explained(error) from None
+            self._seen = time.monotonic()
+            self.traffic.received += _nbytes(results)
             self._look()
+            return results
 
     async def _gathered(self, futures: list[Future]) -> list[Any]:
         return await self._client.gather(futures, asynchronous=True)
 
-    def _explained(self, error: Exception) -> Exception:
+    def _explained(self, error: BaseException) -> BaseException:
         """What users should hear of an error of the cluster; those that are not the cluster's are as they were."""
         if isinstance(error, KilledWorker):
             return ClusterError(
@@ -224,7 +227,7 @@ class DaskCrew:
             return ClusterError(
                 "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
             )
-        if isinstance(error, CancelledError | OSError):
+        if isinstance(error, CancelledError | asyncio.CancelledError | OSError):
             return ClusterError(f"the connection to the cluster is lost, nothing was written ({_first_line(error)})")
         return error
 
