@@ -23,6 +23,7 @@ from ..maps import TOGETHER, Extent, KeptPlaces, Portions, add_rows, new_token, 
 from ..system import Workers
 from .engine import Predictions
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
+from .vectors import Vectors
 
 Blocks = Sequence[np.ndarray]  # of parameters, one for each term
 
@@ -170,7 +171,7 @@ class SomeRows:
 
     def plus(self, other: SomeRows) -> SomeRows:
         places = np.union1d(self.places, other.places)
-        values = np.zeros((len(places), self.values.shape[1]))
+        values = np.zeros((len(places), self.values.shape[1]))  # sums of several are in double precision
         for each in (self, other):
             add_rows(values, np.searchsorted(places, each.places), each.values)
         return SomeRows(self.size, places, values)
@@ -238,6 +239,18 @@ def _into(total: Any, answer: Any) -> Any:
 # ----------------------------------------------------------------------------- a part
 
 
+class PartVectors(Vectors):
+    """Vectors of a part, which may also be lists of blocks in precisions of their own."""
+
+    def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
+        return vector[number] if isinstance(vector, list) else super().take(vector, number)
+
+    def cast(self, vector: np.ndarray | list[np.ndarray], dtype: np.dtype) -> Any:
+        if isinstance(vector, list):
+            return [block.astype(dtype, copy=False) for block in vector]
+        return super().cast(vector, dtype)
+
+
 class EnginePart:
     """One portion of the data, with the cores of its terms' maps."""
 
@@ -247,6 +260,7 @@ class EnginePart:
         columns: Sequence[np.ndarray | None],  # of each term, those of the whole map that are here; None: all
         places: Sequence[np.ndarray | None],  # of each term, which parameters that are kept are here; None: all are
     ):
+        engine.vectors = PartVectors(engine.vectors.blocks, engine.workers)
         self.engine, self._columns, self._places = engine, tuple(columns), tuple(places)
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
@@ -255,8 +269,8 @@ class EnginePart:
 
     # ------------------------------------------------------------------------- to and from blocks
 
-    def _vector(self, blocks: Blocks) -> np.ndarray:
-        return np.concatenate([np.asarray(block, dtype=np.float64).ravel() for block in blocks])
+    def _vector(self, blocks: Blocks) -> list[np.ndarray]:
+        return [block.reshape(-1) for block in blocks]
 
     def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
         """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
@@ -266,10 +280,13 @@ class EnginePart:
         shape = self.engine.terms[term]
         if not shape.clique.mapped:
             return block
+        if self._columns[term] is None:
+            return block.reshape(shape.rows, shape.columns)
+        if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
+            block = block.astype(self.engine.dtype)
         if self._places[term] is not None:
             return SomeRows(size, self._places[term], block.reshape(-1, 1))
-        block = block.reshape(shape.rows, shape.columns)
-        return block if self._columns[term] is None else SomeRows(size, self._columns[term], block)
+        return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
 
     # ------------------------------------------------------------------------- questions about P
 
@@ -346,7 +363,7 @@ class PartBlocks:
         return self._blocks.operations, self._blocks.variance, small, open_rows
 
     def product(self, term: int, block: np.ndarray, leave_out: bool, size: int) -> np.ndarray | SomeRows:
-        found = self._blocks.product(term, np.asarray(block, dtype=np.float64).ravel(), leave_out)
+        found = self._blocks.product(term, block.reshape(-1), leave_out)
         return self._part._block(found, term, size)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
