@@ -11,14 +11,14 @@ import platform
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
-from ..objective import MapRecipe, PartRecipe, Recipe, summed
+from ..objective import DealtBlock, MapRecipe, PartRecipe, Recipe, summed
 from ..system import Workers, counted, free_memory, size_text
 from .errors import ClusterError
 
@@ -98,9 +98,9 @@ def _pool(asked: Terms) -> LastingWorkers:
         return pool
 
 
-def hold(recipe: MapRecipe) -> MapRecipe:
-    """Data of a map, kept by the cluster to make parts of."""
-    return recipe
+def hold(value: Any) -> Any:
+    """Data of a map, or parameters that several parts have, kept by the cluster."""
+    return value
 
 
 class Held:
@@ -143,10 +143,21 @@ def load_part(recipe: Recipe, asked: Terms) -> Held:
 
 def answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Any:
     """What a part, or something made of it, says to a question."""
-    given = [others[each.number] if isinstance(each, Place) else each for each in arguments]
-    given = [each.thing if isinstance(each, Held) else each for each in given]
+    given = _given(list(arguments), others)
     with _at_work:
         return getattr(held.thing, question)(*given)
+
+
+def _given(value: Any, others: Sequence[Any]) -> Any:
+    """An argument with what the cluster holds in its places."""
+    if isinstance(value, Place):
+        value = others[value.number]
+        return value.thing if isinstance(value, Held) else value
+    if isinstance(value, list | tuple):
+        return type(value)(_given(each, others) for each in value)
+    if isinstance(value, DealtBlock):
+        return replace(value, plan=_given(value.plan, others), shared=_given(value.shared, others))
+    return value
 
 
 def keep_answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Held:

@@ -21,6 +21,7 @@ from ..system import Workers
 from .crews import Crew, Handle
 from .engine import Predictions, TermShape
 from .inverse_powers import inverse_power
+from .parts import DealtBlock, row_plans
 from .thread_engine import (
     ObjectiveTerm,
     inverted_blocks,
@@ -31,6 +32,9 @@ from .thread_engine import (
     term_shape,
 )
 from .vectors import Vectors
+
+# Parameters: with fewer it takes longer to send rows that several parts have apart than to send them several times.
+WORTH_DEALING = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +78,15 @@ class ComposedEngine:
         # Columns and kept places of each term that each part has; None: all.
         self._about = list(crew.ask(self.handles, "about", self._each())) if about is None else about
         self._extents: dict[int, Extent] = {}
+        # Of large blocks: rows that several parts have, and handles of the plans of all parts.
+        self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
+
+    def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
+        rows = [self._chosen(j, number) for number in range(len(self.handles))]
+        if len(rows) < 2 or any(own is None for own in rows) or self.terms[j].size < WORTH_DEALING:
+            return None
+        shared, plans = row_plans(rows, self._size(j))
+        return shared, self.crew.hold(plans)
 
     # ------------------------------------------------------------------------- parts
 
@@ -100,19 +113,29 @@ class ComposedEngine:
         head = self.composed_terms[j].head
         return block if head is None else head.ready(self.terms[j].of_map(block), self.dtype, self.workers)
 
-    def _part_of(self, block: np.ndarray, j: int, number: int) -> np.ndarray:
-        """What a part needs of a block that is ready."""
+    def _chosen(self, j: int, number: int) -> np.ndarray | None:
+        """Rows of a block that a part has, or places that are kept; None: all."""
         columns, places = self._about[number][j]
-        chosen = columns if places is None else places
-        return block if chosen is None else block[chosen]
+        return columns if places is None else places
 
-    def _parts_of(self, vectors: Sequence[np.ndarray]) -> list[list[list[np.ndarray]]]:
+    def _of_parts(self, j: int, block: np.ndarray) -> list[np.ndarray | DealtBlock]:
+        """What each part needs of a block that is ready."""
+        chosen = [self._chosen(j, number) for number in range(len(self.handles))]
+        if j not in self._dealt:
+            return [block if own is None else block[own] for own in chosen]
+        rows, plans = self._dealt[j]
+        shared = self.crew.hold([block[rows]])[0]
+        alone = np.ones(len(block), dtype=bool)
+        alone[rows] = False
+        return [DealtBlock(plan, shared, block[own[alone[own]]]) for plan, own in zip(plans, chosen, strict=True)]
+
+    def _parts_of(self, vectors: Sequence[np.ndarray]) -> list[list[list[np.ndarray | DealtBlock]]]:
         """What each part needs of each of some vectors."""
-        ready = [self._ready(vector) for vector in vectors]
-        return [
-            [[self._part_of(block, j, number) for j, block in enumerate(blocks)] for blocks in ready]
-            for number in range(len(self.handles))
-        ]
+        of_vectors = []
+        for vector in vectors:
+            by_term = [self._of_parts(j, block) for j, block in enumerate(self._ready(vector))]
+            of_vectors.append([list(blocks) for blocks in zip(*by_term, strict=True)])
+        return [list(points) for points in zip(*of_vectors, strict=True)]
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
         """The block of a gradient out of what parts sum up to."""
@@ -325,9 +348,7 @@ class ComposedBlocks:
         """The block of a term with a map times a block of a vector."""
         engine, leave_out = self._engine, self._leaves_out(term)
         ready, size = engine._ready_block(term, block), engine._size(term)
-        arguments = [
-            (term, engine._part_of(ready, term, number), leave_out, size) for number in range(len(self._handles))
-        ]
+        arguments = [(term, block, leave_out, size) for block in engine._of_parts(term, ready)]
         return engine._finished(term, engine.crew.total(self._handles, "product", arguments))
 
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:

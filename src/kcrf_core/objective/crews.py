@@ -28,6 +28,9 @@ class Crew(Protocol):
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
         """Handles of what parts answer, which stays where they are."""
 
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        """Handles of values that many questions have among their arguments."""
+
     def ask(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Iterator[Any]:
         """Answers of all parts, in their order."""
 
@@ -63,6 +66,9 @@ class LocalCrew:
 
     def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:
         return [LocalHandle(None, handle, question, own) for handle, own in zip(handles, arguments, strict=True)]
+
+    def hold(self, values: Sequence[Any]) -> list[Any]:
+        return list(values)  # they are here
 
     def ask(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Iterator[Any]:
         for handle, own in zip(handles, arguments, strict=True):

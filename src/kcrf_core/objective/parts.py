@@ -239,6 +239,39 @@ def _into(total: Any, answer: Any) -> Any:
 # ----------------------------------------------------------------------------- a part
 
 
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """Which rows that a part has of a block are shared with other parts, and where they stand among those."""
+
+    shared: np.ndarray  # [n] bool
+    taken: np.ndarray  # [shared ones] int32
+
+
+@dataclass(frozen=True, eq=False)
+class DealtBlock:
+    """A block of parameters whose shared rows are sent once for all parts."""
+
+    plan: Any  # a RowPlan, or the handle of one
+    shared: Any  # rows that several parts have, or their handle
+    private: np.ndarray  # rows that this part alone has
+
+    def laid_out(self) -> np.ndarray:
+        out = np.empty((len(self.plan.shared), *self.private.shape[1:]), dtype=self.private.dtype)
+        out[self.plan.shared] = self.shared[self.plan.taken]
+        out[~self.plan.shared] = self.private
+        return out
+
+
+def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[RowPlan]]:
+    """Rows that more than one part has, where each has some of so many, and the plan of each part."""
+    counts = np.zeros(size, dtype=np.int32)
+    for own in rows:
+        counts[own] += 1
+    several = counts > 1
+    number = np.cumsum(several, dtype=np.int32) - 1
+    return np.flatnonzero(several), [RowPlan(several[own], number[own][several[own]]) for own in rows]
+
+
 class PartVectors(Vectors):
     """Vectors of a part, which may also be lists of blocks in precisions of their own."""
 
@@ -270,7 +303,7 @@ class EnginePart:
     # ------------------------------------------------------------------------- to and from blocks
 
     def _vector(self, blocks: Blocks) -> list[np.ndarray]:
-        return [block.reshape(-1) for block in blocks]
+        return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
 
     def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
         """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
@@ -362,7 +395,8 @@ class PartBlocks:
         open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
         return self._blocks.operations, self._blocks.variance, small, open_rows
 
-    def product(self, term: int, block: np.ndarray, leave_out: bool, size: int) -> np.ndarray | SomeRows:
+    def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> np.ndarray | SomeRows:
+        block = block.laid_out() if isinstance(block, DealtBlock) else block
         found = self._blocks.product(term, block.reshape(-1), leave_out)
         return self._part._block(found, term, size)
 
