@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..corpora import piece_rows
+from ..corpora import complete_sequences, piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -34,6 +34,8 @@ class Dataset:
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
+    # [K+1] int64, numbers of the sequences that shards begin with; None: they are cut by the size of the data
+    shards: np.ndarray | None = None
     cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
 
     @property
@@ -79,5 +81,33 @@ class Dataset:
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
+            shards=None,
             cut=cut,
         )
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much there is of some encoded data, for telling people."""
+
+    sequences: int = 0
+    positions: int = 0
+    unobserved: int = 0  # labels that are not observed
+    complete: int = 0  # sequences that have all their labels
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Extent:
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        complete = dataset.sequences
+        if hidden:
+            complete = int(complete_sequences(dataset.labels, dataset.offsets).sum())
+        return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
+
+    def plus(self, other: Extent) -> Extent:
+        """That of both together."""
+        missing = dict(self.missing)
+        for name, number in other.missing:
+            missing[name] = missing.get(name, 0) + number
+        numbers = ("sequences", "positions", "unobserved", "complete")
+        return Extent(*(getattr(self, name) + getattr(other, name) for name in numbers), tuple(missing.items()))

@@ -44,9 +44,9 @@ class StoredDataset:
     config: Config
 
 
-def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
-    header, arrays = encoding.pack()
-    arrays |= {
+def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    """The arrays that a file has of encoded data; `unpack_arrays` makes the same of them."""
+    arrays = {
         "offsets": dataset.offsets,
         "lines": dataset.lines,
         "codes": dataset.codes,
@@ -59,6 +59,14 @@ def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Data
         arrays["weights"] = dataset.weights
     if dataset.bag is not None:
         arrays |= pack_sparse(dataset.bag, "bag")
+    if dataset.shards is not None:
+        arrays["shards"] = dataset.shards
+    return arrays
+
+
+def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
+    header, arrays = encoding.pack()
+    arrays |= dataset_arrays(dataset)
     header |= {"config": config.to_dict(), "digest": digest(dataset)}
     write_container(path, "dataset", header, arrays)
 
@@ -69,6 +77,12 @@ def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
 
 def unpack_dataset(contents: Contents) -> StoredDataset:
     encoding = Encoding.unpack(contents)
+    dataset = unpack_arrays(contents, encoding)
+    return StoredDataset(encoding, dataset, stored_config(contents, contents.header.get("config")))
+
+
+def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
+    """Encoded data of a file, under its encoding."""
     like = encoding.empty_dataset()
     lines = contents.array("lines", "int64", 1)
     N = len(lines)
@@ -96,8 +110,12 @@ def unpack_dataset(contents: Contents) -> StoredDataset:
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path)
-    return StoredDataset(encoding, dataset, _stored_config(contents, contents.header.get("config")))
+    shards = None
+    if "shards" in contents.arrays:
+        shards = contents.array("shards", "int64", 1)
+        if len(shards) < 2 or shards[0] != 0 or shards[-1] != len(offsets) - 1 or np.any(np.diff(shards) <= 0):
+            raise contents.error("'shards' do not fit its sequences")
+    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, shards=shards)
 
 
 # ----------------------------------------------------------------------------- bases
@@ -150,10 +168,10 @@ def unpack_basis(contents: Contents) -> StoredBasis:
         terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
     if not terms:
         raise contents.error("it has no pivots")
-    return StoredBasis(encoding, _stored_config(contents, contents.header.get("config")), tuple(terms))
+    return StoredBasis(encoding, stored_config(contents, contents.header.get("config")), tuple(terms))
 
 
-def _stored_config(contents: Contents, raw: Any) -> Config:
+def stored_config(contents: Contents, raw: Any) -> Config:
     try:
         return parse_config(raw, contents.path)
     except ConfigError as error:
@@ -168,5 +186,5 @@ def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any
     contents = read_container(path, "dataset", "basis", "model")
     info = contents.header if contents.header["kind"] != "model" else contents.get("info", dict)
     config = info.get("config", {})
-    _stored_config(contents, config)
+    stored_config(contents, config)
     return Encoding.unpack(contents), config
