@@ -58,6 +58,11 @@ def is_archive(path: str) -> bool:
         return stream.read(4) == b"PK\x03\x04"
 
 
+def is_folder(path: str) -> bool:
+    """Whether a path names a folder, which can only be one of shards."""
+    return path != "-" and os.path.isdir(path)
+
+
 def load_config(path: str | None) -> dict[str, Any]:
     """The raw configuration of a file: YAML, or a CRF++ template."""
     from kcrf_core.config import load_template, load_yaml, looks_like_template
