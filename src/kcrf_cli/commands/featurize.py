@@ -269,7 +269,7 @@ class Wishes:
             if single:
                 dataset = join_datasets(list(shards()))
                 if self.shards is not None:
-                    dataset = replace(dataset, shards=columns.borders)
+                    dataset = replace(dataset, portions=columns.borders)
                 save_dataset(self.output, encoding, dataset, settings)
             else:
                 save_shards(folder, encoding, settings, shards())

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..system import PAUSE, Workers, counted, listed
+from ..system import PAUSE, Workers, counted, listed, naming
 from .columns import CodedColumn, LateColumn, PackedColumn, Strings, TablePart, coded, in_order
 from .corpus import AttributeRows, Corpus, Table, ones, packed
 from .formats import stream_parsers
@@ -34,6 +34,7 @@ class _Scratch:
     """A file without a name, to which arrays are appended and of which parts of them are read again."""
 
     def __init__(self, folder: str):
+        self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, it lives as long as this
         self._lock = threading.Lock()
         self._size = 0
@@ -41,7 +42,7 @@ class _Scratch:
     def append(self, array: np.ndarray) -> int:
         """Where the array begins."""
         place, data = self._size, np.ascontiguousarray(array)
-        with self._lock:
+        with self._lock, naming(self._folder):
             self._file.seek(place)
             self._file.write(memoryview(data).cast("B") if data.size else b"")
         self._size += data.nbytes

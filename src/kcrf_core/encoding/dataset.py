@@ -34,9 +34,8 @@ class Dataset:
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
-    # [K+1] int64, numbers of the sequences that shards begin with; None: they are cut by the size of the data
-    shards: np.ndarray | None = None
     cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
+    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
 
     @property
     def positions(self) -> int:
@@ -81,8 +80,8 @@ class Dataset:
             real=self.real[rows],
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
-            shards=None,
             cut=cut,
+            portions=None,
         )
 
 

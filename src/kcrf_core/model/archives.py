@@ -59,8 +59,8 @@ def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
         arrays["weights"] = dataset.weights
     if dataset.bag is not None:
         arrays |= pack_sparse(dataset.bag, "bag")
-    if dataset.shards is not None:
-        arrays["shards"] = dataset.shards
+    if dataset.portions is not None:
+        arrays["portions"] = dataset.portions
     return arrays
 
 
@@ -110,12 +110,12 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    shards = None
-    if "shards" in contents.arrays:
-        shards = contents.array("shards", "int64", 1)
-        if len(shards) < 2 or shards[0] != 0 or shards[-1] != len(offsets) - 1 or np.any(np.diff(shards) <= 0):
-            raise contents.error("'shards' do not fit its sequences")
-    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, shards=shards)
+    portions = None
+    if "portions" in contents.arrays:
+        portions = contents.array("portions", "int64", 1)
+        if len(portions) < 2 or portions[0] != 0 or portions[-1] != len(offsets) - 1 or np.any(np.diff(portions) <= 0):
+            raise contents.error("'portions' do not fit its sequences")
+    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, portions=portions)
 
 
 # ----------------------------------------------------------------------------- bases
