@@ -312,20 +312,39 @@ class MergedColumns:
 
 def merged_columns(one_hot: scipy.sparse.csr_array | CompressedRows) -> MergedColumns | None:
     """Columns with the same rows merged; None where that is not worth it."""
-    D = one_hot.shape[1]
-    if D < FEWEST_FEATURES:
+    if one_hot.shape[1] < FEWEST_FEATURES:
         return None
-    hashes, counts = np.zeros((D, 2), dtype=np.uint64), np.zeros(D, dtype=np.int64)
-    indptr, indices = one_hot.indptr.astype(np.int64, copy=False), one_hot.indices.astype(np.int32, copy=False)
-    _conjunctions.add_supports(indptr, indices, hashes, counts)
-    first = np.empty(D, dtype=np.int32)
-    _conjunctions.first_alike(hashes, empty_slots(D), first)
-    leaders = np.flatnonzero(first == np.arange(D))
-    if len(leaders) > WORTH_MERGING * D:
-        return None
-    number = np.empty(D, dtype=np.int32)
-    number[leaders] = np.arange(len(leaders), dtype=np.int32)
-    return MergedColumns(number[first], len(leaders))
+    supports = ColumnSupports(one_hot.shape[1])
+    supports.add(one_hot.indptr, one_hot.indices)
+    return supports.merged()
+
+
+class ColumnSupports:
+    """Hashes of the rows that columns have ones in, for rows that come in parts."""
+
+    def __init__(self, columns: int):
+        self._rows = 0
+        self._hashes, self._counts = np.zeros((columns, 2), dtype=np.uint64), np.zeros(columns, dtype=np.int64)
+
+    def add(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        """Take more rows."""
+        indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+        _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
+        self._rows += len(indptr) - 1
+
+    def merged(self) -> MergedColumns | None:
+        """Columns with the same rows merged; None where that is not worth it."""
+        D = len(self._counts)
+        if D < FEWEST_FEATURES:
+            return None
+        first = np.empty(D, dtype=np.int32)
+        _conjunctions.first_alike(self._hashes, empty_slots(D), first)
+        leaders = np.flatnonzero(first == np.arange(D))
+        if len(leaders) > WORTH_MERGING * D:
+            return None
+        number = np.empty(D, dtype=np.int32)
+        number[leaders] = np.arange(len(leaders), dtype=np.int32)
+        return MergedColumns(number[first], len(leaders))
 
 
 class MergedMap(ExplicitMap):
