@@ -42,9 +42,9 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @options.config
 @click.option(
     "--like",
-    type=click.Path(dir_okay=False),
+    type=click.Path(),
     metavar="FILE",
-    help="Encode as this dataset, basis or model did: its vocabulary, scaling and labels.",
+    help="Encode as this dataset, folder of shards, basis or model did: its vocabulary, scaling and labels.",
 )
 @click.option(
     "--export",
