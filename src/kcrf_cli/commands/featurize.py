@@ -16,7 +16,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Layout, Spool
-    from kcrf_core.encoding import Dataset, Encoding, Extent, TermCount
+    from kcrf_core.encoding import Dataset, Encoding, Amount, TermCount
     from kcrf_core.system import Workers
 
 MOST_SHARDS = 9999
@@ -95,7 +95,7 @@ def featurize(
       kcrf featurize sample_data/pitch_accent.conll sample_data/pitch_accent.conll -o accent.shards/ --shards 8
     """
     from kcrf_core.config import parse_config
-    from kcrf_core.encoding import Extent, configured, described, export, fit_encoding, term_counts
+    from kcrf_core.encoding import Amount, configured, described, export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
 
     from ..running.files import check_writable, load_config, output_stream, read_data, write_out
@@ -152,7 +152,7 @@ def featurize(
     elif output is not None:
         save_dataset(output, encoding, dataset, settings)
     counts = term_counts(encoding, dataset, settings)
-    _say(encoding, Extent.of(dataset), counts, said, quiet, as_json)
+    _say(encoding, Amount.of(dataset), counts, said, quiet, as_json)
     if not quiet:
         from ..running.files import say
 
@@ -209,13 +209,13 @@ class Wishes:
 
     def featurized(
         self, config: str | None, like: str | None, chosen: dict[str, Any]
-    ) -> tuple[Encoding, Extent, list[TermCount], str | None]:
+    ) -> tuple[Encoding, Amount, list[TermCount], str | None]:
         """Read, fit, encode and write; what there is to tell of it."""
         from kcrf_core.config import parse_config
         from kcrf_core.corpora import Spool
         from kcrf_core.encoding import (
             SUGGESTING_POSITIONS,
-            Extent,
+            Amount,
             SpooledColumns,
             TermCounter,
             configured,
@@ -229,7 +229,7 @@ class Wishes:
 
         from ..running.files import load_config, say
 
-        known, said, extent = None, None, Extent()
+        known, said, amount = None, None, Amount()
         if like is not None:
             known, raw = load_encoding(like)
             settings, names, layout = parse_config(raw, like), known.columns, known.layout
@@ -257,13 +257,13 @@ class Wishes:
                 encoding, columns = fit_spooled(settings, spool, self.shards or 1)
             hand_back()
             counter = TermCounter(encoding, settings)
-            extent = Extent()
+            amount = Amount()
 
             def shards() -> Iterator[Dataset]:
-                nonlocal extent
+                nonlocal amount
                 for dataset in self._watched(encoded_shards(encoding, columns, workers), len(columns.borders) - 1):
                     counter.add(dataset)
-                    extent = extent.plus(Extent.of(dataset))
+                    amount = amount.plus(Amount.of(dataset))
                     yield dataset
 
             if single:
@@ -275,7 +275,7 @@ class Wishes:
                 save_shards(folder, encoding, settings, shards())
                 if len(columns.borders) - 1 < self.shards and not self.quiet:
                     say(f"{len(columns.borders) - 1:,} shards: there are no more sequences to begin one with")
-        return encoding, extent, counter.counts(), said
+        return encoding, amount, counter.counts(), said
 
     def _read(self, spool: Spool, names: Sequence[str] | None, layout: Layout, workers: Workers) -> None:
         from kcrf_core.corpora import spool_corpus
@@ -306,7 +306,7 @@ class Wishes:
 
 
 def _say(
-    encoding: Encoding, extent: Extent, counts: Sequence[TermCount], said: str | None, quiet: bool, as_json: bool
+    encoding: Encoding, amount: Amount, counts: Sequence[TermCount], said: str | None, quiet: bool, as_json: bool
 ) -> None:
     """Figures on stdout, where they are asked for, and what a person should hear."""
     from kcrf_core.chains import CLIQUES
@@ -318,8 +318,8 @@ def _say(
     like = encoding.empty_dataset()
     figures = {
         "schema": 1,
-        "sequences": extent.sequences,
-        "positions": extent.positions,
+        "sequences": amount.sequences,
+        "positions": amount.positions,
         "labels": len(encoding.labels),
         "categorical_columns": like.codes.shape[1],
         "real_columns": like.real.shape[1],
@@ -330,7 +330,7 @@ def _say(
         write_out(render.as_json(figures))
     if quiet:
         return
-    remarks = encoding.remarks(extent)
+    remarks = encoding.remarks(amount)
     for remark in [*remarks[1:2], *filter(None, [said]), *remarks[2:]]:
         say(remark)
     say(

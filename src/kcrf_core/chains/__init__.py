@@ -40,8 +40,10 @@ __getattr__, __dir__, __all__ = lazy(
         "partial_labels": ["Held", "first_impossible", "hold"],
         "problem": [
             "Problem",
+            "borders_within",
             "gathered",
             "pieces_of",
+            "portion_borders",
             "positions_within",
             "score_columns",
             "spread",

@@ -93,6 +93,9 @@ class Clique(ABC):
     def __repr__(self) -> str:
         return f"<{self.name} cliques>"
 
+    def __reduce__(self) -> tuple:
+        return _clique_named, (self.name,)
+
     @abstractmethod
     def states(self, Y: int) -> int:
         """Joint states of the labels of one clique."""
@@ -364,6 +367,13 @@ class Edge2(LabelClique):
 
 
 NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
+
+
+def _clique_named(name: str) -> Clique:
+    """The one instance of a type, also for who has it from another process."""
+    from . import CLIQUES
+
+    return CLIQUES[name]
 
 
 def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:

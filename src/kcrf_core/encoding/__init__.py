@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "counts": ["TermCount", "TermCounter", "term_counts"],
-        "dataset": ["Dataset", "Extent", "UNKNOWN", "UNOBSERVED"],
+        "dataset": ["Dataset", "Amount", "UNKNOWN", "UNOBSERVED"],
         "defaults": ["Defaults", "configured", "described", "window_of_numbers", "with_defaults", "with_terms"],
         "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export", "literal_names"],

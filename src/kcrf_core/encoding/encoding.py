@@ -29,7 +29,7 @@ from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
 from .columns import Columns, TrainingColumns, column_weights
-from .dataset import UNKNOWN, UNOBSERVED, Dataset, Extent
+from .dataset import UNKNOWN, UNOBSERVED, Dataset, Amount
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
@@ -243,20 +243,20 @@ class Encoding:
         discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
         return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
 
-    def remarks(self, data: Dataset | Extent) -> list[str]:
+    def remarks(self, data: Dataset | Amount) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
-        few, extent = _few(self.labels), data if isinstance(data, Extent) else Extent.of(data)
-        counts = {"sequence": extent.sequences, "position": extent.positions, "label": len(self.labels)}
+        few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
+        counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
-        hidden = extent.unobserved
+        hidden = amount.unobserved
         if self.unobserved is not None and not hidden:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if hidden:
             out.append(
                 f"{counted(hidden, 'label is', 'labels are')} not observed ('{self.unobserved}'); "
-                f"{counted(extent.complete, 'sequence has', 'sequences have')} all of theirs"
+                f"{counted(amount.complete, 'sequence has', 'sequences have')} all of theirs"
             )
-        if extent.sequences == 1 and extent.positions > 100:
+        if amount.sequences == 1 and amount.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
         if len(self.labels) > MANY_LABELS:
             out.append(
@@ -273,7 +273,7 @@ class Encoding:
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
-        return [*out, *self.warnings, *missing_remarks(extent.missing)]
+        return [*out, *self.warnings, *missing_remarks(amount.missing)]
 
     def kinds(self) -> str:
         """Which features are real and which categorical, with how many values, in a line."""

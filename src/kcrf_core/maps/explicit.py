@@ -13,7 +13,7 @@ scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sq
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -24,12 +24,14 @@ from ..kernels import Inputs, PolynomialKernel, inverse_roots
 from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import scaled_rows, sparse_block
-from .compressed import CompressedRows
+from .compressed import NOTHING, CompressedRows
 from .feature_map import Empty, new_sums
 from .hash_tables import empty_slots
+from .heads import ExplicitHead
 from .kept_places import KeptWeights
 from .native import Products
-from .rounding import Rounding, summation_error
+from .portions import Portions, new_token, summed_by
+from .rounding import Extent, Rounding
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -51,14 +53,25 @@ class ExplicitMap:
     nested = False
 
     def __init__(self, sparse: scipy.sparse.csr_array | CompressedRows, dense: np.ndarray, dtype: np.dtype | type):
-        self._rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
-        self._columns = self._rows.by_columns()
-        self._dense = np.ascontiguousarray(dense, dtype=dtype)
+        held = np.ascontiguousarray(dense, dtype=dtype)
         # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
-        rest = (dense - self._dense).astype(dtype)
-        self._rest = rest if rest.any() else None
-        self.sparse_size, self.dense_size = self._rows.width, dense.shape[1]
+        rest = (dense - held).astype(dtype)
+        rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
+        self._hold(rows, held, rest if rest.any() else None)
+
+    def _hold(self, rows: CompressedRows, dense: np.ndarray, rest: np.ndarray | None) -> None:
+        self._rows, self._dense, self._rest = rows, dense, rest
+        self._columns = rows.by_columns()
+        self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
+
+    def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
+        """What makes the core of some rows again, anywhere: columns that they have, without factors."""
+        part = self._rows.take(rows)
+        used = np.unique(part.indices)
+        core = replace(part, scale=NOTHING).narrow(used)
+        columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
+        return ExplicitRecipe(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
 
     @property
     def narrows_weights(self) -> bool:
@@ -155,28 +168,33 @@ class ExplicitMap:
         self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
     ) -> Rounding:
         """How far evaluations at W in double precision may be off; see `Rounding`."""
-        longest, widest = self._longest_row
-        squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
-        largest = float(np.sqrt(squares.max(initial=0.0)))
-        return Rounding(
-            loss=error_sum * longest * summation_error(widest) * largest,
-            gradient=longest * summation_error(positions) * error_sum,
-        )
+        return self.head.rounding(W, error_sum, positions, self._extent, lambda gram: 0.0)
 
     @cached_property
-    def _longest_row(self) -> tuple[float, int]:
-        """The largest length of a row, and how many values a row has at most."""
-        squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + self._rows.row_squares()
-        widest = int(np.diff(self._rows.indptr).max(initial=0)) + self.dense_size
-        return float(np.sqrt(squares.max(initial=0.0))), widest
+    def _extent(self) -> Extent:
+        return self.extent(self._rows.scale)
+
+    def extent(self, scale: np.ndarray) -> Extent:
+        """The largest length of a row, its columns times factors [D] or as they are, and how many values one has."""
+        rows = replace(self._rows, scale=scale)
+        squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + rows.row_squares()
+        widest = int(np.diff(rows.indptr).max(initial=0)) + self.dense_size
+        return Extent(float(np.sqrt(squares.max(initial=0.0))), widest)
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | KeptWeights | None = None,
+        portions: Portions | None = None,
     ) -> np.ndarray | KeptWeights:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
         part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
-        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
+        portions = portions or Portions.one(len(R))
+        cuts = (portions.borders, portions.portion_of)
+        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, *cuts, self._tasks)
         if isinstance(out, KeptWeights):
             native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
             if self.dense_size:
@@ -200,10 +218,22 @@ class ExplicitMap:
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+    @property
+    def head(self) -> ExplicitHead:
+        return ExplicitHead(self.size, self.real_size, self._rows.scale)
+
+    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D], but for factors of columns; rows count `counts` [N] times, or once."""
         counts = np.ones(self._rows.shape[0]) if counts is None else counts
-        return np.concatenate([self._rows.column_squares(counts), counts @ np.square(self._dense, dtype=np.float64)])
+
+        def of_real(part: slice) -> np.ndarray:
+            return counts[part] @ np.square(self._dense[part], dtype=np.float64)
+
+        return np.concatenate([self._rows.raw_squares(counts, portions), summed_by(portions, len(counts), of_real)])
+
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+        return self.head.squares(self.raw_squares(counts, portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
@@ -250,6 +280,31 @@ class ExplicitMap:
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
         real = self._real(slice(None), np.dtype(np.float64))[:, dense]
         return ExplicitMap(self._rows.narrow(sparse), real, self._dense.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitRecipe:
+    """Rows that the core of an explicit map is made of."""
+
+    rows: CompressedRows
+    dense: np.ndarray  # [n, R]
+    rest: np.ndarray | None  # likewise
+    columns: np.ndarray  # [D'] int32, those of the map that the columns here are, ascending
+    token: str = field(default_factory=new_token)
+
+    table = 0  # nothing is computed again
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it makes: entries are there by rows and by columns."""
+        entries = self.rows.indices.nbytes + self.rows.values.nbytes
+        ends = 8 * (sum(self.rows.shape) + 2)
+        return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
+
+    def load(self, workers: Workers) -> ExplicitMap:
+        made = ExplicitMap.__new__(ExplicitMap)
+        made._hold(self.rows, self.dense, self.rest)
+        return made
 
 
 @dataclass(frozen=True)
@@ -354,16 +409,16 @@ class MergedMap(ExplicitMap):
         super().__init__(merged.compressed(inputs), inputs.real, dtype)
         self._counts = merged.counts
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """Those of single features: scaled by them, L-BFGS takes the steps that it would take without merging."""
-        squares = super().column_squares(counts)
-        squares[: len(self._counts)] /= self._counts
-        return squares
+    @property
+    def head(self) -> ExplicitHead:
+        """Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging."""
+        return replace(super().head, counts=self._counts)
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x), which merging does not change."""
         rows = self._rows.shape[0] if counts is None else counts.sum()
-        return max(float(super().column_squares(counts).sum()) / max(rows, 1), 1e-12)
+        squares = super().head.squares(self.raw_squares(counts))
+        return max(float(squares.sum()) / max(rows, 1), 1e-12)
 
 
 @dataclass(frozen=True)

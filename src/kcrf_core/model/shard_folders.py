@@ -22,7 +22,7 @@ from typing import Any
 
 from .._version import __version__
 from ..config import Config
-from ..encoding import Dataset, Encoding, Extent
+from ..encoding import Dataset, Encoding, Amount
 from ..errors import FileFormatError
 from ..system import (
     MAGIC,
@@ -87,17 +87,17 @@ class ShardFolder:
     encoding: Encoding
     config: Config
     shards: tuple[StoredShard, ...]
-    extent: Extent
+    amount: Amount
     labelled: bool
     digest: str  # of all files
 
     @property
     def sequences(self) -> int:
-        return self.extent.sequences
+        return self.amount.sequences
 
     @property
     def positions(self) -> int:
-        return self.extent.positions
+        return self.amount.positions
 
     def datasets(self, check: bool = True) -> Iterator[Dataset]:
         """All shards, one after another."""
@@ -141,8 +141,8 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
             for *sizes, sha256 in [[entry[key] for key in ("sequences", "positions", "bytes", "sha256")]]
         )
         missing = tuple((str(name), int(number)) for name, number in said["missing"])
-        extent = Extent(*(int(said[key]) for key in COUNTS), missing)
-        if extent.sequences != sum(shard.sequences for shard in shards) or not shards:
+        amount = Amount(*(int(said[key]) for key in COUNTS), missing)
+        if amount.sequences != sum(shard.sequences for shard in shards) or not shards:
             raise ValueError
         labelled, stored = bool(said["labelled"]), said["encoding"]
         encoding_file = os.path.join(shown, _plain(stored["file"]))
@@ -156,7 +156,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     for shard in shards:
         shard.check_present()
     encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
-    return ShardFolder(shown, encoding, config, shards, extent, labelled, said["digest"])
+    return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"])
 
 
 def _plain(name: Any) -> str:
@@ -210,7 +210,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
     """Write shards to an empty folder as they come, and the manifest when all are there."""
     header, arrays = encoding.pack()
     write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_dict()}, arrays)
-    entries, extent, labelled = [], Extent(), True
+    entries, amount, labelled = [], Amount(), True
     for number, dataset in enumerate(shards, 1):
         name = f"shard-{number:04d}.npz"
         path = os.path.join(folder, name)
@@ -224,15 +224,15 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
                 "sha256": _sha256(path),
             }
         )
-        labelled, extent = dataset.labels is not None, extent.plus(Extent.of(dataset))
+        labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
     said: dict[str, Any] = {
         "magic": MAGIC,
         "kind": KIND,
         "format": FORMAT,
         "version": __version__,
-        **{key: getattr(extent, key) for key in COUNTS},
+        **{key: getattr(amount, key) for key in COUNTS},
         "labelled": labelled,
-        "missing": list(extent.missing),
+        "missing": list(amount.missing),
         "encoding": {"file": ENCODING, "sha256": _sha256(os.path.join(folder, ENCODING))},
         "shards": entries,
     }

@@ -31,7 +31,10 @@ import numpy as np
 from ..chains import NODE, Clique, Edges, Problem, score_columns
 from ..maps import KeptWeights, Weights
 from ..system import Workers
+from .composed_engine import ComposedEngine, ComposedTerm
+from .crews import Crew
 from .engine import Engine, EngineBlocks, Vector
+from .parts import recipes_of
 from .thread_engine import ObjectiveTerm, ThreadEngine
 
 # Forward-backward and sums over positions, as a part of P.
@@ -103,9 +106,29 @@ class Posterior:
         forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
     ) -> Posterior:
         """P with threads of this process."""
-        engine, thresholds = ThreadEngine(problem, terms, workers, dtype, forbidden), None
+        return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
+
+    @classmethod
+    def by_crew(
+        cls,
+        problem: Problem,
+        terms: Sequence[ObjectiveTerm],
+        crew: Crew,
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,
+    ) -> Posterior:
+        """P with parts that a crew has, made of maps that are here; `workers` are for what is done with vectors."""
+        handles = crew.load(recipes_of(problem, terms, dtype, forbidden))
+        composed = [ComposedTerm.of(term) for term in terms]
+        return cls.on(ComposedEngine(problem, composed, crew, handles, workers, dtype, forbidden), terms)
+
+    @classmethod
+    def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Posterior:
+        """P of these terms on an engine that has them."""
+        thresholds = None
         if any(np.any(term.threshold) for term in terms):
-            thresholds = np.concatenate([term.thresholds(problem.label_count) for term in terms])
+            thresholds = np.concatenate([term.thresholds(engine.problem.label_count) for term in terms])
             thresholds = engine.vectors.from_array(thresholds)
         return cls(engine, [term.sigma2 for term in terms], thresholds)
 
