@@ -16,7 +16,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Layout, Spool
-    from kcrf_core.encoding import Dataset, Encoding, Amount, TermCount
+    from kcrf_core.encoding import Amount, Dataset, Encoding, TermCount
     from kcrf_core.system import Workers
 
 MOST_SHARDS = 9999

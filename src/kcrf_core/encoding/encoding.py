@@ -29,7 +29,7 @@ from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
 from .columns import Columns, TrainingColumns, column_weights
-from .dataset import UNKNOWN, UNOBSERVED, Dataset, Amount
+from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,

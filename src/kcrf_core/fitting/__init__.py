@@ -34,7 +34,9 @@ __getattr__, __dir__, __all__ = lazy(
             "UNCONFIRMED",
             "UNDECIDED",
         ],
+        "shard_maps": ["Scratch", "ShardPart", "ShardedData"],
+        "shard_terms": ["ShardFitter", "ShardedTerm", "check_shard_terms", "observed_in_shards", "shard_map_type"],
         "term_plans": ["begin_growth", "fit_terms", "outside_gain", "select_bases"],
-        "terms": ["DTYPES", "FittedTerm"],
+        "terms": ["DTYPES", "FittedTerm", "MappedTerm"],
     },
 )

@@ -59,9 +59,15 @@ class ExplicitMap:
         rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
         self._hold(rows, held, rest if rest.any() else None)
 
-    def _hold(self, rows: CompressedRows, dense: np.ndarray, rest: np.ndarray | None) -> None:
+    def _hold(
+        self,
+        rows: CompressedRows,
+        dense: np.ndarray,
+        rest: np.ndarray | None,
+        by_columns: CompressedRows | None = None,  # where it has been worked out
+    ) -> None:
         self._rows, self._dense, self._rest = rows, dense, rest
-        self._columns = rows.by_columns()
+        self._columns = rows.by_columns() if by_columns is None else by_columns
         self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
@@ -302,8 +308,12 @@ class ExplicitRecipe:
         return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
 
     def load(self, workers: Workers) -> ExplicitMap:
+        return self.made()
+
+    def made(self, by_columns: CompressedRows | None = None) -> ExplicitMap:
+        """The core; its transpose may be given."""
         made = ExplicitMap.__new__(ExplicitMap)
-        made._hold(self.rows, self.dense, self.rest)
+        made._hold(self.rows, self.dense, self.rest, by_columns)
         return made
 
 
@@ -433,8 +443,12 @@ class Affine:
         return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
 
     def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        return ExplicitMap(*self.matrix(inputs), dtype)
+
+    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Its sparse columns and its dense ones."""
         constant = np.full((len(inputs), 1), self.constant)
-        return ExplicitMap(self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant]), dtype)
+        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
 
     def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the inputs themselves and a bias, out of weights of the map's columns."""

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy(
             "ShardFolder",
             "StoredShard",
             "check_replaceable",
+            "encoding_of",
             "is_shard_folder",
             "load_folder",
             "new_folder",

@@ -15,14 +15,17 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from .._version import __version__
 from ..config import Config
-from ..encoding import Dataset, Encoding, Amount
+from ..encoding import Amount, Dataset, Encoding
 from ..errors import FileFormatError
 from ..system import (
     MAGIC,
@@ -102,7 +105,69 @@ class ShardFolder:
     def datasets(self, check: bool = True) -> Iterator[Dataset]:
         """All shards, one after another."""
         for shard in self.shards:
-            yield replace(shard.load(self.encoding, check), source=shard.path)
+            yield shard.load(self.encoding, check)
+
+    def outline(self) -> Dataset:
+        """All sequences with their labels and weights, and without what stands at their positions.
+
+        Every shard is read once, and its digest looked at.
+        """
+        lengths, labels, weights = [], [], []
+        for dataset in self.datasets():
+            lengths.append(np.diff(dataset.offsets))
+            labels.append(dataset.labels)
+            weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
+        N, every = self.positions, np.concatenate(weights)
+        nothing = np.zeros((N, 0))
+        return Dataset(
+            offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
+            lines=ShardLines(self),
+            labels=np.concatenate(labels) if self.labelled else None,
+            weights=None if (every == 1).all() else every,
+            codes=nothing.astype(np.int32),
+            real=nothing,
+            bag=None,
+            bag_unseen=np.broadcast_to(0.0, N),
+            source=self.path,
+            missing=self.amount.missing,
+            portions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
+        )
+
+
+class ShardLines(Sequence):
+    """Where positions of a folder stand in their sources; shards are read when somebody asks."""
+
+    def __init__(self, folder: ShardFolder, rows: np.ndarray | None = None):
+        self._folder, self._rows = folder, rows
+
+    def __len__(self) -> int:
+        return self._folder.positions if self._rows is None else len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, np.ndarray | slice):
+            rows = np.arange(self._folder.positions) if self._rows is None else self._rows
+            return ShardLines(self._folder, rows[place])
+        t = int(place if self._rows is None else self._rows[place])
+        for shard in self._folder.shards:
+            if t < shard.positions:
+                return int(shard.load(self._folder.encoding, False).lines[t])
+            t -= shard.positions
+        raise IndexError(place)
+
+
+# Encodings of folders that are open in this process: parts of them are made of paths alone.
+_OPEN: WeakValueDictionary[str, Encoding] = WeakValueDictionary()
+
+
+def encoding_of(path: str, digest: str) -> Encoding:
+    """The encoding of the folder at a path with such a digest; it is read where nobody has it."""
+    found = _OPEN.get(digest)
+    if found is not None:
+        return found
+    folder = load_folder(path)
+    if folder.digest != digest:
+        raise FileFormatError(f"{path}: another folder than the one that training began with")
+    return folder.encoding
 
 
 def is_shard_folder(path: str | os.PathLike[str]) -> bool:
@@ -156,6 +221,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     for shard in shards:
         shard.check_present()
     encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
+    _OPEN[said["digest"]] = encoding
     return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"])
 
 
