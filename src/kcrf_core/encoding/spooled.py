@@ -121,7 +121,7 @@ class SpooledColumns:
 
     def sample(self, most: int) -> Corpus:
         """Sequences with about so many positions in all, evenly spread over the data, or all of it."""
-        which = spread_sequences(self._spool.offsets, most)
+        which = spread_sequences(self._spool.sequences, self._spool.positions, most)
         parts = []
         for run in (run for shard in self.runs for run in shard):
             own = which[(which >= run[0]) & (which < run[1])] - run[0]
@@ -157,9 +157,8 @@ def shard_borders(offsets: np.ndarray, shards: int) -> np.ndarray:
     return np.unique(borders)
 
 
-def spread_sequences(offsets: np.ndarray, most: int) -> np.ndarray:
+def spread_sequences(sequences: int, positions: int, most: int) -> np.ndarray:
     """Numbers of sequences with about so many positions in all, evenly spread; all of them where they are no more."""
-    positions, sequences = int(offsets[-1]), len(offsets) - 1
     if positions <= most:
         return np.arange(sequences)
     wanted = max(int(sequences * most / positions), 1)

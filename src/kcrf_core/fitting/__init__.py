@@ -9,7 +9,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "forecast": ["Footprint", "footprint"],
+        "forecast": ["Footprint", "footprint", "shard_footprint"],
         "label_match": ["LabelMatch"],
         "observed_features": ["kept_in", "observed_only"],
         "observer": [

@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -25,7 +25,7 @@ import numpy as np
 
 from .._version import __version__
 from ..config import Config
-from ..encoding import Amount, Dataset, Encoding
+from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequences
 from ..errors import FileFormatError
 from ..system import (
     MAGIC,
@@ -106,6 +106,16 @@ class ShardFolder:
         """All shards, one after another."""
         for shard in self.shards:
             yield shard.load(self.encoding, check)
+
+    def sample(self, most: int) -> Dataset:
+        """Sequences with about so many positions in all, evenly spread over the data, or all of it."""
+        which, first, parts = spread_sequences(self.sequences, self.positions, most), 0, []
+        for shard in self.shards:
+            own = which[(which >= first) & (which < first + shard.sequences)] - first
+            if len(own):
+                parts.append(shard.load(self.encoding).subset(own))
+            first += shard.sequences
+        return replace(join_datasets(parts), source=self.path)
 
     def outline(self) -> Dataset:
         """All sequences with their labels and weights, and without what stands at their positions.

@@ -71,14 +71,12 @@ class ShardedTask(TrainingTask):
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
             for term in present
         ]
-        places = [term.shape(Y).places for term in terms]
+        places, names = [term.shape(Y).places for term in terms], [term.name for term in present]
         parts = []
         for number, name in enumerate(self.names):
             own = tuple(
-                term_recipe(
-                    term.clique, self.recipes[fitted.name][number] if fitted.name in self.recipes else None, kept
-                )
-                for term, fitted, kept in zip(terms, present, places, strict=True)
+                term_recipe(term.clique, None if recipes is None else recipes[number], kept)
+                for term, recipes, kept in zip(terms, map(self.recipes.get, names), places, strict=True)
             )
             parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
         composed = [ComposedTerm.of(term) for term in terms]
@@ -170,7 +168,7 @@ class ShardRun(TrainingRun):
             replace(term, map=replace(term.map, type=types[term.name])) if term.name in types else term
             for term in self._config.terms
         )
-        which = spread_sequences(self._dataset.offsets, SAMPLE_POSITIONS)
+        which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
         sample = self._sampled(which)
         self._observer.note(
             f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
