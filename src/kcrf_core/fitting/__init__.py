@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Trial",
             "UNCONFIRMED",
             "UNDECIDED",
+            "WorkersThere",
         ],
         "shard_maps": ["Scratch", "ShardPart", "ShardedData"],
         "shard_terms": ["ShardFitter", "ShardedTerm", "check_shard_terms", "observed_in_shards", "shard_map_type"],
