@@ -36,10 +36,10 @@ class PicklingCrew(LocalCrew):
         return super().load(pickle.loads(pickle.dumps(recipes)))
 
     def derive(self, handles, question, arguments):
-        return super().derive(handles, question, _sent(arguments))
+        return super().derive(handles, question, _sent(list(arguments)))
 
     def ask(self, handles, question, arguments):
-        return map(_sent, super().ask(handles, question, _sent(arguments)))
+        return map(_sent, super().ask(handles, question, _sent(list(arguments))))
 
 
 def _sent(value):

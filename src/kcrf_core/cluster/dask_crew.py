@@ -160,6 +160,7 @@ class DaskCrew:
         self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
     ) -> list[Future]:
         """A task for each part; arguments that the cluster holds are put where they belong there."""
+        arguments = list(arguments)
         held = [[each for each in own if isinstance(each, Future)] for own in arguments]
         placed = []
         for own in arguments:

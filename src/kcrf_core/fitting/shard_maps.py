@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class ShardedData:
                 if not len(own):
                     continue
                 own = None if len(own) == shard.sequences else own
-            parts.append(ShardPart(shard, folder.path, folder.digest, own))
+            there = replace(shard, path=os.path.abspath(shard.path))  # for who is in another folder
+            parts.append(ShardPart(there, os.path.abspath(folder.path), folder.digest, own))
         return cls(folder, tuple(parts))
 
     def inputs(self, features: Sequence[str]) -> Iterator[Inputs]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,6 +42,9 @@ from .explicit_terms import MOST_CONJUNCTIONS, FittedAffine, FittedConjunctions,
 from .observer import Observer
 from .shard_maps import Scratch, ShardedData, ShardKernel, ShardPart, rows_of
 from .terms import DTYPES, FittedLabels, FittedTerm, worth_sharing
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 NO_VALUES = np.empty(0)
 
@@ -268,10 +272,14 @@ class ShardFitter:
         found = counter.conjunctions(term.map.cut_off, by_degree)
         distinct, columns = counted(len(found.keys), "distinct conjunction"), counted(found.size, "column")
         self._observer.note(f"term {term.name}: {distinct} in {columns}")
-        cosine = term.kernel.cosine
-        scale = NO_VALUES if cosine or (found.norms == 1).all() else found.norms
-        head = ExplicitHead(found.size, 0, scale)
-        own, recipes = self._written(term, features, partial(_conjunction_rows, found, cosine), head, False, kept)
+        if term.kernel.cosine:
+            form = _Form(found.size)
+            for inputs in self._data.inputs(features):
+                form.add(_cosine_rows(found, inputs))
+            rows, scale = partial(_cosine_conjunctions, found, form), form.scale
+        else:
+            rows, scale = partial(_conjunctions, found), NO_VALUES if (found.norms == 1).all() else found.norms
+        own, recipes = self._written(term, features, rows, ExplicitHead(found.size, 0, scale), False, kept)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
         return ShardedTerm(FittedConjunctions(term, features, own, roots=roots, conjunctions=found), recipes)
 
@@ -327,7 +335,7 @@ class _Form:
         self._common, self._seen = np.ones(width), np.zeros(width, dtype=bool)
         self._alike = self._ones = True
 
-    def add(self, matrix: object) -> None:
+    def add(self, matrix: scipy.sparse.csr_array) -> None:
         """Take the rows of one more part."""
         values, columns = matrix.data, matrix.indices
         self._ones = self._ones and bool((values == 1).all())
@@ -343,13 +351,13 @@ class _Form:
         """Factors of columns, [D] or none."""
         return self._common if self._alike and not self._ones else NO_VALUES
 
-    def compressed(self, matrix: object) -> CompressedRows:
+    def compressed(self, matrix: scipy.sparse.csr_array) -> CompressedRows:
         indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
         values = NO_VALUES if self._ones or self._alike else matrix.data.astype(np.float64, copy=False)
         return CompressedRows(matrix.shape[1], indptr, indices, values, self.scale)
 
 
-def _linear_matrix(term: TermConfig, inputs: Inputs) -> tuple[object, np.ndarray]:
+def _linear_matrix(term: TermConfig, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """Sparse and real columns of the linear kernel's own features."""
     if not term.kernel.cosine:
         return sparse_block(inputs), inputs.real
@@ -357,17 +365,21 @@ def _linear_matrix(term: TermConfig, inputs: Inputs) -> tuple[object, np.ndarray
     return scaled_rows(sparse_block(inputs), scales), inputs.real * scales[:, None]
 
 
-def _conjunction_rows(found: Conjunctions, cosine: bool, inputs: Inputs) -> tuple[CompressedRows, np.ndarray]:
-    rows, nothing = found.training_rows(inputs), np.zeros((len(inputs), 0))
-    if not cosine:
-        return rows, nothing
+def _conjunctions(found: Conjunctions, inputs: Inputs) -> tuple[CompressedRows, np.ndarray]:
+    return found.training_rows(inputs), np.zeros((len(inputs), 0))
+
+
+def _cosine_rows(found: Conjunctions, inputs: Inputs) -> scipy.sparse.csr_array:
+    """The same with rows of length one."""
     import scipy.sparse
 
+    rows = found.training_rows(inputs)
     phi = scipy.sparse.csr_array((found.norms[rows.indices], rows.indices, rows.indptr), shape=rows.shape)
-    phi = scaled_rows(phi, inverse_roots(found.kernel.diagonal(inputs)))
-    return CompressedRows(
-        found.size, phi.indptr.astype(np.int64), phi.indices.astype(np.int32), phi.data, NO_VALUES
-    ), nothing
+    return scaled_rows(phi, inverse_roots(found.kernel.diagonal(inputs)))
+
+
+def _cosine_conjunctions(found: Conjunctions, form: _Form, inputs: Inputs) -> tuple[CompressedRows, np.ndarray]:
+    return form.compressed(_cosine_rows(found, inputs)), np.zeros((len(inputs), 0))
 
 
 def observed_in_shards(

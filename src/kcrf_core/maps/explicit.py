@@ -74,7 +74,9 @@ class ExplicitMap:
     def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
         """What makes the core of some rows again, anywhere: columns that they have, without factors."""
         part = self._rows.take(rows)
-        used = np.unique(part.indices)
+        there = np.zeros(self.sparse_size, dtype=bool)
+        there[part.indices] = True
+        used = np.flatnonzero(there)
         core = replace(part, scale=NOTHING).narrow(used)
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
         return ExplicitRecipe(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from .stored_terms import pack_pivots, stored_terms
 
 
 def digest(dataset: Dataset) -> str:
-    """SHA-256 of encoded data: equal for equal data under equal encodings."""
+    """SHA-256 of encoded data: equal for equal data under equal encodings, in the same shards where it has some."""
+    if dataset.portions is not None:
+        return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.portions.tolist()))
     total = hashlib.sha256()
     arrays = [dataset.offsets, dataset.codes, dataset.real]
     arrays += [] if dataset.labels is None else [dataset.labels]
@@ -32,6 +36,11 @@ def digest(dataset: Dataset) -> str:
         total.update(repr((array.dtype.str, array.shape)).encode())
         total.update(np.ascontiguousarray(array))  # as bytes, without a copy of them
     return total.hexdigest()
+
+
+def joined_digests(parts: Iterable[str]) -> str:
+    """The digest of data whose shards have these."""
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 # ----------------------------------------------------------------------------- datasets

@@ -36,7 +36,7 @@ from ..system import (
     temporary_beside,
     write_container,
 )
-from .archives import dataset_arrays, stored_config, unpack_arrays
+from .archives import dataset_arrays, digest, joined_digests, stored_config, unpack_arrays
 
 MANIFEST, ENCODING = "manifest.json", "encoding.npz"
 KIND, FORMAT = "shards", 1
@@ -93,6 +93,7 @@ class ShardFolder:
     amount: Amount
     labelled: bool
     digest: str  # of all files
+    data_digest: str  # of the encoded data, that of one file with the same shards
 
     @property
     def sequences(self) -> int:
@@ -219,7 +220,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         amount = Amount(*(int(said[key]) for key in COUNTS), missing)
         if amount.sequences != sum(shard.sequences for shard in shards) or not shards:
             raise ValueError
-        labelled, stored = bool(said["labelled"]), said["encoding"]
+        labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])
         encoding_file = os.path.join(shown, _plain(stored["file"]))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise FileFormatError(f"{manifest}: damaged, or not written by kcrf; {REMEDY}") from None
@@ -232,7 +233,7 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
         shard.check_present()
     encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
     _OPEN[said["digest"]] = encoding
-    return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"])
+    return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"], data)
 
 
 def _plain(name: Any) -> str:
@@ -286,7 +287,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
     """Write shards to an empty folder as they come, and the manifest when all are there."""
     header, arrays = encoding.pack()
     write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_dict()}, arrays)
-    entries, amount, labelled = [], Amount(), True
+    entries, amount, labelled, digests = [], Amount(), True, []
     for number, dataset in enumerate(shards, 1):
         name = f"shard-{number:04d}.npz"
         path = os.path.join(folder, name)
@@ -301,6 +302,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
             }
         )
         labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
+        digests.append(digest(dataset))
     said: dict[str, Any] = {
         "magic": MAGIC,
         "kind": KIND,
@@ -308,6 +310,7 @@ def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterabl
         "version": __version__,
         **{key: getattr(amount, key) for key in COUNTS},
         "labelled": labelled,
+        "data": joined_digests(digests),
         "missing": list(amount.missing),
         "encoding": {"file": ENCODING, "sha256": _sha256(os.path.join(folder, ENCODING))},
         "shards": entries,

@@ -7,7 +7,7 @@ them, and what they give is summed in the order of portions and finished here. S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -81,7 +81,7 @@ class ComposedEngine:
         """The same arguments for all parts."""
         return [shared] * len(self.handles)
 
-    def _total(self, question: str, arguments: Sequence[tuple]) -> Any:
+    def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
         return self.crew.total(self.handles, question, arguments)
 
     @property
@@ -106,13 +106,11 @@ class ComposedEngine:
         chosen = columns if places is None else places
         return block if chosen is None else block[chosen]
 
-    def _parts_of(self, vectors: Sequence[np.ndarray]) -> list[list[list[np.ndarray]]]:
-        """What each part needs of each of some vectors."""
+    def _parts_of(self, vectors: Sequence[np.ndarray]) -> Iterator[list[list[np.ndarray]]]:
+        """What each part needs of each of some vectors, made when its turn comes: for all of them it may be much."""
         ready = [self._ready(vector) for vector in vectors]
-        return [
-            [[self._part_of(block, j, number) for j, block in enumerate(blocks)] for blocks in ready]
-            for number in range(len(self.handles))
-        ]
+        for number in range(len(self.handles)):
+            yield [[self._part_of(block, j, number) for j, block in enumerate(blocks)] for blocks in ready]
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
         """The block of a gradient out of what parts sum up to."""
@@ -153,7 +151,7 @@ class ComposedEngine:
         return map(self.evaluate, thetas)
 
     def _evaluated(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-        arguments = [(points, self._sizes) for points in self._parts_of(thetas)]
+        arguments = ((points, self._sizes) for points in self._parts_of(thetas))
         values, gradients = self._total("evaluate", arguments)
         return [(float(value), self._collected(blocks)) for value, blocks in zip(values, gradients, strict=True)]
 
@@ -204,7 +202,7 @@ class ComposedEngine:
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
-        arguments = [(*points, self._sizes) for points in self._parts_of([theta, vector])]
+        arguments = ((*points, self._sizes) for points in self._parts_of([theta, vector]))
         return self._collected(self._total("product", arguments))
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
@@ -262,8 +260,8 @@ class ComposedEngine:
 
     # ------------------------------------------------------------------------- what else a fit is judged by
 
-    def _of_theta(self, theta: np.ndarray, *others: Any) -> list[tuple]:
-        return [(points[0], *others) for points in self._parts_of([theta])]
+    def _of_theta(self, theta: np.ndarray, *others: Any) -> Iterator[tuple]:
+        return ((points[0], *others) for points in self._parts_of([theta]))
 
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
         """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""

@@ -63,15 +63,22 @@ class ShardedTask(TrainingTask):
 
     recipes: Mapping[str, Sequence[MapRecipe]] = field(default_factory=dict)
     names: Sequence[str] = ()  # of the parts
-    crew: Crew | None = None
+    crew: Crew | None = None  # who has the parts
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
+        """P of those terms that have a prior variance here; other prior variances are no other data."""
         Y, present = self.problem.label_count, self.present(sigma2)
         terms = [
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
             for term in present
         ]
-        places, names = [term.shape(Y).places for term in terms], [term.name for term in present]
+        names = tuple(term.name for term in present)
+        if names not in self.engines:
+            self.engines[names] = self._engine(terms, names)
+        return Posterior.on(self.engines[names], terms)
+
+    def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> ComposedEngine:
+        places = [term.shape(self.problem.label_count).places for term in terms]
         parts = []
         for number, name in enumerate(self.names):
             own = tuple(
@@ -81,8 +88,7 @@ class ShardedTask(TrainingTask):
             parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
         composed = [ComposedTerm.of(term) for term in terms]
         handles = self.crew.load(parts)
-        engine = ComposedEngine(self.problem, composed, self.crew, handles, self.workers, self.dtype, self.forbidden)
-        return Posterior.on(engine, terms)
+        return ComposedEngine(self.problem, composed, self.crew, handles, self.workers, self.dtype, self.forbidden)
 
 
 def train_shards(
@@ -102,11 +108,10 @@ def train_shards(
     keep: str = "last",
     prune: float | None = None,
     hold_out: HoldOut | None = None,
-    crew: Crew | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; see `train` for what the arguments mean.
 
-    `outline` is the folder's own, where somebody has it. A `crew` has parts elsewhere; without one they are here.
+    `outline` is the folder's own, where somebody has it. Parts are those of the workers' crew; without one they are here.
     """
     if prune is not None:
         raise ConfigError(
@@ -131,7 +136,6 @@ def train_shards(
             interrupted or (lambda: False),
             options,
             scratch,
-            crew,
         )
         return run.run()
 
@@ -150,11 +154,10 @@ class ShardRun(TrainingRun):
         interrupted: Callable[[], bool],
         options: TrainOptions,
         scratch: Scratch,
-        crew: Crew | None,
     ):
         super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
         self._folder, self._scratch = folder, scratch
-        self._crew = LocalCrew(workers) if crew is None else crew
+        self._crew = LocalCrew(workers) if workers.crew is None else workers.crew
         kept = None if self._violations is None else self._violations.kept
         self._data = ShardedData.of(folder, kept)
 
@@ -275,7 +278,7 @@ class ShardRun(TrainingRun):
         return None if has_pivots or not solution.posterior.convex else 0.0, self._options.certify
 
     def data_digest(self) -> str:
-        return self._folder.digest
+        return self._folder.data_digest
 
 
 def _of_parts(terms: Sequence[ShardedTerm], alive: Sequence[int]) -> list[ShardedTerm]:
