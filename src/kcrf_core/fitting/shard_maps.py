@@ -117,6 +117,13 @@ class WrittenMap:
 
     table = 0
 
+    def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[WrittenMap, bool]:
+        """The same of some rows, written anew, and whether all distinct rows that it has are still there."""
+        made = self.load(workers)
+        kept = scratch.keep(made.recipe(rows))
+        whole = self.repeated and len(np.unique(made.group[rows])) == int(made.group.max()) + 1
+        return replace(kept, columns=self.columns[kept.columns]), whole
+
     def load(self, workers: Workers) -> FeatureMap:
         with open(self.path, "rb") as stream:
 
@@ -148,6 +155,11 @@ class ShardKernel:
     token: str = field(default_factory=new_token)
 
     columns = None  # all of them
+
+    def subset(self, rows: np.ndarray, scratch: Scratch, workers: Workers) -> tuple[ShardKernel, bool]:
+        """The same of some rows."""
+        rows = rows if self.rows is None else self.rows[rows]
+        return replace(self, rows=rows, positions=len(rows), token=new_token()), True
 
     @property
     def nbytes(self) -> int:

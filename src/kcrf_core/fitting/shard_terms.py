@@ -73,6 +73,10 @@ class DistantMap:
     def mean_diagonal(self) -> float:
         return self.scale
 
+    def without_counts(self) -> DistantMap:
+        """The same for some of the rows, which are scaled as those of a map in memory of which rows were taken away."""
+        return replace(self, head=replace(self.head, counts=None))
+
 
 @dataclass(frozen=True)
 class ShardedTerm:
@@ -302,20 +306,24 @@ class ShardFitter:
         kept: Sequence[np.ndarray | None],
     ) -> tuple[DistantMap, tuple[MapRecipe, ...]]:
         """Maps of all parts, each made once and written to scratch space."""
-        recipes, squares, positions = [], 0.0, 0
+        recipes, squares, positions, whole = [], 0.0, 0, True
         for part, sequences in zip(self._data.parts, kept, strict=True):
             dataset = part.dataset()
             inputs = self._encoding.inputs(dataset, features).seen()
             if shared:
                 first, group = inputs.distinct()
-                own: FeatureMap = RepeatedMap(ExplicitMap(*rows(inputs.take(first)), self.dtype), group, self._workers)
+                made: FeatureMap = RepeatedMap(ExplicitMap(*rows(inputs.take(first)), self.dtype), group, self._workers)
             else:
-                own = ExplicitMap(*rows(inputs), self.dtype)
-            squares, positions = squares + own.mean_diagonal() * len(inputs), positions + len(inputs)
+                made = ExplicitMap(*rows(inputs), self.dtype)
+            squares, positions = squares + made.mean_diagonal() * len(inputs), positions + len(inputs)
             chosen = rows_of(dataset.offsets, sequences)
-            chosen = np.arange(len(inputs)) if chosen is None else chosen
-            recipes.append(self._scratch.keep(own.recipe(chosen)))
-        return DistantMap(head, squares / max(positions, 1)), tuple(recipes)
+            if chosen is None:
+                chosen = np.arange(len(inputs))
+            else:
+                whole = whole and shared and len(np.unique(group[chosen])) == len(first)
+            recipes.append(self._scratch.keep(made.recipe(chosen)))
+        own = DistantMap(head, squares / max(positions, 1))
+        return own if whole else own.without_counts(), tuple(recipes)
 
 
 @dataclass(frozen=True)

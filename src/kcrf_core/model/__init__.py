@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy(
             "StoredBasis",
             "TermBasis",
             "digest",
+            "joined_digests",
             "load_basis",
             "load_dataset",
             "load_encoding",

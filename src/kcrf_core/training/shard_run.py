@@ -8,12 +8,14 @@ with the same shards, given the same choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
 from ..config import Config
+from ..corpora import sequence_rows
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
 from ..fitting import (
@@ -30,7 +32,7 @@ from ..fitting import (
     observed_in_shards,
     shard_map_type,
 )
-from ..model import Model, ShardFolder, StoredBasis
+from ..model import Model, ShardFolder, StoredBasis, digest, joined_digests
 from ..objective import (
     ComposedEngine,
     ComposedTerm,
@@ -64,6 +66,7 @@ class ShardedTask(TrainingTask):
     recipes: Mapping[str, Sequence[MapRecipe]] = field(default_factory=dict)
     names: Sequence[str] = ()  # of the parts
     crew: Crew | None = None  # who has the parts
+    scratch: Scratch | None = None  # where maps are written
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here; other prior variances are no other data."""
@@ -76,6 +79,26 @@ class ShardedTask(TrainingTask):
         if names not in self.engines:
             self.engines[names] = self._engine(terms, names)
         return Posterior.on(self.engines[names], terms)
+
+    def subset(self, sequences: np.ndarray) -> ShardedTask:
+        """The sequences of these numbers, in ascending order; their maps are written anew."""
+        offsets, borders = self.problem.offsets, self.problem.borders
+        ends = np.searchsorted(sequences, borders).tolist()
+        alive = [number for number, (first, last) in enumerate(pairwise(ends)) if first < last]
+        rows = [sequence_rows(offsets, sequences[ends[k] : ends[k + 1]]) - offsets[borders[k]] for k in alive]
+        terms, recipes = [], {}
+        for term in self.terms:
+            if term.name in self.recipes:
+                parts = [self.recipes[term.name][number] for number in alive]
+                own = [
+                    part.subset(chosen, self.scratch, self.workers) for part, chosen in zip(parts, rows, strict=True)
+                ]
+                recipes[term.name] = [recipe for recipe, _ in own]
+                if not all(whole for _, whole in own):
+                    term = replace(term, map=term.map.without_counts())
+            terms.append(term)
+        problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
+        return replace(self, problem=problem, terms=tuple(terms), recipes=recipes, names=names)
 
     def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> ComposedEngine:
         places = [term.shape(self.problem.label_count).places for term in terms]
@@ -111,7 +134,7 @@ def train_shards(
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; see `train` for what the arguments mean.
 
-    `outline` is the folder's own, where somebody has it. Parts are those of the workers' crew; without one they are here.
+    `outline` is the folder's own, where somebody has it. The workers' crew has the parts; without one they are here.
     """
     if prune is not None:
         raise ConfigError(
@@ -234,14 +257,14 @@ class ShardRun(TrainingRun):
             recipes={term.fitted.name: term.recipes for term in terms if term.recipes is not None},
             names=[str(self._data.parts[number].shard) for number in alive],
             crew=self._crew,
+            scratch=self._scratch,
         )
 
     def _distinct(self) -> tuple[np.ndarray | None, np.ndarray | None, list[np.ndarray | None]]:
         """The first of each group of equal sequences and the group of each, if that pays; those of each part."""
         groups, borders = SequenceGroups(), self._dataset.borders
-        for number, part in enumerate(self._data.parts):
-            rows = slice(*self._dataset.offsets[borders[number : number + 2]].tolist())
-            groups.add(replace(part.dataset(), labels=self._dataset.labels[rows]))
+        for dataset in self._trained_on():
+            groups.add(dataset)
         if not groups.worth_collapsing:
             return None, None, [None] * len(self._data.parts)
         first, group = groups.found
@@ -263,14 +286,8 @@ class ShardRun(TrainingRun):
         return task, self._dataset
 
     def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
-        """Parameters to begin with: of an earlier model, or zero; those of the sample have other columns."""
-        posterior, start = task.posterior(prior.sigma2), self._options.start
-        theta = posterior.vectors.zeros()
-        if start is not None:
-            return start.choose(self._encoding, task.terms, posterior, theta, self._observer)
-        if not posterior.convex:
-            self._observer.note("some labels are not observed: on shards training begins at zero")
-        return theta
+        """Parameters to begin with; those of the sample have other columns."""
+        return super().starting_point(task, replace(prior, theta=None), run)
 
     def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
         """Nothing lies outside explicit maps; what lies outside pivots is not known, for it takes all positions."""
@@ -278,7 +295,15 @@ class ShardRun(TrainingRun):
         return None if has_pivots or not solution.posterior.convex else 0.0, self._options.certify
 
     def data_digest(self) -> str:
-        return self._folder.data_digest
+        if self._violations is None:
+            return self._folder.data_digest
+        return joined_digests(map(digest, self._trained_on()))
+
+    def _trained_on(self) -> Iterator[Dataset]:
+        """Shards with those sequences and labels that are trained on."""
+        borders = self._dataset.offsets[self._dataset.borders].tolist()
+        for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
+            yield replace(part.dataset(), labels=self._dataset.labels[slice(*rows)])
 
 
 def _of_parts(terms: Sequence[ShardedTerm], alive: Sequence[int]) -> list[ShardedTerm]:
