@@ -32,14 +32,16 @@ KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
 class PicklingCrew(LocalCrew):
     """One to which everything comes, and from which everything goes, as bytes."""
 
+    remote = True
+
     def load(self, recipes):
         return super().load(pickle.loads(pickle.dumps(recipes)))
 
     def derive(self, handles, question, arguments):
-        return super().derive(handles, question, _sent(arguments))
+        return super().derive(handles, question, _sent(list(arguments)))
 
     def ask(self, handles, question, arguments):
-        return map(_sent, super().ask(handles, question, _sent(arguments)))
+        return map(_sent, super().ask(handles, question, _sent(list(arguments))))
 
 
 def _sent(value):

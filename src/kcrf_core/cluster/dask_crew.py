@@ -49,6 +49,8 @@ class Traffic:
 class DaskCrew:
     """Parts on a cluster."""
 
+    remote = True
+
     def __init__(
         self,
         client: Client,
@@ -160,6 +162,7 @@ class DaskCrew:
         self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
     ) -> list[Future]:
         """A task for each part; arguments that the cluster holds are put where they belong there."""
+        arguments = list(arguments)
         held: list[list[Future]] = [[] for _ in arguments]
         placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
         keys = [self._key(question) for _ in handles]
@@ -200,7 +203,7 @@ class DaskCrew:
         while True:
             try:
                 wait(futures, timeout=LOOK)
-                results = self._client.sync(self._gathered, futures, callback_timeout=patience)
+                results = self._client.sync(self._gather_all, futures, callback_timeout=patience)
             except TIMEOUTS:
                 if all(future.done() for future in futures):
                     patience *= 2
@@ -213,7 +216,7 @@ class DaskCrew:
             self._look()
             return results
 
-    async def _gathered(self, futures: list[Future]) -> list[Any]:
+    async def _gather_all(self, futures: list[Future]) -> list[Any]:
         return await self._client.gather(futures, asynchronous=True)
 
     def _explained(self, error: BaseException) -> BaseException:

@@ -7,7 +7,7 @@ them, and what they give is summed in the order of portions and finished here. S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -83,7 +83,9 @@ class ComposedEngine:
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
         rows = [self._chosen(j, number) for number in range(len(self.handles))]
-        if len(rows) < 2 or any(own is None for own in rows) or self.terms[j].size < WORTH_DEALING:
+        if not self.crew.remote or len(rows) < 2 or self.terms[j].size < WORTH_DEALING:
+            return None
+        if any(own is None for own in rows):
             return None
         shared, plans = row_plans(rows, self._size(j))
         return shared, self.crew.hold(plans)
@@ -94,7 +96,7 @@ class ComposedEngine:
         """The same arguments for all parts."""
         return [shared] * len(self.handles)
 
-    def _total(self, question: str, arguments: Sequence[tuple]) -> Any:
+    def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
         return self.crew.total(self.handles, question, arguments)
 
     @property
@@ -118,24 +120,26 @@ class ComposedEngine:
         columns, places = self._about[number][j]
         return columns if places is None else places
 
-    def _of_parts(self, j: int, block: np.ndarray) -> list[np.ndarray | DealtBlock]:
-        """What each part needs of a block that is ready."""
-        chosen = [self._chosen(j, number) for number in range(len(self.handles))]
+    def _of_parts(self, j: int, block: np.ndarray) -> Iterator[np.ndarray | DealtBlock]:
+        """What each part needs of a block that is ready, made when its turn comes: for all of them it may be much."""
         if j not in self._dealt:
-            return [block if own is None else block[own] for own in chosen]
+            for number in range(len(self.handles)):
+                chosen = self._chosen(j, number)
+                yield block if chosen is None else block[chosen]
+            return
         rows, plans = self._dealt[j]
         shared = self.crew.hold([block[rows]])[0]
         alone = np.ones(len(block), dtype=bool)
         alone[rows] = False
-        return [DealtBlock(plan, shared, block[own[alone[own]]]) for plan, own in zip(plans, chosen, strict=True)]
+        for number, plan in enumerate(plans):
+            chosen = self._chosen(j, number)
+            yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
 
-    def _parts_of(self, vectors: Sequence[np.ndarray]) -> list[list[list[np.ndarray | DealtBlock]]]:
+    def _parts_of(self, vectors: Sequence[np.ndarray]) -> Iterator[list[list[np.ndarray | DealtBlock]]]:
         """What each part needs of each of some vectors."""
-        of_vectors = []
-        for vector in vectors:
-            by_term = [self._of_parts(j, block) for j, block in enumerate(self._ready(vector))]
-            of_vectors.append([list(blocks) for blocks in zip(*by_term, strict=True)])
-        return [list(points) for points in zip(*of_vectors, strict=True)]
+        coming = [[self._of_parts(j, block) for j, block in enumerate(self._ready(vector))] for vector in vectors]
+        for _ in self.handles:
+            yield [[next(blocks) for blocks in of_vector] for of_vector in coming]
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
         """The block of a gradient out of what parts sum up to."""
@@ -176,7 +180,7 @@ class ComposedEngine:
         return map(self.evaluate, thetas)
 
     def _evaluated(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-        arguments = [(points, self._sizes) for points in self._parts_of(thetas)]
+        arguments = ((points, self._sizes) for points in self._parts_of(thetas))
         values, gradients = self._total("evaluate", arguments)
         return [(float(value), self._collected(blocks)) for value, blocks in zip(values, gradients, strict=True)]
 
@@ -227,7 +231,7 @@ class ComposedEngine:
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
-        arguments = [(*points, self._sizes) for points in self._parts_of([theta, vector])]
+        arguments = ((*points, self._sizes) for points in self._parts_of([theta, vector]))
         return self._collected(self._total("product", arguments))
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
@@ -285,8 +289,8 @@ class ComposedEngine:
 
     # ------------------------------------------------------------------------- what else a fit is judged by
 
-    def _of_theta(self, theta: np.ndarray, *others: Any) -> list[tuple]:
-        return [(points[0], *others) for points in self._parts_of([theta])]
+    def _of_theta(self, theta: np.ndarray, *others: Any) -> Iterator[tuple]:
+        return ((points[0], *others) for points in self._parts_of([theta]))
 
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
         """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
