@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.memory
+@options.engine
 @options.dry_run
 @options.dump_config
 @options.json
@@ -136,6 +138,9 @@ def train(
     held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
     Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
 
+    DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
+    sample, and it says on how much.
+
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
@@ -146,13 +151,18 @@ def train(
       kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+      kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
+      kcrf train accent.shards/ --memory 1G -o model.npz
+      kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
+    from kcrf_core.cluster import open_crew
+    from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
@@ -172,6 +182,7 @@ def train(
     from ..text import figures as render
 
     began = time.perf_counter()
+    engine = options.engine_of(values)
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
@@ -192,7 +203,11 @@ def train(
     )
     if dry_run:
         show_footprint(
-            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group), memory, threads, as_json
+            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group),
+            memory,
+            threads,
+            as_json,
+            engine is not None,
         )
         return
     if dump_config:
@@ -213,18 +228,26 @@ def train(
             dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
-            Workers(threads, memory) as workers,
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
+            open_crew(
+                engine,
+                threads=threads,
+                memory=memory,
+                tell=interruption.note,
+                changed=lambda count: interruption.tell(WorkersThere(count)),
+            ) as crew,
+            Workers(threads, memory if crew is None else None, crew) as workers,
         ):
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
                 interruption.note(memory_line(prepared, workers))
-            model, report = fit(
-                prepared.encoding,
-                prepared.dataset,
-                prepared.config,
+            if prepared.folder is None:
+                begin = partial(fit, prepared.encoding, prepared.dataset, prepared.config)
+            else:
+                begin = partial(train_shards, prepared.folder, prepared.config, outline=prepared.dataset)
+            model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
                 observer=interruption,
