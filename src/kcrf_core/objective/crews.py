@@ -23,11 +23,16 @@ Arguments = Iterable[tuple]  # of each part, gone through once
 class Crew(Protocol):
     """Parts of one problem, wherever they are."""
 
+    remote: bool  # whether what parts are asked has to be sent
+
     def load(self, recipes: Sequence[Recipe]) -> list[Handle]:
         """Handles of parts that are made when they are first asked, and again where they are gone."""
 
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
         """Handles of what parts answer, which stays where they are."""
+
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        """Handles of values that many questions have among their arguments."""
 
     def ask(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Iterator[Any]:
         """Answers of all parts, in their order."""
@@ -52,6 +57,8 @@ class LocalCrew:
     While one is asked, the next that is not there is read.
     """
 
+    remote = False
+
     def __init__(self, workers: Workers):
         self._workers = workers
         self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
@@ -68,6 +75,9 @@ class LocalCrew:
 
     def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:
         return [LocalHandle(None, handle, question, own) for handle, own in zip(handles, arguments, strict=True)]
+
+    def hold(self, values: Sequence[Any]) -> list[Any]:
+        return list(values)  # they are here
 
     def ask(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Iterator[Any]:
         with ThreadPoolExecutor(1) as reader:
