@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -129,7 +130,9 @@ def test_a_damaged_shard_is_named(kcrf, shards, tmp_path):
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_folder(data, tmp_path, stop):
     command = [sys.executable, "-m", "kcrf_cli", "featurize", "-", "-o", "new.shards/", "--shards", "4"]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    # Shells let background processes ignore Ctrl-C, and what they start with them.
+    child = subprocess.Popen(command, **pipes, cwd=tmp_path, preexec_fn=partial(signal.signal, stop, signal.SIG_DFL))
     child.stdin.write(data.read_bytes())
     child.stdin.flush()
     deadline = time.monotonic() + 60
