@@ -63,6 +63,13 @@ def test_bases_and_their_use(kcrf, shards, tmp_path):
     assert done.code == 0, done.err
 
 
+def test_a_folder_tells_what_it_holds(kcrf, shards):
+    done = kcrf("inspect", shards)
+    assert done.code == 0 and "a folder of 4 shards" in done.text and "120 sequences" in done.text
+    assert '"shards": 4' in kcrf("inspect", shards, "--json").text
+    assert kcrf("inspect", shards, "--dump").code == 2
+
+
 def test_a_forecast_of_memory(kcrf, shards):
     done = kcrf("train", shards, "--dry-run")
     assert done.code == 0 and done.text.startswith("memory: about ")
