@@ -80,7 +80,7 @@ static FORCE_INLINE TARGET void NAME(gather_block)(
     for (long long k = begin; k < end; k++) {
         const REAL *row = R + (ptrdiff_t)ROW_OF(indices[k]) * C;
         NAME(fetch_row)(R, indices, k, last, C);
-        if (indices[k] < 0)
+        if (__builtin_expect(indices[k] < 0, 0))
             for (int v = 0; v < count; v++) {
                 group[v] += NAME(sent)(held[v]);
                 held[v] = (NAME(doubles)){0};
@@ -154,7 +154,7 @@ static FORCE_INLINE TARGET void NAME(gather_few)(
     for (long long k = begin; k < end; k++) {
         const REAL *row = R + (ptrdiff_t)ROW_OF(indices[k]) * C;
         NAME(fetch_row)(R, indices, k, last, C);
-        if (indices[k] < 0)
+        if (__builtin_expect(indices[k] < 0, 0))
             for (int v = 0; v < count; v++) {
                 group[v] += (double)(REAL)held[v];
                 held[v] = 0.0;
