@@ -1,7 +1,7 @@
 """The `kcrf` command: its subcommands, and the one place that turns errors into exit codes.
 
 0 fine   1 run-time or I/O   2 usage and configuration   3 bad data   4 a file that is not what it should be
-5 numeric failure   130 Ctrl-C   141 closed pipe   143 SIGTERM
+5 numeric failure   6 a figure below --fail-under   130 Ctrl-C   141 closed pipe   143 SIGTERM
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ EXIT_CODES = {
     errors.DataError: 3,
     errors.FileFormatError: 4,
     errors.NumericError: 5,
+    errors.BelowTarget: 6,
     errors.Interrupted: INTERRUPTED,
 }
 
