@@ -368,6 +368,7 @@ def test_dict_survives_json():
         "correct_sequences",
         "sequence_accuracy",
         "macro_f1",
+        "weighted_f1",
         "unknown_gold",
         "labels",
         "confusion",
