@@ -125,7 +125,19 @@ def _leave(message: str, code: int) -> NoReturn:
 class _Commands(Mapping[str, click.Command]):
     """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
 
-    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "tune", "inspect", "import", "export")
+    NAMES = (
+        "featurize",
+        "select-basis",
+        "train",
+        "tag",
+        "evaluate",
+        "crossval",
+        "audit",
+        "tune",
+        "inspect",
+        "import",
+        "export",
+    )
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self.NAMES:

@@ -183,9 +183,9 @@ def page(found: Judgement, labelling: Labelling, system: str, other: str | None,
 
     `system` and `other` are the files, models or tagged ones, that the labels come from.
     """
-    title = f"Evaluation of {_shown_name(system)}"
+    title = f"Evaluation of {shown_name(system)}"
     if system != labelling.source:
-        title += f" on {_shown_name(labelling.source)}"
+        title += f" on {shown_name(labelling.source)}"
     sections = [
         ("Summary", _summary(found)),
         ("Comparison", None if other is None else _comparison(found, system, other)),
@@ -215,7 +215,7 @@ def page(found: Judgement, labelling: Labelling, system: str, other: str | None,
 """
 
 
-def _shown_name(source: str) -> str:
+def shown_name(source: str) -> str:
     """Without its folder: the page does not depend on where files lie."""
     return os.path.basename(source)
 
@@ -262,7 +262,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
         ["in neither", f"{compared.both_wrong:,}"],
     ]
     notes = [
-        f"This is {_shown_name(system)}, the other is {_shown_name(other)}"
+        f"This is {shown_name(system)}, the other is {shown_name(other)}"
         + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]

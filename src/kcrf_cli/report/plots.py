@@ -14,6 +14,7 @@ from kcrf_core.system import counted, replacing
 if TYPE_CHECKING:
     import numpy as np
 
+    from kcrf_core.audit import Audit
     from kcrf_core.chains import Edges
     from kcrf_core.scoring import Interval, Judgement, Labelling
     from kcrf_core.tuning import Tuning
@@ -228,6 +229,28 @@ def search(path: str, tuning: Tuning) -> None:
     axes.set_ylabel(yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
+    _save(figure, path)
+
+
+def doubtful(path: str, audit: Audit) -> None:
+    """How many of the positions that come first are wrong by expectation, against how many one looks at."""
+    import numpy as np
+
+    wrong = audit.evidence.wrong[audit.order]
+    found = np.cumsum(wrong)
+    most = min(len(wrong), max(int(3 * audit.expected), 50))
+    looked = np.arange(1, most + 1)
+    figure, axes = _figure()
+    axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
+    axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
+    axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, 1.25 * audit.expected + 1)
+    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}", fontsize=10)
+    axes.set_xlabel("positions looked at, the most doubtful first")
+    axes.set_ylabel("wrong labels among them")
+    axes.grid(True, alpha=0.3)
+    axes.legend(loc="lower right", fontsize=8)
     _save(figure, path)
 
 

@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy(
             "save_dataset",
         ],
         "decoding": ["Decoded", "Decoder", "Wishes", "decided_labels", "given_labels"],
-        "explanation": ["Explanation"],
+        "explanation": ["Explanation", "scores_in_place"],
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],
         "kernel_term": ["KernelTerm"],

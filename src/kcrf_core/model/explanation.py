@@ -162,6 +162,15 @@ def _in_place(
     """What a labelling's score has of each position [N], and what it would have with every other label there [N, Y],
     minus infinity for the label itself.
     """
+    every = scores_in_place(scores, edges, offsets, labels)
+    rows = np.arange(len(every))
+    own = every[rows, labels]
+    every[rows, labels] = -np.inf
+    return own, every
+
+
+def scores_in_place(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """What the score of a labelling has of each position with every label in its place there, [N, Y]."""
     N, Y = scores.shape
     stacked = np.broadcast_to(edges.stacked(), (N, Y, Y)) if N else edges.stacked()
     within = positions_within(offsets)
@@ -181,10 +190,7 @@ def _in_place(
         every[t] += U[labels[t - 1], :, labels[t + 1]]
         t = np.flatnonzero(ahead > 1)
         every[t] += U[:, labels[t + 1], labels[t + 2]].T
-    rows = np.arange(N)
-    own = every[rows, labels]
-    every[rows, labels] = -np.inf
-    return own, every
+    return every
 
 
 def _questions(

@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = lazy(
         "schemes": ["Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
-        "spans": ["Transitions", "allowed_transitions"],
+        "spans": ["Transitions", "allowed_transitions", "find_spans"],
         "yardstick": ["Yardstick", "choose_yardstick"],
     },
 )
