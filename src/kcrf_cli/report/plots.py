@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kcrf_core.audit import Audit
     from kcrf_core.chains import Edges
+    from kcrf_core.model import Importance
     from kcrf_core.scoring import Interval, Judgement, Labelling
     from kcrf_core.tuning import Tuning
 
@@ -23,6 +24,7 @@ FORMATS = ("png", "svg", "pdf")
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
 MOST_NUMBERS, MOST_TICKS = 30, 120
+MOST_FEATURES = 40  # of a picture of importance
 FEW_LABELS = 12  # up to which numbers have two digits after the point
 
 
@@ -229,6 +231,23 @@ def search(path: str, tuning: Tuning) -> None:
     axes.set_ylabel(yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
+    _save(figure, path)
+
+
+def importance(path: str, found: Sequence[Importance]) -> None:
+    """What a model loses without each feature, with standard errors, the most important first."""
+    shown = list(found)[:MOST_FEATURES]
+    figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
+    places = range(len(shown))
+    errors = [one.error if one.error < float("inf") else 0.0 for one in shown]
+    axes.barh(places, [one.loss for one in shown], xerr=errors, height=0.65, color=BLUE, alpha=0.5, capsize=2)
+    axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""
+    axes.set_title(f"What each feature is worth{some}; bars: one standard error over sequences", fontsize=10)
+    axes.set_xlabel("loss of log p(label) where its values are dealt out anew, in nats", fontsize=9)
+    axes.axvline(0, color="0.4", lw=0.8)
+    axes.grid(True, axis="x", alpha=0.3)
     _save(figure, path)
 
 

@@ -24,8 +24,9 @@ __getattr__, __dir__, __all__ = lazy(
             "RealFeature",
             "Vocabulary",
         ],
-        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "field_name", "plain_names", "real_names"],
         "template_feature": ["LineFeature", "TemplateFeature", "readable", "template_width"],
         "translating": ["Translation", "translation"],
+        "views": ["View"],
     },
 )

@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "decoding": ["Decoded", "Decoder", "Wishes", "decided_labels", "given_labels"],
         "explanation": ["Explanation", "scores_in_place"],
+        "importance": ["Importance", "importances"],
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],
         "kernel_term": ["KernelTerm"],
