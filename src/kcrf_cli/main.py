@@ -22,7 +22,7 @@ import click
 from kcrf_core import errors
 from kcrf_core._version import __version__
 
-from . import about
+from . import about, options
 from .other_tools import command_hint, explain
 from .running.files import STDOUT, discard, say
 from .text.visible import shown
@@ -32,7 +32,6 @@ from .text.visible import shown
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
-ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
@@ -65,7 +64,7 @@ class _Group(click.Group):
         hint = None if self.get_command(ctx, args[0]) else command_hint(args[0])
         if hint is not None:
             ctx.fail(f"No such command '{args[0]}': {hint}")
-        ctx.meta[ARGUMENTS] = args[1:]  # to explain errors by
+        ctx.meta[options.ARGUMENTS] = args[1:]  # to explain errors by
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -77,7 +76,7 @@ class _Group(click.Group):
             try:
                 result = super().invoke(ctx)
             except click.UsageError as error:
-                explain(error, ctx.meta.get(ARGUMENTS, ()))
+                explain(error, ctx.meta.get(options.ARGUMENTS, ()))
                 raise
             if sys.stdout is not None:
                 sys.stdout.flush()

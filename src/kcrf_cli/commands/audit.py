@@ -165,9 +165,10 @@ def audit(
             stream.write(worklist(found.positions(listed)).encode())
     if html is not None:
         from ..report.audit_page import page
+        from ..report.html import origin_of
 
         with output_stream(html) as stream:
-            stream.write(page(found, most or 200).encode())
+            stream.write(page(found, most or 200, origin_of(options.typed_command(), data)).encode())
     if plot is not None:
         plots.doubtful(plot, found)
     if apply is not None:

@@ -264,10 +264,12 @@ def evaluate(
     if html is not None:
         from kcrf_core.corpora import display_name
 
-        from ..report.html import page
+        from ..report.html import origin_of, page
 
+        system, other = model or first.source, compare and display_name(compare)
+        origin = origin_of(options.typed_command(), data)
         with output_stream(html) as stream:
-            stream.write(page(found, first, model or first.source, compare and display_name(compare), worst).encode())
+            stream.write(page(found, first, system, other, worst, origin).encode())
     if plot is not None:
         _draw(plot, plot_kind or "all", found, first)
     if as_json:

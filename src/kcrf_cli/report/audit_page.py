@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kcrf_core._version import __version__
 from kcrf_core.scoring import readable_column
 
 from ..text.audit import summary
-from .html import LONGEST_WORD, STYLE, shown_name
+from .html import LONGEST_WORD, STYLE, footer, shown_name
 from .svg import safe, shortened
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BESIDE = 8  # positions on each side
 
 
-def page(found: Audit, most: int) -> str:
+def page(found: Audit, most: int, origin: Sequence[str] = ()) -> str:
     """The whole document; the same data gives the same text."""
     title = f"Doubtful labels of {shown_name(found.corpus.source)}"
     lines = summary(found)
@@ -41,7 +41,7 @@ def page(found: Audit, most: int) -> str:
 <p>{safe(". ".join(line[0].upper() + line[1:] for line in lines))}.</p>
 <p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>
 {body}
-<footer><p>kcrf {safe(__version__)}</p></footer>
+{footer(origin)}
 </body>
 </html>
 """
