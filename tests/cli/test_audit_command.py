@@ -40,7 +40,7 @@ def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
     )  # fmt: skip
     before = data.read_text()
     assert done.code == 0 and "2 labels corrected" in done.err and "data.conll is as it was" in done.err
-    assert done.text.startswith("line  text  gold  suggested") and "about 2 of them are wrong" in done.text
+    assert done.text.startswith("line  text  gold  suggested") and "about 2 are wrong" in done.text
     assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
     assert "-cat V\n+cat N\n" in (tmp_path / "new.conll.diff").read_text()
     page = paths["page.html"].read_text()
@@ -60,6 +60,7 @@ def test_a_model_judges(kcrf, data, tmp_path):
     assert done.code == 0 and {line.split()[0] for line in done.text.splitlines()[1:3]} == {"6", "154"}
     assert "without -m, folds judge" in done.text
     assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--sigma2", "1").code == 2
+    assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--apply", tmp_path / "new").code == 2
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def audit(
     from ..text import audit as audit_text
     from ..text import figures as render
 
-    _check(data, output, apply, accept, least, as_json)
+    _check(data, model, output, apply, accept, least, as_json)
     plots.check_plot(plot)
     inputs = (data, model, config, folds_file, accept, *(path for _, path in vectors))
     for path in (output, html, plot, apply, None if apply is None else f"{apply}.diff"):
@@ -181,7 +181,13 @@ def audit(
 
 
 def _check(
-    data: str, output: str | None, apply: str | None, accept: str | None, least: float | None, as_json: bool
+    data: str,
+    model: str | None,
+    output: str | None,
+    apply: str | None,
+    accept: str | None,
+    least: float | None,
+    as_json: bool,
 ) -> None:
     if as_json and output == "-":
         raise click.UsageError("--json and -o - both want standard output: give one of them")
@@ -190,6 +196,8 @@ def _check(
         raise click.UsageError(f"{option} says what to correct: give --apply FILE, the file to write, too")
     if accept is not None and least is not None:
         raise click.UsageError("--accept and --least both say what to correct: give one of them")
+    if apply is not None and model is not None and accept is None:
+        raise click.UsageError("folds or a person say what to correct: leave out -m, or give --accept WORKLIST")
     if apply is not None and data == "-":
         raise click.UsageError("--apply needs DATA as a file: it is read twice")
 

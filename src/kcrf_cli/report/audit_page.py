@@ -67,6 +67,6 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
         tokens.append('<span class="t gap">…</span>')
     head = (
         f"{number}. line {one.line:,}, sequence {one.sequence:,}: p({safe(one.gold)}) {one.probability:.2g}, "
-        f"wrong with probability {one.wrong:.2g}: {safe(one.reason)}"
+        f"{f'wrong with probability {one.wrong:.2g}: ' if found.held_out else ''}{safe(one.reason)}"
     )
     return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"

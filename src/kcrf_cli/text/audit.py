@@ -35,14 +35,15 @@ def text(found: Audit, top: int) -> str:
 
 
 def summary(found: Audit) -> list[str]:
-    share = 100 * found.expected / max(found.judged, 1)
     how = "by models that had not seen them" if found.held_out else "by a model that may have learnt from them"
-    lines = [
-        f"{counted(found.judged, 'label')} judged {how}",
-        f"about {found.expected:,.0f} of them are wrong ({share:.2g} %; +- {found.standard_error:.0f} as to which)",
-    ]
-    if not found.held_out:
-        lines.append("a model that has learnt wrong labels finds fewer of them: without -m, folds judge")
+    lines = [f"{counted(found.judged, 'label')} judged {how}"]
+    if found.held_out:
+        share = 100 * found.expected / max(found.judged, 1)
+        lines.append(
+            f"about {found.expected:,.0f} are wrong ({share:.2g} %; +- {found.standard_error:.0f} as to which)"
+        )
+    else:
+        lines.append("how many are wrong cannot be told from labels that were learnt: without -m, folds judge")
     left_out = found.corpus.positions - found.judged
     if left_out:
         lines.append(f"{counted(left_out, 'label')} not judged: no model that had not seen it knows such a label")
