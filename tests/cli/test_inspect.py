@@ -260,3 +260,14 @@ def test_two_labels_have_one_list(kcrf, tmp_path):
     assert kcrf("train", tmp_path / "two.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
     text = kcrf("inspect", tmp_path / "m.npz", "--top", "2").text
     assert text.count("node, Y against X\n") == 1 and "node, X" not in text
+
+
+def test_calibrated_models(kcrf, sample_data, tmp_path):
+    path, data = tmp_path / "m.npz", sample_data / "pitch_accent.conll"
+    done = kcrf("train", data, "--sigma2", "30", "--calibrate", "--tolerance", "0.01", "-o", path)
+    assert done.code == 0 and "calibrated: held-out log-loss" in done.err
+    assert "calibrated: scores times 0." in kcrf("inspect", path, "--top", "0").text
+    lines = kcrf("evaluate", "-m", path, data).text.splitlines()
+    assert lines[-2].startswith("probabilities: ") and lines[-1].startswith("before calibration: log-loss ")
+    done = kcrf("export", path, "--to", "crfsuite", "-o", tmp_path / "m.crfsuite")
+    assert done.code == 2 and "calibration" in done.err

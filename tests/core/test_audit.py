@@ -10,7 +10,6 @@ import pytest
 import models
 from kcrf_core.audit import (
     Channel,
-    Scored,
     audit_by_folds,
     audit_by_model,
     corrected,
@@ -21,7 +20,7 @@ from kcrf_core.audit import (
 )
 from kcrf_core.chains import chain
 from kcrf_core.corpora import Layout, read_corpus
-from kcrf_core.crossval import Division, make_plan, make_settings
+from kcrf_core.crossval import Division, Scored, make_plan, make_settings
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.system import Workers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -196,7 +197,7 @@ def evaluate(
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.corpora import Layout
-    from kcrf_core.scoring import JudgementOptions, judge
+    from kcrf_core.scoring import JudgementOptions, calibrate, judge
     from kcrf_core.system import counted
 
     from ..report.plots import check_plot
@@ -232,11 +233,14 @@ def evaluate(
     read = partial(
         read_data, layout=Layout(separator, bool(header), tuple(comment or ())), threads=threads, quiet=quiet
     )
+    plain = None
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label, read)
     else:
         curves = plot is not None and plot_kind in (None, "all", "precision-recall", "roc")
-        first, second, stored = _labellings(data, model, compare, format_, threads, vectors, decision, read, curves)
+        first, second, stored, plain = _labellings(
+            data, model, compare, format_, threads, vectors, decision, read, curves
+        )
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
     if first.left_out and not quiet:
@@ -261,6 +265,8 @@ def evaluate(
             block=block,
         ),
     )
+    if plain is not None:
+        found = replace(found, uncalibrated=calibrate(plain.probabilities, plain.right, bins))
     if html is not None:
         from kcrf_core.corpora import display_name
 
@@ -363,8 +369,11 @@ def _labellings(
     decision: Decision,
     read: Callable[..., Corpus],
     marginals: bool,
-) -> tuple[Labelling, Labelling | None, str | None]:
-    """What one or two systems make of the data, which is read once, and the metric that a model was trained by."""
+) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
+    """What one or two systems make of the data, which is read once, and the metric that a model was trained by.
+
+    A model whose probabilities are calibrated also labels the data without that.
+    """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
     from kcrf_core.model import Model, trained_by
@@ -389,7 +398,7 @@ def _labellings(
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None
+        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None, None
 
     corpora: dict[tuple, Corpus] = {}
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
@@ -402,9 +411,14 @@ def _labellings(
         wanted_here = marginals and not found
         found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora, wanted_here))
     metric = trained_by(models[0][1])
+    plain = None
+    if models[0][1].calibration is not None:
+        uncalibrated = replace(models[0][1], calibration=None)
+        own = [pair for pair in vectors if pair[0] in uncalibrated.encoding.vectors or pair[0] not in wanted]
+        plain = _with_model(data, model, uncalibrated, own, format_, threads, decision, read, corpora, False)
     if compare is None:
-        return found[0], None, metric
-    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric
+        return found[0], None, metric, plain
+    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric, plain
 
 
 def _with_model(

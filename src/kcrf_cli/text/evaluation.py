@@ -113,6 +113,8 @@ def totals(found: Judgement) -> list[str]:
         lines.append("no confidence intervals: they need more than one sequence")
     if found.calibration is not None:
         lines.append(calibration_text(found.calibration))
+    if found.uncalibrated is not None:
+        lines.append(f"before calibration: {calibration_text(found.uncalibrated).removeprefix('probabilities: ')}")
     if scores.spans is not None:
         lines += _span_lines(found)
     if scores.unknown_gold:

@@ -55,6 +55,10 @@ def _head(found: dict[str, Any], path: str) -> str:
         rule = f", {forbidden:,} of them forbidden" if forbidden else ""
         lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
         lines.append(f"decoder: {DECODERS[found['decode']]}{_compared(found.get('training'))}")
+        if "calibration" in found:
+            lines.append(
+                f"calibrated: scores times {found['calibration']['sharpness']:.4g}, with an offset for each label"
+            )
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None

@@ -9,6 +9,5 @@ __getattr__, __dir__, __all__ = lazy(
         "channel": ["Channel", "fit_channel"],
         "correcting": ["Correction", "changes_of", "corrected", "read_worklist", "worklist"],
         "evidence": ["Evidence", "gather"],
-        "scored": ["Scored", "scored_parts"],
     },
 )

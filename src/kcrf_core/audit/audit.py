@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..corpora import CodedColumn, Corpus
-from ..crossval import Plan, Task, cut_parts, fold_data, task_rows
+from ..crossval import Plan, Scored, Task, cut_parts, fold_data, scored_parts, task_rows
 from ..errors import DataError
 from ..model import Model
 from ..scoring import allowed_transitions, detect_scheme, find_spans, readable_column
@@ -17,7 +17,6 @@ from ..system import Workers
 from ..training import train
 from .channel import Channel, fit_channel
 from .evidence import Evidence, gather
-from .scored import Scored, scored_parts
 
 RANKINGS = ("context", "marginal", "wrong")
 

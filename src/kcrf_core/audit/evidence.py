@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..chains import chain
+from ..crossval import Scored
 from ..model import scores_in_place
 from ..system import Workers
 from .channel import Channel
-from .scored import Scored
 
 
 @dataclass(frozen=True, eq=False)

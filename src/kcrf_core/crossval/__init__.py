@@ -22,8 +22,10 @@ __getattr__, __dir__, __all__ = lazy(
             "task_count",
             "without_column",
         ],
+        "calibrating": ["CalibrationReport", "fit_calibration"],
         "folds": ["groups_of", "read_folds"],
         "grid": ["Setting", "make_settings", "parse_grid", "shown"],
         "journal": ["Journal", "corpus_digest", "digest_of"],
+        "scored": ["Scored", "scored_parts"],
     },
 )

@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
         "model": ["Model", "ROWS_AT_ONCE", "TERMS"],
         "model_labelling": ["from_model", "from_model_and_dataset"],
         "pruning": ["PruneReport"],
+        "score_calibration": ["ScoreCalibration"],
         "summary": ["strongest_transitions", "summarise", "term_sizes", "trained_by", "unpack"],
         "term": ["Term"],
         "weights": ["NamedWeights", "end_weights", "feature_names", "state_weights", "transition_weights"],

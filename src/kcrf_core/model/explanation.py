@@ -29,6 +29,7 @@ from .model import ROWS_AT_ONCE, Model
 from .term import Term, TermParts
 
 EDGE = "edge"  # what all transitions say
+CALIBRATION = "calibration"
 JOINTLY = "jointly"  # what features say together and none of them alone
 MOST_SIMILAR = 3  # pivots that are told
 
@@ -86,12 +87,13 @@ class Explainer:
 
     def __init__(self, model: Model):
         self._model = model
+        self._sharpness = 1.0 if model.calibration is None else model.calibration.sharpness
         # Each term with its parts, and with their weights for labels, [D, Y], or pairs of them, [D, Y^2].
         self._parts: list[tuple[Term, TermParts, np.ndarray]] = []
         self._groups: dict[str, list[InputGroup]] = {}
         for term in model.terms:
             parts = term.parts(model.encoding)
-            self._parts.append((term, parts, term.by_labels(parts.weights, len(model.labels))))
+            self._parts.append((term, parts, self._sharpness * term.by_labels(parts.weights, len(model.labels))))
             if term.has_pivots:
                 self._groups[term.name] = input_groups(model.encoding, term.features)
 
@@ -124,6 +126,13 @@ class Explainer:
             totals[t] += value
             by_term[t][EDGE] = by_term[t].get(EDGE, 0.0) + value
             found[t].append(Contribution(EDGE, what, value))
+        if self._model.calibration is not None:
+            offsets = self._model.calibration.offsets
+            for t in asked.tolist():
+                value = float(offsets[labels[t]] - offsets[against[t]])
+                totals[t] += value
+                by_term[t][CALIBRATION] = value
+                found[t].append(Contribution(CALIBRATION, "offset of the label", value))
         out = []
         for t in range(N):
             shown = [one for one in found[t] if one.value > 0]
@@ -194,7 +203,7 @@ class Explainer:
             for g, group in enumerate(groups):
                 scores = np.zeros((len(some), term.alpha.shape[1]))
                 term.add_scores(group.taken_from(inputs), scores)
-                scores = term.by_labels(scores, len(self._model.labels))
+                scores = self._sharpness * term.by_labels(scores, len(self._model.labels))
                 left_out[g] = whole - (scores[n, plus] - scores[n, minus])
             for i, question in enumerate(some):
                 rows = [
@@ -214,7 +223,7 @@ class Explainer:
         self, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray
     ) -> Iterator[tuple[int, str, float]]:
         """Position, what it is and its difference, of all potentials between labels."""
-        edges, names = self._model.edges, self._model.labels
+        edges, names = self._model.used_edges, self._model.labels
         T, U, start, end = edges.transitions, edges.triples, edges.start, edges.end
         back = positions_within(offsets)
         ahead = np.repeat(offsets[1:], np.diff(offsets)) - 1 - np.arange(len(labels))
