@@ -10,6 +10,7 @@ from kcrf_core.chains import NODE, Problem
 from kcrf_core.kernels import Inputs, PolynomialKernel
 from kcrf_core.maps import native
 from kcrf_core.maps.explicit import ExplicitMap
+from kcrf_core.maps.heads import PivotHead
 from kcrf_core.maps.reduced import KernelRows, ReducedMap, pivot_triangle
 from kcrf_core.maps.repeated_maps import RepeatedMap
 from kcrf_core.objective import ObjectiveTerm, ThreadEngine
@@ -107,14 +108,12 @@ def maps(rng, N, workers, dtype):
     codes, real = rng.integers(0, 9, (N, 2)).astype(np.int32), rng.normal(size=(N, 3))
     inputs, memory = Inputs(codes, np.array([9, 9]), real, None, np.zeros(N)), workers.memory
     kernel, pivots = PolynomialKernel(2, 1.0, 1.0, 1.0), inputs.take(slice(20))
-    triangle = pivot_triangle(kernel, pivots, workers)
+    head = PivotHead.of(pivot_triangle(kernel, pivots, workers), np.linspace(1, 0, 21), memory)
     rows = KernelRows.of(inputs, kernel, pivots, memory, dtype)
-    reduced = ReducedMap(rows, triangle, kernel.diagonal(inputs), np.linspace(1, 0, 21))
+    reduced = ReducedMap(rows, head, kernel.diagonal(inputs))
     few = inputs.take(slice(N // 3))
     group = np.concatenate([np.arange(len(few)), rng.integers(0, len(few), N - len(few))])
-    repeated = ReducedMap(
-        KernelRows.of(few, kernel, pivots, memory, dtype), triangle, kernel.diagonal(few), np.linspace(1, 0, 21)
-    )
+    repeated = ReducedMap(KernelRows.of(few, kernel, pivots, memory, dtype), head, kernel.diagonal(few))
     return [reduced, ExplicitMap.of(inputs, dtype), RepeatedMap(repeated, group, workers)]
 
 

@@ -98,6 +98,7 @@ output_options = options.group(
 @options.training
 @options.threads
 @options.memory
+@options.engine
 @options.json
 @options.quiet
 @options.verbose("training that is done")
@@ -141,21 +142,35 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
+    from kcrf_core.cluster import open_crew
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
     from kcrf_core.scoring import Decision
 
     from ..report import plots
-    from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, write_out
+    from ..running.files import (
+        fold_numbers,
+        is_archive,
+        is_folder,
+        load_config,
+        output_stream,
+        read_data,
+        show,
+        unless,
+        write_out,
+    )
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
+    engine = options.engine_of(values)
+    if engine is not None and jobs > 1:
+        raise click.UsageError("--engine has one training at a time, on all of the cluster: leave out --jobs")
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
-    if is_archive(data):
+    if is_archive(data) or is_folder(data):
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )
@@ -188,8 +203,12 @@ def crossval(
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
-    with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
-        found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
+    with (
+        _kept(plan, journal, output, quiet) as kept,
+        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
+        _Bar(plan, quiet, verbose) as bar,
+    ):
+        found, picked = run_plan(plan, jobs, threads, memory if crew is None else None, kept, bar.done, crew)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
             "stratified": stratify,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.memory
+@options.engine
 @options.dry_run
 @options.dump_config
 @options.json
@@ -143,6 +145,9 @@ def train(
     held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
     Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
 
+    DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
+    sample, and it says on how much.
+
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
@@ -154,19 +159,25 @@ def train(
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+      kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
+      kcrf train accent.shards/ --memory 1G -o model.npz
+      kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
+    from kcrf_core.cluster import open_crew
     from kcrf_core.crossval import fit_calibration
+    from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
         check_writable,
         fold_numbers,
+        is_folder,
         load_dev,
         memory_line,
         prepare,
@@ -181,10 +192,13 @@ def train(
     from ..text import figures as render
 
     began = time.perf_counter()
+    engine = options.engine_of(values)
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
     options.check_held_out(group, folds_file, block)
+    if calibrate and is_folder(data):
+        raise click.UsageError("--calibrate divides data that is held in memory into folds: give text or one dataset")
     inputs = (data, config, basis, dev, folds_file, *(path for _, path in (*vectors, *dev_vectors)))
     options.check_output(output, dry_run, dump_config)
     if output is not None:
@@ -201,7 +215,11 @@ def train(
     )
     if dry_run:
         show_footprint(
-            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group), memory, threads, as_json
+            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group),
+            memory,
+            threads,
+            as_json,
+            engine is not None,
         )
         return
     if dump_config:
@@ -222,18 +240,26 @@ def train(
             dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
-            Workers(threads, memory) as workers,
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
+            open_crew(
+                engine,
+                threads=threads,
+                memory=memory,
+                tell=interruption.note,
+                changed=lambda count: interruption.tell(WorkersThere(count)),
+            ) as crew,
+            Workers(threads, memory if crew is None else None, crew) as workers,
         ):
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
                 interruption.note(memory_line(prepared, workers))
-            model, report = fit(
-                prepared.encoding,
-                prepared.dataset,
-                prepared.config,
+            if prepared.folder is None:
+                begin = partial(fit, prepared.encoding, prepared.dataset, prepared.config)
+            else:
+                begin = partial(train_shards, prepared.folder, prepared.config, outline=prepared.dataset)
+            model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
                 observer=interruption,

@@ -131,6 +131,7 @@ dev_options = options.group(
 )
 @options.threads
 @options.memory
+@options.engine
 @options.json
 @options.quiet
 @options.verbose("judgement")
@@ -174,6 +175,7 @@ def tune(
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core._version import __version__
+    from kcrf_core.cluster import open_crew
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.crossval import groups_of
     from kcrf_core.encoding import column_names
@@ -186,10 +188,12 @@ def tune(
         check_writable,
         fold_numbers,
         is_archive,
+        is_folder,
         load_config,
         output_stream,
         read_data,
         say,
+        unless,
         write_out,
     )
     from ..running.interruption import StopRequest
@@ -197,6 +201,7 @@ def tune(
     from ..text import figures as render
     from ..text import tuning as tuning_text
 
+    engine = options.engine_of(values)
     if effort is not None and budget is not None:
         raise click.UsageError("--effort counts work and --budget counts time: give one of them")
     if dev_vectors and dev is None:
@@ -217,6 +222,11 @@ def tune(
     for path in (data, dev):
         if path is not None and is_archive(path):
             raise click.UsageError(f"{path} is encoded already: features cannot be chosen any more; give text")
+        if path is not None and is_folder(path):
+            raise click.UsageError(
+                f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and its "
+                "features cannot be chosen any more: give text, of which a part is enough to choose by"
+            )
     chosen = options.given(values, options.ENCODING_OPTIONS, ("seed",))
     raw = with_options(load_config(config), chosen)
     source = config or "options"
@@ -227,7 +237,8 @@ def tune(
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
     hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), block)
     with (
-        Workers(threads, memory) as workers,
+        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
+        Workers(threads, memory if crew is None else None, crew) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
         Leaderboard(quiet, verbose, budget) as board,

@@ -93,6 +93,9 @@ class Clique(ABC):
     def __repr__(self) -> str:
         return f"<{self.name} cliques>"
 
+    def __reduce__(self) -> tuple:
+        return _clique_named, (self.name,)
+
     @abstractmethod
     def states(self, Y: int) -> int:
         """Joint states of the labels of one clique."""
@@ -160,6 +163,10 @@ class LabelClique(Clique):
     @abstractmethod
     def collect(self, sums: Sums) -> np.ndarray:
         """The gradient's block [size] out of sums over positions."""
+
+    def seen(self, problem: Problem) -> np.ndarray | None:
+        """Which parameters [size] may leave zero on this data; None: all."""
+        return None
 
     def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
         """A better guess than `curvature_at_zero` at the first entries of the diagonal, where there is one."""
@@ -341,6 +348,15 @@ class InnerEdge(Edge):
         return total
 
 
+class SeenTransitions(InnerEdge):
+    """The same with weights for those pairs of labels alone that the data has, CRFsuite's default; others stay zero."""
+
+    name = "seen-transitions"
+
+    def seen(self, problem: Problem) -> np.ndarray:
+        return problem.clique_counts(1).ravel() > 0
+
+
 class Edge2(LabelClique):
     name = "edge2"
     second_order = True
@@ -364,6 +380,14 @@ class Edge2(LabelClique):
 
 
 NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
+SEEN_TRANSITIONS = SeenTransitions()
+
+
+def _clique_named(name: str) -> Clique:
+    """The one instance of a type, also for who has it from another process."""
+    from . import CLIQUES
+
+    return CLIQUES[name]
 
 
 def _centred(p: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -1,5 +1,9 @@
 """Labelled sequences as training sees them: their labels, without their inputs.
 
+Portions are runs of whole sequences that one place goes through: a worker of a cluster, or a pass out of memory. Where
+nothing is said they are cut by positions alone, at least `FEWEST_PORTIONS` of them where that leaves enough in each. A
+part of the data keeps the borders of the whole.
+
 With two labels a node term has one score column, F = Phi v (1, -1)/sqrt(2), and the same prior |v|^2: exactly the
 objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
 """
@@ -15,6 +19,26 @@ from ..corpora import complete_sequences, piece_rows, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
+# Positions of a portion: what is done once for each is little beside so many, and a worker has memory for some of them.
+LEAST_PORTION, LARGEST_PORTION = 512, 1 << 18
+FEWEST_PORTIONS = 8
+
+
+def portion_borders(offsets: np.ndarray) -> np.ndarray:
+    """Sequences that portions of the data begin with, and their number at the end, [portions + 1]."""
+    positions = int(offsets[-1])
+    count = max(min(FEWEST_PORTIONS, positions // LEAST_PORTION), -(-positions // LARGEST_PORTION), 1)
+    borders = np.searchsorted(offsets, np.linspace(0, positions, count + 1))
+    borders[0], borders[-1] = 0, len(offsets) - 1
+    return np.unique(borders).astype(np.int64) if len(offsets) > 1 else np.zeros(2, dtype=np.int64)
+
+
+def borders_within(borders: np.ndarray, sequences: np.ndarray) -> np.ndarray | None:
+    """Borders of portions for some sequences in ascending order, portions with none left out; None in another order."""
+    if len(sequences) == 0 or (np.diff(sequences) < 0).any():
+        return None
+    return np.unique(np.searchsorted(sequences, borders)).astype(np.int64)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -27,6 +51,25 @@ class Problem:
     # [S, 2] bool, whether a sequence was cut off from what stood before and after it; None: none was. It has no clique
     # of a first or last label there.
     cut: np.ndarray | None = None
+    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+
+    @cached_property
+    def borders(self) -> np.ndarray:
+        """Sequences where portions begin and end, [P+1]."""
+        return portion_borders(self.offsets) if self.portions is None else self.portions
+
+    def portion(self, number: int) -> Problem:
+        """One portion of it."""
+        first, last = self.borders[number : number + 2].tolist()
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return Problem(
+            self.labels[rows],
+            self.offsets[first : last + 1] - self.offsets[first],
+            self.weights[first:last],
+            self.label_count,
+            None if self.cut is None else self.cut[first:last],
+            np.array([0, last - first], dtype=np.int64),
+        )
 
     @property
     def positions(self) -> int:
@@ -47,13 +90,18 @@ class Problem:
         rows = sequence_rows(self.offsets, which)
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])]).astype(np.int64)
         cut = None if self.cut is None else self.cut[which]
-        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut)
+        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut, self._within(which))
+
+    def _within(self, sequences: np.ndarray) -> np.ndarray | None:
+        return borders_within(self.borders, sequences)
 
     def pieces(self, first: np.ndarray, last: np.ndarray) -> Problem:
         """Positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
         offsets, cut, sequence = pieces_of(self.offsets, first, last, self.cut)
         rows = piece_rows(first, last)
-        return Problem(self.labels[rows], offsets, self.weights[sequence], self.label_count, cut)
+        return Problem(
+            self.labels[rows], offsets, self.weights[sequence], self.label_count, cut, self._within(sequence)
+        )
 
     def with_end(self, end: int) -> np.ndarray:
         """Which sequences have a first (0) or last (1) position that is not cut off from others, [S] bool."""

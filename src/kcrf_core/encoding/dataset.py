@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..corpora import piece_rows
+from ..chains import borders_within, portion_borders
+from ..corpora import complete_sequences, piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -35,6 +36,12 @@ class Dataset:
     source: str | None = None  # the name of what it was read from, to show in messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have; for telling only
     cut: np.ndarray | None = None  # [S, 2] bool, whether a sequence was cut off from what stood before and after it
+    portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+
+    @property
+    def borders(self) -> np.ndarray:
+        """Sequences where portions begin and end, [P+1]; see `chains.problem`."""
+        return portion_borders(self.offsets) if self.portions is None else self.portions
 
     @property
     def positions(self) -> int:
@@ -80,4 +87,32 @@ class Dataset:
             bag=None if self.bag is None else self.bag[rows],
             bag_unseen=self.bag_unseen[rows],
             cut=cut,
+            portions=None if self.portions is None else borders_within(self.portions, which),
         )
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much there is of some encoded data, for telling people."""
+
+    sequences: int = 0
+    positions: int = 0
+    unobserved: int = 0  # labels that are not observed
+    complete: int = 0  # sequences that have all their labels
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Amount:
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        complete = dataset.sequences
+        if hidden:
+            complete = int(complete_sequences(dataset.labels, dataset.offsets).sum())
+        return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
+
+    def plus(self, other: Amount) -> Amount:
+        """That of both together."""
+        missing = dict(self.missing)
+        for name, number in other.missing:
+            missing[name] = missing.get(name, 0) + number
+        numbers = ("sequences", "positions", "unobserved", "complete")
+        return Amount(*(getattr(self, name) + getattr(other, name) for name in numbers), tuple(missing.items()))

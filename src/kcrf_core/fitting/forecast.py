@@ -8,18 +8,18 @@ it fits and computed again where it does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..maps import PIECE_VALUES
-from ..model import StoredBasis
+from ..maps import PIECE_VALUES, ColumnOrder
+from ..model import ShardFolder, StoredBasis
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
-from ..system import Budget, available_threads, size_text
+from ..system import Budget, available_threads, counted, size_text
 from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
 
@@ -29,6 +29,9 @@ PROGRAM, SCIPY = 44 << 20, 24 << 20
 BYTES_PER_CELL = 8
 # Arrays of a thread that goes through chains: scores, messages, marginals and what is made of them; and those of pairs.
 ARRAYS_PER_LABEL, ARRAYS_PER_PAIR = 6, 3
+
+# Of shards that are not here: labels, and what is made of them for a while; offsets and weights of sequences.
+BYTES_PER_OUTLINED_POSITION, BYTES_PER_OUTLINED_SEQUENCE = 12, 40
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Footprint:
     threads: int
     solver: int  # weights, gradients and the steps that are remembered
     program: int
+    shards: int = 1
+    largest_share: float = 1.0  # of positions, that a shard has
 
     @property
     def table(self) -> int:
@@ -93,8 +98,28 @@ class Footprint:
         )
         return out
 
+    @property
+    def shard(self) -> int:
+        """What the largest shard takes where it is on a cluster: its part of maps and errors, and some weights."""
+        weights = 3 * 8 * sum(term.parameters for term in self.terms if not term.table)
+        return int(self.largest_share * (self.table + self.fixed + self.errors)) + weights
+
+    def cluster_lines(self) -> list[str]:
+        """For people: what workers of a cluster have to hold, for some numbers of them."""
+        each = [
+            f"{counted(workers, 'worker')} {size_text(-(-self.shards // workers) * self.shard)}"
+            for workers in (1, 2, 4, 8, 16, 32, 64)
+            if workers <= self.shards
+        ]
+        return [
+            f"on a cluster: {counted(self.shards, 'shard')} of up to {size_text(self.shard)}, and each worker holds "
+            f"with {', '.join(each)}"
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         return {
+            "shards": self.shards,
+            "shard": self.shard,
             "total": self.total,
             "budget": self.budget,
             "program": self.program,
@@ -149,8 +174,45 @@ def footprint(
     one_hot = dataset.bag is None and not dataset.real.shape[1]
     linear = all(term.kernel.type == "linear" for term in config.mapped_terms)
     program = PROGRAM if one_hot and linear and not piece else PROGRAM + SCIPY
-    return Footprint(memory.total, data, reading, tuple(terms), errors, chains + piece, threads, solver, program)
+    sizes = np.diff(dataset.offsets[dataset.borders])
+    share = float(sizes.max(initial=0)) / max(N, 1)
+    return Footprint(
+        memory.total,
+        data,
+        reading,
+        tuple(terms),
+        errors,
+        chains + piece,
+        threads,
+        solver,
+        program,
+        len(sizes),
+        share,
+    )
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
+
+
+def shard_footprint(
+    folder: ShardFolder, config: Config, basis: StoredBasis | None, memory: Budget, threads: int | None = None
+) -> Footprint:
+    """What training on shards would take: maps of one shard at a time, and weights of all columns.
+
+    How many columns conjunctions have is estimated by how many more the largest shard has than a half of it.
+    """
+    largest = max(folder.shards, key=lambda shard: shard.positions).load(folder.encoding)
+    one = footprint(folder.encoding, largest, config, basis, memory, threads)
+    half = footprint(folder.encoding, largest.span(0, max(largest.sequences // 2, 1)), config, basis, memory, threads)
+    Y, training = len(folder.encoding.labels), config.training
+    empty, parameters = folder.encoding.empty_dataset(), sum(term.clique.size(Y) for term in config.label_terms)
+    doublings = np.log2(max(folder.positions / max(largest.positions, 1), 1))
+    for term, own, less in zip(config.mapped_terms, one.terms, half.terms, strict=True):
+        order = ColumnOrder.of(folder.encoding.inputs(empty, folder.encoding.term_features(term)))
+        grown = int(own.parameters * max(own.parameters / max(less.parameters, 1), 1) ** doublings)
+        parameters += order.size * term.clique.columns(Y) if term.kernel.type == "linear" else grown
+    name = "proximal" if training.c1 else training.solver
+    solver = fit_bytes(parameters, DTYPES[training.precision].itemsize < 8, name, training.max_passes)
+    outline = folder.positions * BYTES_PER_OUTLINED_POSITION + folder.sequences * BYTES_PER_OUTLINED_SEQUENCE
+    return replace(one, data=one.data + outline, solver=solver)

@@ -118,7 +118,7 @@ def _on_grown(
 ) -> FittedGrowing:
     chosen = _term_basis(term, features, growing.inputs, dataset, growing.kernel, growing.basis)
     make = partial(_reduced, chosen, growing.basis.residual, workers, dtype)
-    own = shared_map(term, growing.inputs, make, workers, observer)
+    own = shared_map(term, growing.inputs, dataset, make, workers, observer)
     return FittedGrowing(term, features, own, basis=chosen, growing=growing)
 
 

@@ -92,7 +92,7 @@ class TermPlan(ABC):
 
     def shared(self, make: Callable[[Inputs, np.ndarray | slice], FeatureMap], context: FitContext) -> FeatureMap:
         """A map of the inputs; `make` makes one of some rows, given with their numbers."""
-        return shared_map(self.term, self.inputs, make, context.workers, context.observer)
+        return shared_map(self.term, self.inputs, context.dataset, make, context.workers, context.observer)
 
 
 class FittedTerm(ABC):
@@ -206,17 +206,34 @@ class MappedTerm(FittedTerm):
 def shared_map(
     term: TermConfig,
     inputs: Inputs,
+    dataset: Dataset,
     make: Callable[[Inputs, np.ndarray | slice], FeatureMap],
     workers: Workers,
     observer: Observer,
 ) -> FeatureMap:
-    """A map of inputs, made of distinct ones where enough of them recur; `make` takes rows and their numbers."""
-    rows, group = inputs.distinct()
+    """A map of inputs, made of distinct ones where enough of them recur; `make` takes rows and their numbers.
+
+    Those are distinct within a portion of the data: each portion may be elsewhere.
+    """
+    rows, group = distinct_by_portion(inputs, dataset)
     if not worth_sharing(len(rows), len(inputs)):
         return make(inputs, slice(None))
     distinct, positions = counted(len(rows), "distinct input"), counted(len(inputs), "position")
     observer.note(f"term {term.name}: {distinct} at {positions}, each computed once")
     return RepeatedMap(make(inputs.take(rows), rows), group, workers)
+
+
+def distinct_by_portion(inputs: Inputs, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the first of each group of equal rows of a portion, portions in order, and the group of each row."""
+    _, group = inputs.distinct()
+    lengths = np.diff(dataset.offsets[dataset.borders])
+    portion = np.repeat(np.arange(len(lengths)), lengths)
+    both = portion * (int(group.max(initial=0)) + 1) + group
+    _, first, number = np.unique(both, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order].astype(np.int64), rank[number.ravel()]
 
 
 def worth_sharing(distinct: int, positions: int) -> bool:

@@ -3,7 +3,7 @@
     multiply:   out[rows] += A[rows] W        with A the map itself:       scores (`multiply_codes`: of one-hot rows)
                                               W itself in compressed rows: `multiply_few`, `multiply_codes_few`
                                               a W of which only some places are held: `multiply_kept`
-    accumulate: a sum in double precision
+    accumulate: a sum in double precision     add_rows: the same for some rows
 
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. Each call does a range of rows, so that
 threads can share a product and its result does not depend on how many there are. `native` has what a pass does with
@@ -13,6 +13,8 @@ What is done once for a matrix is here, too: rows of codes, rows merged, transpo
 """
 
 from libc.stdlib cimport free, malloc
+
+import numpy as np
 
 from ._prefetch cimport prefetch
 
@@ -128,6 +130,26 @@ def accumulate(
     with nogil:
         for i in range(total.shape[0]):
             total[i] += part[i]
+
+
+def add_rows(
+    double[:, ::1] total,              # [D, C] added to
+    const int64[::1] places,           # [n] rows of it, none of them twice
+    const real[:, ::1] values,         # [n, C]
+):
+    cdef Py_ssize_t i, c, C = values.shape[1]
+    cdef double* target
+    if places.shape[0] != values.shape[0] or total.shape[1] != C:
+        raise ValueError("rows do not fit their places")
+    if places.shape[0] == 0 or C == 0:
+        return
+    if np.min(places) < 0 or np.max(places) >= total.shape[0]:
+        raise ValueError("places out of range")
+    with nogil:
+        for i in range(places.shape[0]):
+            target = &total[places[i], 0]
+            for c in range(C):
+                target[c] += values[i, c]
 
 
 def multiply_kept(

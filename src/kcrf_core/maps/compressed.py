@@ -16,6 +16,7 @@ import numpy as np
 from ..kernels import Inputs
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
+from .portions import Portions, summed_by
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -101,10 +102,15 @@ class CompressedRows:
         _sparse.row_squares(self.indptr, self.indices, self.values, self.scale, out)
         return out
 
-    def column_squares(self, counts: np.ndarray) -> np.ndarray:
-        """Sum of squares of each column, [D]; rows count so many times [N]."""
-        out = np.zeros(self.width)
-        _sparse.add_squares(self.indptr, self.indices, self.values, counts.astype(np.float64, copy=False), out)
-        if len(self.scale):
-            out *= np.square(self.scale)
-        return out
+    def raw_squares(self, counts: np.ndarray, portions: Portions | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D], but for its factor; rows count so many times [N]."""
+        counts = counts.astype(np.float64, copy=False)
+        whole = not len(self.values) and bool((counts == np.floor(counts)).all())  # numbers add up in any order
+
+        def of_rows(part: slice) -> np.ndarray:
+            out = np.zeros(self.width)
+            ends = self.indptr[part.start : part.stop + 1]
+            _sparse.add_squares(ends, self.indices, self.values, counts[part], out)
+            return out
+
+        return summed_by(None if whole else portions, len(counts), of_rows)

@@ -13,7 +13,7 @@ scale (gamma <x, x'> + coef0)  is the inner product of  (sqrt(scale gamma) x, sq
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -24,12 +24,14 @@ from ..kernels import Inputs, PolynomialKernel, inverse_roots
 from ..system import Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import scaled_rows, sparse_block
-from .compressed import CompressedRows
+from .compressed import NOTHING, CompressedRows
 from .feature_map import Empty, new_sums
 from .hash_tables import empty_slots
+from .heads import ExplicitHead
 from .kept_places import KeptWeights
 from .native import Products
-from .rounding import Rounding, summation_error
+from .portions import Portions, new_token, summed_by
+from .rounding import Extent, Rounding
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -51,14 +53,33 @@ class ExplicitMap:
     nested = False
 
     def __init__(self, sparse: scipy.sparse.csr_array | CompressedRows, dense: np.ndarray, dtype: np.dtype | type):
-        self._rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
-        self._columns = self._rows.by_columns()
-        self._dense = np.ascontiguousarray(dense, dtype=dtype)
+        held = np.ascontiguousarray(dense, dtype=dtype)
         # What rounding took from real columns, for evaluations in double precision; None where it took nothing.
-        rest = (dense - self._dense).astype(dtype)
-        self._rest = rest if rest.any() else None
-        self.sparse_size, self.dense_size = self._rows.width, dense.shape[1]
+        rest = (dense - held).astype(dtype)
+        rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
+        self._hold(rows, held, rest if rest.any() else None)
+
+    def _hold(
+        self,
+        rows: CompressedRows,
+        dense: np.ndarray,
+        rest: np.ndarray | None,
+        by_columns: CompressedRows | None = None,  # where it has been worked out
+    ) -> None:
+        self._rows, self._dense, self._rest = rows, dense, rest
+        self._columns = rows.by_columns() if by_columns is None else by_columns
+        self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
+
+    def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
+        """What makes the core of some rows again, anywhere: columns that they have, without factors."""
+        part = self._rows.take(rows)
+        there = np.zeros(self.sparse_size, dtype=bool)
+        there[part.indices] = True
+        used = np.flatnonzero(there)
+        core = replace(part, scale=NOTHING).narrow(used)
+        columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
+        return ExplicitRecipe(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
 
     @property
     def narrows_weights(self) -> bool:
@@ -155,28 +176,33 @@ class ExplicitMap:
         self, W: np.ndarray | KeptWeights, error_sum: float, positions: int, errors: Callable[[], np.ndarray]
     ) -> Rounding:
         """How far evaluations at W in double precision may be off; see `Rounding`."""
-        longest, widest = self._longest_row
-        squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
-        largest = float(np.sqrt(squares.max(initial=0.0)))
-        return Rounding(
-            loss=error_sum * longest * summation_error(widest) * largest,
-            gradient=longest * summation_error(positions) * error_sum,
-        )
+        return self.head.rounding(W, error_sum, positions, self._extent, lambda gram: 0.0)
 
     @cached_property
-    def _longest_row(self) -> tuple[float, int]:
-        """The largest length of a row, and how many values a row has at most."""
-        squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + self._rows.row_squares()
-        widest = int(np.diff(self._rows.indptr).max(initial=0)) + self.dense_size
-        return float(np.sqrt(squares.max(initial=0.0))), widest
+    def _extent(self) -> Extent:
+        return self.extent(self._rows.scale)
+
+    def extent(self, scale: np.ndarray) -> Extent:
+        """The largest length of a row, its columns times factors [D] or as they are, and how many values one has."""
+        rows = replace(self._rows, scale=scale)
+        squares = np.square(self._dense, dtype=np.float64).sum(axis=1) + rows.row_squares()
+        widest = int(np.diff(rows.indptr).max(initial=0)) + self.dense_size
+        return Extent(float(np.sqrt(squares.max(initial=0.0))), widest)
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | KeptWeights | None = None,
+        portions: Portions | None = None,
     ) -> np.ndarray | KeptWeights:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
         part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
-        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
+        portions = portions or Portions.one(len(R))
+        cuts = (portions.borders, portions.portion_of)
+        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, *cuts, self._tasks)
         if isinstance(out, KeptWeights):
             native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
             if self.dense_size:
@@ -200,10 +226,22 @@ class ExplicitMap:
     def residual(self, workers: Workers) -> None:
         return None  # nothing lies outside
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+    @property
+    def head(self) -> ExplicitHead:
+        return ExplicitHead(self.size, self.real_size, self._rows.scale)
+
+    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D], but for factors of columns; rows count `counts` [N] times, or once."""
         counts = np.ones(self._rows.shape[0]) if counts is None else counts
-        return np.concatenate([self._rows.column_squares(counts), counts @ np.square(self._dense, dtype=np.float64)])
+
+        def of_real(part: slice) -> np.ndarray:
+            return counts[part] @ np.square(self._dense[part], dtype=np.float64)
+
+        return np.concatenate([self._rows.raw_squares(counts, portions), summed_by(portions, len(counts), of_real)])
+
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
+        """Sum of squares of each column, [D]; rows count `counts` [N] times, or once."""
+        return self.head.squares(self.raw_squares(counts, portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x)."""
@@ -250,6 +288,35 @@ class ExplicitMap:
         sparse, dense = columns[:split], columns[split:] - self.sparse_size
         real = self._real(slice(None), np.dtype(np.float64))[:, dense]
         return ExplicitMap(self._rows.narrow(sparse), real, self._dense.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitRecipe:
+    """Rows that the core of an explicit map is made of."""
+
+    rows: CompressedRows
+    dense: np.ndarray  # [n, R]
+    rest: np.ndarray | None  # likewise
+    columns: np.ndarray  # [D'] int32, those of the map that the columns here are, ascending
+    token: str = field(default_factory=new_token)
+
+    table = 0  # nothing is computed again
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it makes: entries are there by rows and by columns."""
+        entries = self.rows.indices.nbytes + self.rows.values.nbytes
+        ends = 8 * (sum(self.rows.shape) + 2)
+        return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
+
+    def load(self, workers: Workers) -> ExplicitMap:
+        return self.made()
+
+    def made(self, by_columns: CompressedRows | None = None) -> ExplicitMap:
+        """The core; its transpose may be given."""
+        made = ExplicitMap.__new__(ExplicitMap)
+        made._hold(self.rows, self.dense, self.rest, by_columns)
+        return made
 
 
 @dataclass(frozen=True)
@@ -312,20 +379,39 @@ class MergedColumns:
 
 def merged_columns(one_hot: scipy.sparse.csr_array | CompressedRows) -> MergedColumns | None:
     """Columns with the same rows merged; None where that is not worth it."""
-    D = one_hot.shape[1]
-    if D < FEWEST_FEATURES:
+    if one_hot.shape[1] < FEWEST_FEATURES:
         return None
-    hashes, counts = np.zeros((D, 2), dtype=np.uint64), np.zeros(D, dtype=np.int64)
-    indptr, indices = one_hot.indptr.astype(np.int64, copy=False), one_hot.indices.astype(np.int32, copy=False)
-    _conjunctions.add_supports(indptr, indices, hashes, counts)
-    first = np.empty(D, dtype=np.int32)
-    _conjunctions.first_alike(hashes, empty_slots(D), first)
-    leaders = np.flatnonzero(first == np.arange(D))
-    if len(leaders) > WORTH_MERGING * D:
-        return None
-    number = np.empty(D, dtype=np.int32)
-    number[leaders] = np.arange(len(leaders), dtype=np.int32)
-    return MergedColumns(number[first], len(leaders))
+    supports = ColumnSupports(one_hot.shape[1])
+    supports.add(one_hot.indptr, one_hot.indices)
+    return supports.merged()
+
+
+class ColumnSupports:
+    """Hashes of the rows that columns have ones in, for rows that come in parts."""
+
+    def __init__(self, columns: int):
+        self._rows = 0
+        self._hashes, self._counts = np.zeros((columns, 2), dtype=np.uint64), np.zeros(columns, dtype=np.int64)
+
+    def add(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        """Take more rows."""
+        indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+        _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
+        self._rows += len(indptr) - 1
+
+    def merged(self) -> MergedColumns | None:
+        """Columns with the same rows merged; None where that is not worth it."""
+        D = len(self._counts)
+        if D < FEWEST_FEATURES:
+            return None
+        first = np.empty(D, dtype=np.int32)
+        _conjunctions.first_alike(self._hashes, empty_slots(D), first)
+        leaders = np.flatnonzero(first == np.arange(D))
+        if len(leaders) > WORTH_MERGING * D:
+            return None
+        number = np.empty(D, dtype=np.int32)
+        number[leaders] = np.arange(len(leaders), dtype=np.int32)
+        return MergedColumns(number[first], len(leaders))
 
 
 class MergedMap(ExplicitMap):
@@ -335,16 +421,16 @@ class MergedMap(ExplicitMap):
         super().__init__(merged.compressed(inputs), inputs.real, dtype)
         self._counts = merged.counts
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """Those of single features: scaled by them, L-BFGS takes the steps that it would take without merging."""
-        squares = super().column_squares(counts)
-        squares[: len(self._counts)] /= self._counts
-        return squares
+    @property
+    def head(self) -> ExplicitHead:
+        """Squares of columns are those of single features: scaled by them, L-BFGS goes as it would without merging."""
+        return replace(super().head, counts=self._counts)
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         """Mean of k(x, x), which merging does not change."""
         rows = self._rows.shape[0] if counts is None else counts.sum()
-        return max(float(super().column_squares(counts).sum()) / max(rows, 1), 1e-12)
+        squares = super().head.squares(self.raw_squares(counts))
+        return max(float(squares.sum()) / max(rows, 1), 1e-12)
 
 
 @dataclass(frozen=True)
@@ -359,8 +445,12 @@ class Affine:
         return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
 
     def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        return ExplicitMap(*self.matrix(inputs), dtype)
+
+    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Its sparse columns and its dense ones."""
         constant = np.full((len(inputs), 1), self.constant)
-        return ExplicitMap(self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant]), dtype)
+        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
 
     def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the inputs themselves and a bias, out of weights of the map's columns."""

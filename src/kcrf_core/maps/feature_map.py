@@ -27,6 +27,7 @@ from ..system import Workers, ranges
 from . import _sparse, native
 from .kept_places import KeptWeights
 from .native import Products
+from .portions import Portions, tree_sum
 from .rounding import Rounding
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
@@ -59,10 +60,15 @@ class FeatureMap(Protocol):
     ) -> list[Products] | None: ...  # first the one that has sums, if any
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
-    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | KeptWeights | None = None,
+        portions: Portions | None = None,
+    ) -> np.ndarray | KeptWeights: ...  # may be put into `out` [D, C], and then is that; sums are taken by portions
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray: ...
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray: ...
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float: ...
 
@@ -109,16 +115,24 @@ def new_sums(size: int, columns: int, dtype: np.dtype) -> np.ndarray:
     return np.zeros((size, native.padded_columns(columns, dtype == np.float32)))
 
 
-def sums_of_rows(feature_map: FeatureMap, R: np.ndarray, workers: Workers) -> np.ndarray | None:
+def sums_of_rows(
+    feature_map: FeatureMap, R: np.ndarray, workers: Workers, portions: Portions | None = None
+) -> np.ndarray | None:
     """What `adjoint_rows` gives for all rows; None where there are no sums."""
     if not feature_map.dense_size:
         return None
     values, (N, C) = feature_map.dense_rows(R.dtype), R.shape
-    if values is not None:
-        nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
-        return native.all_sums(workers.team, native.dense(values, nothing, C), R)
-    parts = ranges(N, native.rows_per_part(N))
-    return sum_of_parts(lambda rows: feature_map.adjoint_rows(R[rows], rows), parts, workers)
+
+    def of_portion(rows: slice) -> np.ndarray:
+        n = rows.stop - rows.start
+        if values is not None:
+            nothing = np.zeros((values.shape[1], native.padded_columns(C, R.dtype == np.float32)), dtype=R.dtype)
+            return native.all_sums(workers.team, native.dense(values[rows], nothing, C), R[rows])
+        parts = [slice(rows.start + part.start, rows.start + part.stop) for part in ranges(n, native.rows_per_part(n))]
+        found = sum_of_parts(lambda part: feature_map.adjoint_rows(R[part], part), parts, workers)
+        return new_sums(feature_map.dense_size, C, R.dtype) if found is None else found
+
+    return tree_sum([of_portion(rows) for rows in (portions or Portions.one(N)).slices])
 
 
 def real_columns(feature_map: FeatureMap | None) -> int:

@@ -5,6 +5,8 @@ from ..system.team import Team
 LOWER: int
 UPPER: int
 ALONE: Team
+TOGETHER: int
+LOOK: int
 
 class Products:
     @property
@@ -28,6 +30,8 @@ def features_gathered(
     values: ndarray,
     scale: ndarray,
     R: ndarray,
+    borders: ndarray,
+    portion_of: ndarray,
     tasks: ndarray,
     out: ndarray,
 ) -> None: ...
@@ -38,6 +42,8 @@ def kept_places_gathered(
     values: ndarray,
     scale: ndarray,
     R: ndarray,
+    borders: ndarray,
+    portion_of: ndarray,
     tasks: ndarray,
     kept: ndarray,
     ends: ndarray,

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
-from ..system import Budget, Workers, linear_algebra, ranges
+from ..system import Budget, Workers, ranges
 from . import native
 from .factorisation import FLOORS
 from .feature_map import Empty, new_sums
+from .heads import PivotHead
 from .native import Products
-from .rounding import Rounding, summation_error
-from .triangles import Triangle, factorise, inverted, square_gram
+from .portions import Portions, new_token, summed_by
+from .rounding import Extent, Rounding
+from .triangles import factorise, square_gram
 
 ROWS_PER_TASK = 256
 FILLED_ROWS = 512
@@ -69,6 +71,14 @@ class KernelRows:
         """The same rows with values in double precision."""
         pivots = Pivots(self._pivots.inputs, self._pivots.kernel)
         return KernelRows(self._inputs, pivots, self.memory, None, held)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self._inputs
+
+    @property
+    def pivots(self) -> Pivots:
+        return self._pivots
 
     @property
     def value_error(self) -> float:
@@ -172,106 +182,52 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarr
     return K
 
 
-class ReducedMap:
-    """K_NB against pivots B, whitened on the thin side."""
+class KernelMap:
+    """K_NB itself: the core of a reduced map, whose weights are alpha = L^-T W."""
 
-    narrows_weights, nested = False, True
+    narrows_weights, nested, real_size, beyond_single = False, True, 0, False
 
     def __init__(
         self,
         rows: KernelRows,  # [N, M]
-        triangle: np.ndarray,  # [M, M] L
         diagonal: np.ndarray,  # [N] k(x, x)
-        curve: np.ndarray,  # [M+1] unexplained part of the trace with the first 0..M pivots
         residual: np.ndarray | None = None,  # [N] where the selection has it already
         whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
-        system: Triangle | None = None,  # L once more, where another map has it
     ):
-        self._system = Triangle(triangle, rows.memory) if system is None else system
-        self._rows, self.triangle, self._diagonal, self._curve = rows, triangle, diagonal, curve
-        self._residual, self._whole = residual, whole
-        self.size = self.dense_size = len(triangle)
+        self._rows, self._diagonal, self._residual, self._whole = rows, diagonal, residual, whole
+        self.size = self.dense_size = rows.shape[1]
 
-    @classmethod
-    def of(
-        cls,
-        inputs: Inputs,
-        kernel: Kernel,
-        pivots: Inputs,
-        curve: np.ndarray,
-        workers: Workers,
-        dtype: np.dtype | type,
-        residual: np.ndarray | None = None,
-        whole: bool = False,
-    ) -> ReducedMap:
-        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        made = cls(rows, pivot_triangle(kernel, pivots, workers), kernel.diagonal(inputs), curve, residual, whole)
-        workers.memory.spend(made, made.triangle.nbytes)
-        return made
+    def recipe(self, rows: np.ndarray) -> KernelRecipe:
+        """What makes the core of some rows again, anywhere."""
+        pivots, inputs = self._rows.pivots, self._rows.inputs.take(rows)
+        residual = None if self._residual is None else self._residual[rows]
+        return KernelRecipe(
+            inputs, pivots.kernel, pivots.inputs, self._diagonal[rows], residual, self._whole, self._rows.dtype
+        )
 
-    def of_inputs(
-        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
-    ) -> ReducedMap:
-        """The same map on other inputs, for its own kernel and pivots."""
-        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
-        return ReducedMap(rows, self.triangle, kernel.diagonal(inputs), self._curve, system=self._system)
-
-    def in_double(self, held: bool) -> ReducedMap:
+    def in_double(self, held: bool) -> KernelMap:
         """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
         if self._rows.dtype == np.float64:
             return self
-        rows = self._rows.in_double(held)
-        return ReducedMap(rows, self.triangle, self._diagonal, self._curve, self._residual, self._whole, self._system)
+        return KernelMap(self._rows.in_double(held), self._diagonal, self._residual, self._whole)
 
-    @property
-    def beyond_single(self) -> bool:
-        """Whether some pivots differ from mixtures of others by so little that single precision does not see it."""
-        smallest = float(np.diagonal(self.triangle).min(initial=np.inf)) ** 2
-        return smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
+    def subset(self, rows: np.ndarray) -> KernelMap:
+        residual = None if self._residual is None else self._residual[rows]
+        return KernelMap(self._rows.subset(rows), self._diagonal[rows], residual, self._whole)
 
-    @cached_property
-    def _inverse_norm(self) -> float:
-        """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
-        norms = []
-        for kind, axis in (("I", 0), ("1", 1)):  # of L^T, which LAPACK can take as it lies in memory
-            reciprocal = linear_algebra.lapack.dtrcon(self.triangle.T, norm=kind, uplo="U")[0]
-            norms.append(1 / max(reciprocal * float(np.abs(self.triangle).sum(axis=axis).max()), 1e-300))
-        return float(np.sqrt(norms[0] * norms[1]))
-
-    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
-        """How far evaluations at W on the map in double precision may be from the kernel's own; see `Rounding`."""
-        M, largest = max(self.size, 1), float(self._diagonal.max(initial=0.0))
-        value, inverse, alpha = self._rows.value_error, self._inverse_norm, self.dual(W)
-        # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
-        # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.
-        gram = largest * np.sqrt(M) * (summation_error(1) + value)
-        length = float(np.linalg.norm(alpha))
-        outside = 0.0
-        if self._whole and self._residual is not None and self._residual.any():
-            left = np.where(self._residual > 0, self._residual + gram, 0.0)
-            outside = float(np.sqrt(left) @ np.linalg.norm(errors(), axis=1)) ** 2
-        return Rounding(
-            loss=error_sum * largest * (summation_error(M) + value) * float(np.abs(alpha).sum(axis=0).max(initial=0.0)),
-            gradient=inverse * largest * np.sqrt(M) * (summation_error(positions) + value) * error_sum,
-            prior=gram * length**2,
-            prior_gradient=inverse * gram * length,
-            factor=gram * inverse**2,
-            outside=outside,
-        )
-
-    def dual(self, W: np.ndarray) -> np.ndarray:
-        """alpha = L^-T W: scores are k(x, B) alpha."""
-        return linear_algebra.solve_triangular(self.triangle, W, lower=True, trans="T", check_finite=False)
+    def leading(self, m: int) -> KernelMap:
+        """Kernel values with the first m pivots."""
+        return KernelMap(self._rows.leading(m), self._diagonal)
 
     def prepare(
         self, W: np.ndarray, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
     ) -> np.ndarray:
         if workers is not None:
             self._rows.fill(workers)
-        # What is to be proven, which is in double precision, is solved by substitution.
-        quick = workers is not None and dtype != np.float64
-        alpha = self._system.solve(W, workers, transposed=True) if quick else self.dual(W)
-        return native.padded(alpha, dtype)
+        return native.padded(self._ready(W, dtype, workers), dtype)
+
+    def _ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+        return W
 
     def add_scores(self, prepared: np.ndarray, rows: slice, out: np.ndarray, fresh: bool = False) -> None:
         for part, K in self._rows.pieces(rows):
@@ -292,43 +248,156 @@ class ReducedMap:
         return None if values is None else [native.dense(values, prepared, columns)]
 
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | None = None
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | None = None,
+        portions: Portions | None = None,
     ) -> np.ndarray:
-        summed = np.ascontiguousarray(summed[:, : R.shape[1]])
-        if R.dtype == np.float64:
-            return linear_algebra.solve_triangular(self.triangle, summed, lower=True, check_finite=False)
-        return self._system.solve(summed, workers, out=out)
+        return np.ascontiguousarray(summed[:, : R.shape[1]])
 
-    def leading(self, m: int) -> ReducedMap:
-        """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
-        triangle = np.ascontiguousarray(self.triangle[:m, :m])
-        return ReducedMap(self._rows.leading(m), triangle, self._diagonal, self._curve[: m + 1])
-
-    def features(self, workers: Workers) -> np.ndarray:
-        """Phi itself, [N, M]."""
+    def features(self, workers: Workers, inverse: np.ndarray) -> np.ndarray:
+        """K_NB times a matrix [M, M], [N, M]."""
         out = np.empty(self._rows.shape, dtype=self._rows.dtype)
-        for part, phi in self._features(workers):
+        for part, phi in self._features(workers, inverse):
             out[part] = phi
         return out
 
-    def _features(self, workers: Workers) -> Iterator[tuple[slice, np.ndarray]]:
-        """Phi, some rows after others."""
-        inverse = inverted(self.triangle).T.astype(self._rows.dtype)
+    def _features(self, workers: Workers, inverse: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same, some rows after others."""
 
         def task(rows: slice) -> tuple[slice, np.ndarray]:
             return rows, np.concatenate([K @ inverse for _, K in self._rows.pieces(rows)])
 
         return workers.map(task, ranges(self._rows.shape[0], ROWS_PER_TASK))
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
+        """The trace of the kernel matrix, [1]: squares of columns are parts of it."""
+
+        def of_rows(part: slice) -> float:
+            own = self._diagonal[part]
+            return float(own.sum() if counts is None else own @ counts[part])
+
+        return np.array([summed_by(portions, len(self._diagonal), of_rows)])
+
+    def extent(self, scale: np.ndarray) -> Extent:
+        """The largest k(x, x); `scale` is empty, for there are no factors of columns."""
+        outside = self._whole and self._residual is not None and bool(self._residual.any())
+        return Extent(float(self._diagonal.max(initial=0.0)), self.size, self._rows.value_error, outside)
+
+    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
+        """What lies outside the pivots of a map that stands for the whole space: roots of residuals times errors."""
+
+        def of_rows(part: slice) -> float:
+            residual = self._residual[part]
+            left = np.where(residual > 0, residual + gram, 0.0)
+            return float(np.sqrt(left) @ np.linalg.norm(errors[part], axis=1))
+
+        return summed_by(portions, len(errors), of_rows)
+
+
+class ReducedMap(KernelMap):
+    """K_NB against pivots B, whitened on the thin side."""
+
+    def __init__(
+        self,
+        rows: KernelRows,  # [N, M]
+        head: PivotHead,
+        diagonal: np.ndarray,  # [N] k(x, x)
+        residual: np.ndarray | None = None,  # [N] where the selection has it already
+        whole: bool = False,  # whether it stands for the whole space of the kernel, all inputs being pivots
+    ):
+        super().__init__(rows, diagonal, residual, whole)
+        self.head = head
+
+    @property
+    def triangle(self) -> np.ndarray:
+        """L [M, M]."""
+        return self.head.triangle
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Inputs,
+        kernel: Kernel,
+        pivots: Inputs,
+        curve: np.ndarray,
+        workers: Workers,
+        dtype: np.dtype | type,
+        residual: np.ndarray | None = None,
+        whole: bool = False,
+    ) -> ReducedMap:
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        head = PivotHead.of(pivot_triangle(kernel, pivots, workers), curve, workers.memory)
+        made = cls(rows, head, kernel.diagonal(inputs), residual, whole)
+        workers.memory.spend(made, made.triangle.nbytes)
+        return made
+
+    def of_inputs(
+        self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
+    ) -> ReducedMap:
+        """The same map on other inputs, for its own kernel and pivots."""
+        rows = KernelRows.of(inputs, kernel, pivots, workers.memory, dtype)
+        return ReducedMap(rows, self.head, kernel.diagonal(inputs))
+
+    def in_double(self, held: bool) -> ReducedMap:
+        """The same map with kernel values in double precision, held as far as memory allows or computed every time."""
+        if self._rows.dtype == np.float64:
+            return self
+        return ReducedMap(self._rows.in_double(held), self.head, self._diagonal, self._residual, self._whole)
+
+    @property
+    def beyond_single(self) -> bool:
+        """Whether some pivots differ from mixtures of others by so little that single precision does not see it."""
+        smallest = float(np.diagonal(self.triangle).min(initial=np.inf)) ** 2
+        return smallest < FLOORS[np.dtype(np.float32)] * self.mean_diagonal()
+
+    def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
+        """How far evaluations at W on the map in double precision may be from the kernel's own; see `Rounding`."""
+        return self.head.rounding(
+            W, error_sum, positions, self.extent(np.empty(0)), lambda gram: self.outside_roots(gram, errors())
+        )
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        """alpha = L^-T W: scores are k(x, B) alpha."""
+        return self.head.dual(W)
+
+    def _ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
+        return self.head.ready(W, dtype, workers)
+
+    def adjoint(
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | None = None,
+        portions: Portions | None = None,
+    ) -> np.ndarray:
+        return self.head.finish(super().adjoint(summed, R, workers), None, R.dtype, workers, out)
+
+    def leading(self, m: int) -> ReducedMap:
+        """The map of the first m pivots, which is the first m columns of this one: L is triangular."""
+        return ReducedMap(self._rows.leading(m), self.head.leading(m, self._rows.memory), self._diagonal)
+
+    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
+        """Phi itself, [N, M]."""
+        return super().features(workers, self._inverse if inverse is None else inverse)
+
+    @property
+    def _inverse(self) -> np.ndarray:
+        return self.head.inverse(self.size, self._rows.dtype)
+
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
         """Sum of squares of each column of Phi, [D]: what each pivot took from the trace when it was chosen."""
-        trace = self._diagonal.sum() if counts is None else self._diagonal @ counts
-        return -np.diff(self._curve) * trace
+        return self.head.squares(self.raw_squares(counts, portions))
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
         if self._residual is None:
-            squares = [np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers)]
+            squares = [
+                np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)
+            ]
             self._residual = np.maximum(self._diagonal - np.concatenate([*squares, []]), 0.0)
         return self._residual
 
@@ -338,8 +407,7 @@ class ReducedMap:
 
     def subset(self, rows: np.ndarray) -> ReducedMap:
         residual = None if self._residual is None else self._residual[rows]
-        rows_of, diagonal = self._rows.subset(rows), self._diagonal[rows]
-        return ReducedMap(rows_of, self.triangle, diagonal, self._curve, residual, self._whole, self._system)
+        return ReducedMap(self._rows.subset(rows), self.head, self._diagonal[rows], residual, self._whole)
 
     def used_columns(self) -> np.ndarray:
         return np.arange(self.size)
@@ -347,3 +415,33 @@ class ReducedMap:
     def narrow(self, columns: np.ndarray) -> ReducedMap:
         """All columns are in use: pivots do not fall away with rows."""
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRecipe:
+    """Inputs and pivots that the core of a reduced map is made of."""
+
+    inputs: Inputs
+    kernel: Kernel
+    pivots: Inputs
+    diagonal: np.ndarray  # [n] k(x, x)
+    residual: np.ndarray | None
+    whole: bool
+    dtype: np.dtype
+    token: str = field(default_factory=new_token)
+
+    columns = None  # all of them
+
+    @property
+    def nbytes(self) -> int:
+        """Of what it makes: the table of kernel values is held where it fits, and computed again where it does not."""
+        return self.inputs.nbytes + self.pivots.nbytes + self.diagonal.nbytes
+
+    @property
+    def table(self) -> int:
+        """Bytes of kernel values."""
+        return len(self.inputs) * len(self.pivots) * self.dtype.itemsize
+
+    def load(self, workers: Workers) -> KernelMap:
+        rows = KernelRows.of(self.inputs, self.kernel, self.pivots, workers.memory, self.dtype)
+        return KernelMap(rows, self.diagonal, self.residual, self.whole)

@@ -7,6 +7,8 @@ out to positions, and residuals are summed over the positions of each distinct r
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +16,11 @@ from ..kernels import Inputs, Kernel
 from ..system import Workers, ranges
 from . import native
 from .feature_map import Empty, FeatureMap, real_columns, sums_of_rows
+from .heads import Head
 from .kept_places import KeptWeights
 from .native import Products
-from .rounding import Rounding
+from .portions import Portions, new_token
+from .rounding import Extent, Rounding
 
 ROWS_PER_TASK = 1024
 
@@ -35,6 +39,16 @@ class RepeatedMap:
         # Positions of each distinct row, in compressed rows.
         self._positions = np.argsort(group, kind="stable").astype(np.int32)  # [N]
         self._ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)  # [U+1]
+        self._seen: tuple[Portions, Portions] | None = None  # portions of positions and those of distinct rows
+
+    @property
+    def head(self) -> Head:
+        return self.distinct.head
+
+    def recipe(self, rows: np.ndarray) -> RepeatedRecipe:
+        """What makes the core of some rows again, anywhere."""
+        chosen, group = np.unique(self.group[rows], return_inverse=True)
+        return RepeatedRecipe(self.distinct.recipe(chosen), group.ravel())
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
@@ -62,13 +76,28 @@ class RepeatedMap:
     def native(self, prepared: np.ndarray, columns: int) -> list[Products]:
         return [native.dealt(prepared, self._group)]
 
+    def _portions(self, portions: Portions | None) -> Portions | None:
+        """Portions of distinct rows."""
+        if portions is None:
+            return None
+        if self._seen is None or self._seen[0] is not portions:
+            self._seen = portions, portions.of_groups(self.group)
+        return self._seen[1]
+
     def adjoint(
-        self, summed: np.ndarray | None, R: np.ndarray, workers: Workers, out: np.ndarray | KeptWeights | None = None
+        self,
+        summed: np.ndarray | None,
+        R: np.ndarray,
+        workers: Workers,
+        out: np.ndarray | KeptWeights | None = None,
+        portions: Portions | None = None,
     ) -> np.ndarray | KeptWeights:
+        portions = self._portions(portions)
         shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
         own = native.sparse(self._ends, self._positions, R[:0, 0], R)
         native.all_scores(workers.team, own, self._rows, shared, True)
-        return self.distinct.adjoint(sums_of_rows(self.distinct, shared, workers), shared, workers, out)
+        sums = sums_of_rows(self.distinct, shared, workers, portions)
+        return self.distinct.adjoint(sums, shared, workers, out, portions)
 
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)
@@ -79,13 +108,19 @@ class RepeatedMap:
         return self.distinct.beyond_single
 
     def rounding(self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]) -> Rounding:
-        def shared() -> np.ndarray:
-            own = errors()
-            summed = np.zeros((self._rows, own.shape[1]))
-            np.add.at(summed, self.group, own)
-            return summed
+        return self.distinct.rounding(W, error_sum, positions, lambda: self._shared(errors()))
 
-        return self.distinct.rounding(W, error_sum, positions, shared)
+    def _shared(self, errors: np.ndarray) -> np.ndarray:
+        """Errors of distinct rows, [U, C]."""
+        summed = np.zeros((self._rows, errors.shape[1]))
+        np.add.at(summed, self.group, errors)
+        return summed
+
+    def extent(self, scale: np.ndarray) -> Extent:
+        return self.distinct.extent(scale)
+
+    def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
+        return self.distinct.outside_roots(gram, self._shared(errors), self._portions(portions))
 
     def dual(self, W: np.ndarray) -> np.ndarray:
         return self.distinct.dual(W)
@@ -97,17 +132,20 @@ class RepeatedMap:
     def leading(self, m: int) -> RepeatedMap:
         return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
 
-    def features(self, workers: Workers) -> np.ndarray:
-        """Phi itself, [N, D]."""
-        return self.distinct.features(workers)[self.group]
+    def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
+        """Phi itself, [N, D]; of a core the product with a matrix."""
+        return self.distinct.features(workers, inverse)[self.group]
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
         return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
 
-    def column_squares(self, counts: np.ndarray | None = None) -> np.ndarray:
+    def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self.distinct.column_squares(counts)
+        return self.distinct.raw_squares(counts, self._portions(portions))
+
+    def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
+        return self.head.squares(self.raw_squares(counts, portions))
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
@@ -120,8 +158,6 @@ class RepeatedMap:
     def subset(self, rows: np.ndarray) -> FeatureMap:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
         inner = self.distinct if len(chosen) == self._rows else self.distinct.subset(chosen)
-        if len(chosen) == len(rows) and (np.diff(group.ravel()) > 0).all():
-            return inner  # no input recurs, and rows are in order
         return RepeatedMap(inner, group.ravel(), self._workers)
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
@@ -139,3 +175,27 @@ class RepeatedMap:
     ) -> FeatureMap:
         """The same map on other inputs."""
         return self.distinct.of_inputs(inputs, kernel, pivots, workers, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRecipe:
+    """Distinct rows, and where each of them stands."""
+
+    distinct: Any  # recipe of their core
+    group: np.ndarray  # [n]
+    token: str = field(default_factory=new_token)
+
+    @property
+    def columns(self) -> np.ndarray | None:
+        return self.distinct.columns
+
+    @property
+    def nbytes(self) -> int:
+        return self.distinct.nbytes + 4 * self.group.nbytes
+
+    @property
+    def table(self) -> int:
+        return self.distinct.table
+
+    def load(self, workers: Workers) -> RepeatedMap:
+        return RepeatedMap(self.distinct.load(workers), self.group, workers)

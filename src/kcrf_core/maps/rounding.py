@@ -29,6 +29,25 @@ def summation_error(terms: int) -> float:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """What is largest about rows of a map."""
+
+    largest: float  # length of a row; of pivots its square, k(x, x)
+    widest: int = 0  # values of a row
+    value_error: float = 0.0  # of kernel values in double precision, as a part of the largest
+    outside: bool = False  # whether a map that stands for the whole space leaves some of it out
+
+    def joined(self, other: Extent) -> Extent:
+        """That of the rows of both."""
+        return Extent(
+            max(self.largest, other.largest),
+            max(self.widest, other.widest),
+            max(self.value_error, other.value_error),
+            self.outside or other.outside,
+        )
+
+
+@dataclass(frozen=True)
 class Rounding:
     """Bounds on what rounding may change, of one map at some weights."""
 

@@ -18,11 +18,13 @@ from ..scoring import (
     Probabilities,
     check_label_count,
     detect_scheme,
+    joined_labellings,
     readable_column,
 )
 from ..system import Workers, sequence_chunks
 from .decoding import Decoder, Wishes
 from .model import Model
+from .shard_folders import ShardFolder
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
@@ -63,12 +65,31 @@ def from_model_and_dataset(
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
+    if (dataset.labels == UNOBSERVED).all():
+        raise DataError(NOT_OBSERVED, source)
+    return _of_dataset(model, dataset, source, workers, decision, marginals)
+
+
+def from_model_and_folder(
+    model: Model, folder: ShardFolder, workers: Workers, decision: Decision = AS_STORED, marginals: bool = False
+) -> Labelling:
+    """The same for a folder of shards, one shard after another; of all positions there are labels, and no inputs."""
+    if not folder.labelled:
+        raise DataError("no gold labels to compare with", folder.path)
+    parts = [_of_dataset(model, dataset, folder.path, workers, decision, marginals) for dataset in folder.datasets()]
+    found = joined_labellings(parts)
+    if not len(found.lines):
+        raise DataError(NOT_OBSERVED, folder.path)
+    return found
+
+
+def _of_dataset(
+    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision, marginals: bool
+) -> Labelling:
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
     numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
-    if (dataset.labels == UNOBSERVED).all():
-        raise DataError(NOT_OBSERVED, source)
     found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
     chunks = model.chunks(dataset)
     return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, marginals)

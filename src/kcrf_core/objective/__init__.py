@@ -8,8 +8,22 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "composed_engine": ["ComposedEngine", "ComposedTerm"],
+        "crews": ["Crew", "LocalCrew"],
         "engine": ["Engine", "EngineBlocks", "Predictions", "TermShape", "Vector"],
         "inverse_powers": ["OPERATIONS_PER_CUBE"],
+        "parts": [
+            "Accumulator",
+            "DealtBlock",
+            "EnginePart",
+            "MapRecipe",
+            "PartRecipe",
+            "Recipe",
+            "SomeRows",
+            "recipes_of",
+            "summed",
+            "term_recipe",
+        ],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],
         "vectors": ["Vectors"],

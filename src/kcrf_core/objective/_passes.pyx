@@ -117,10 +117,11 @@ cdef class Passes:
         const double[::1] end not None,        # [Y]
         real[:, ::1] errors,                   # [N, C] out
     ):
-        """Errors of all positions; sums of pairs, of first and of last labels, the log-likelihood, sums of each map.
+        """Errors of all positions; sums of each task, and sums of each map.
 
-        Those of maps are parts [tasks, M, P], to be added up; they are there until the next pass. The last result is
-        the number of the first sequence that has no finite log Z, -1 where all have one.
+        Those of tasks [tasks, Y * Y + 2 Y + 1] are of pairs, of first and of last labels, and the log-likelihood. Those
+        of maps are parts [tasks, M, P], to be added up; they are there until the next pass. The last result is the
+        number of the first sequence that has no finite log Z, -1 where all have one.
         """
         cdef pass_state state
         cdef Py_ssize_t i, members = team.threads, count = self.tasks.shape[0] - 1, Y = self.Y, C = errors.shape[1]
@@ -172,16 +173,8 @@ cdef class Passes:
         for i in range(state.map_count):
             if sums[i] is not None:
                 self._room["sums", i] = sums[i]
-        total = np.add.reduce(small_sums, axis=0)  # one task after another
         found = bad_numbers[bad_numbers >= 0]
-        return (
-            total[: Y * Y].reshape(Y, Y),
-            total[Y * Y : Y * Y + Y],
-            total[Y * Y + Y : Y * Y + 2 * Y],
-            float(total[Y * Y + 2 * Y]),
-            sums,
-            int(found[0]) if len(found) else -1,
-        )
+        return small_sums, sums, int(found[0]) if len(found) else -1
 
 
 cdef void task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept nogil:

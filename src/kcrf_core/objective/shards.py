@@ -23,8 +23,9 @@ from ..system import sequence_chunks
 FEWEST_POSITIONS, MOST_POSITIONS = 128, 2048
 SHARD_VALUES = 3 << 17
 
-# Tasks, runs of shards with sums of their own: as many as fit these bytes, and not fewer than keep many cores busy.
-FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 32, 256, 1 << 26
+# Tasks, runs of shards with sums of their own. Those of a portion: as many as fit these bytes, and not fewer than keep
+# many cores busy where there are the usual eight portions.
+FEWEST_TASKS, MOST_TASKS, TASK_BYTES = 4, 32, 1 << 23
 LAST_TASK = 0.4  # the size of the last one, as a part of the mean: whoever is late should be late with little
 
 
@@ -165,23 +166,28 @@ def make_shards(problem: Problem, widest: int) -> list[Shard]:
 
 
 def _alike(problem: Problem) -> Iterator[tuple[int, int, tuple[bool, bool]]]:
-    """Runs of sequences that are cut in the same way, and in which way."""
-    sequences = len(problem.weights)
-    if problem.cut is None or not sequences:
-        yield 0, sequences, (False, False)
-        return
-    changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
-    for begin, stop in pairwise([0, *changes.tolist(), sequences]):
-        yield begin, stop, (bool(problem.cut[begin, 0]), bool(problem.cut[begin, 1]))
+    """Runs of sequences of one portion that are cut in the same way, and in which way."""
+    borders = problem.borders
+    if problem.cut is not None and len(problem.weights):
+        changes = np.flatnonzero((problem.cut[1:] != problem.cut[:-1]).any(axis=1)) + 1
+        borders = np.union1d(borders, changes)
+    for begin, stop in pairwise(borders.tolist()):
+        yield begin, stop, (False, False) if problem.cut is None else tuple(problem.cut[begin].tolist())
 
 
-def make_tasks(shards: list[Shard], sum_bytes: int) -> np.ndarray:
-    """Where tasks begin and end among the shards, [tasks + 1]; each has sums of so many bytes.
+def make_tasks(shards: list[Shard], sum_bytes: int, borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where tasks begin and end among the shards, [tasks + 1], and portions among the tasks, [portions + 1].
 
-    They get smaller towards the end.
+    Each has sums of so many bytes. They get smaller towards the end of a portion, whose borders are positions.
     """
-    count = min(max(TASK_BYTES // max(sum_bytes, 1), FEWEST_TASKS), MOST_TASKS, max(len(shards), 1))
-    at = np.linspace(0, 1, count + 1)
-    shares = at * (2 - LAST_TASK - (1 - LAST_TASK) * at)  # of all positions, up to each border
+    tasks, portions = [0], [0]
     ends = np.array([0, *(shard.rows.stop for shard in shards)])
-    return np.unique(np.searchsorted(ends, shares * ends[-1] * (1 - 1e-12)).clip(0, len(shards))).astype(np.int64)
+    for first, last in pairwise(np.searchsorted(ends, borders).tolist()):
+        count = min(max(TASK_BYTES // max(sum_bytes, 1), FEWEST_TASKS), MOST_TASKS, max(last - first, 1))
+        at = np.linspace(0, 1, count + 1)
+        shares = at * (2 - LAST_TASK - (1 - LAST_TASK) * at)  # of the portion's positions, up to each border
+        own = ends[first : last + 1] - ends[first]
+        found = np.searchsorted(own, shares * own[-1] * (1 - 1e-12)).clip(0, last - first)
+        tasks += [first + place for place in np.unique(found).tolist() if first + place > tasks[-1]]
+        portions.append(len(tasks) - 1)
+    return np.array(tasks, dtype=np.int64), np.array(portions, dtype=np.int64)

@@ -13,16 +13,30 @@ where enough are for that to pay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeVar
 
 import numpy as np
 
 from ..chains import MATRIX, NODE, Clique, Edges, PartialSum, Potentials, Problem, Sums, chain
-from ..maps import FeatureMap, Rounding, accumulate, has_nested_columns, ordered_sums, real_columns, sum_of_parts
+from ..maps import (
+    Extent,
+    FeatureMap,
+    Head,
+    Portions,
+    Rounding,
+    accumulate,
+    has_nested_columns,
+    new_sums,
+    ordered_sums,
+    real_columns,
+    sum_of_parts,
+    summed_by,
+    tree_sum,
+)
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
@@ -58,14 +72,28 @@ class ObjectiveTerm:
         return self.threshold[self.kept // shape.columns]
 
     def shape(self, Y: int) -> TermShape:
-        if not self.clique.mapped:
-            return TermShape(self.clique, self.clique.size(Y))
-        rows, columns = self.map.size, self.clique.columns(Y)
-        size = rows * columns if self.kept is None else len(self.kept)
-        real = real_columns(self.map)
-        if self.kept is not None and np.count_nonzero(self.kept >= (rows - real) * columns) < real * columns:
-            real = 0
-        return TermShape(self.clique, size, rows, columns, has_nested_columns(self.map), self.kept, real)
+        return term_shape(self.clique, self.map, self.kept, Y)
+
+
+def term_shape(clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
+    """The shape of a term with a map, of which no more than its head may be here, or of one without."""
+    if not clique.mapped:
+        return TermShape(clique, clique.size(Y))
+    rows, columns = own.size, clique.columns(Y)
+    size = rows * columns if kept is None else len(kept)
+    real = all_real = real_columns(own)
+    if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
+        real = 0
+    return TermShape(clique, size, rows, columns, has_nested_columns(own), kept, real, all_real)
+
+
+def label_edges(terms: Sequence[TermShape], vectors: Vectors, theta: np.ndarray, Y: int) -> Edges:
+    """T, s, e and U, those that are there, of parameters."""
+    edges = Edges.zeros(Y)
+    for j, term in enumerate(terms):
+        if not term.clique.mapped:
+            edges = term.clique.edges(vectors.take(theta, j), edges, Y)
+    return edges
 
 
 class ThreadEngine:
@@ -92,14 +120,20 @@ class ThreadEngine:
         self._second_order = any(term.clique.second_order for term in self.terms)
         widths = [self.objective_terms[j].map.dense_size for j in self._mapped]
         self.shards = make_shards(problem, max(widths, default=0))
+        self.portions = Portions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         Y = problem.label_count
         sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self._mapped, strict=True)]
-        borders = make_tasks(self.shards, 8 * (Y * Y + 2 * Y + sum(sum_sizes)))
+        borders, among_tasks = make_tasks(self.shards, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.portions.borders)
         self._tasks = [self.shards[first:last] for first, last in pairwise(borders.tolist())]
+        self._portion_tasks = Portions(among_tasks)
         self._passes = self._make_passes(borders)
         # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
-        self._observed = Sums.observed(problem, self._per_position, self._second_order)
+        self._observed = [
+            Sums.observed(problem.portion(number), self._per_position, self._second_order)
+            for number in range(len(self.portions))
+        ]
         self._rooms = Rooms()
+        self._extents: dict[tuple[int, int], Extent] = {}
 
     def _make_passes(self, borders: np.ndarray) -> Passes | None:
         """Passes without the interpreter, where the problem allows them."""
@@ -121,12 +155,7 @@ class ThreadEngine:
 
     def edges(self, theta: np.ndarray) -> Edges:
         """T, s, e and U, those that are there, without what is forbidden."""
-        Y = self.problem.label_count
-        edges = Edges.zeros(Y)
-        for j, term in enumerate(self.terms):
-            if not term.clique.mapped:
-                edges = term.clique.edges(self.vectors.take(theta, j), edges, Y)
-        return edges
+        return label_edges(self.terms, self.vectors, theta, self.problem.label_count)
 
     def potentials(self, theta: np.ndarray) -> Edges:
         """The same with forbidden transitions at minus infinity."""
@@ -156,9 +185,10 @@ class ThreadEngine:
         if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
             potentials = partial(self._potentials_of, prepared, edges, self._rooms)
             self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
-        for sums in adjoint.total.sums:
-            sums.subtract(self._observed)
-        return list(zip(adjoint.total.log_likelihoods.tolist(), adjoint.collect(), strict=True))
+        for portion, observed in zip(adjoint.portions, self._observed, strict=True):
+            for sums in portion.sums:
+                sums.subtract(observed)
+        return list(zip(adjoint.log_likelihoods(), adjoint.collect(), strict=True))
 
     def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
         """The same at one point, without the interpreter; False where some part of it needs that.
@@ -176,17 +206,21 @@ class ThreadEngine:
         if len(products) > MOST_MAPS:
             return False
         start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
-        pairs, first, last, likelihood, sums, bad = self._passes.evaluate(
+        small, sums, bad = self._passes.evaluate(
             self.workers.team, products, edges.stacked()[0], start, end, adjoint.residuals[NODE]
         )
         if bad >= 0:
             return False  # the other way says what is wrong with it
-        adjoint.total.log_likelihoods[0] = likelihood
-        adjoint.total.sums[0].add(Sums(pairs, first, last, None))
-        for j, parts in zip(terms, sums, strict=True):
-            if parts is not None:
-                adjoint.total.parts[j] = np.empty(parts.shape[1:])
-                ordered_sums(self.workers.team, parts, adjoint.total.parts[j])
+        Y = self.problem.label_count
+        for portion, tasks in zip(adjoint.portions, self._portion_tasks.slices, strict=True):
+            own = np.add.reduce(small[tasks], axis=0)  # one task after another
+            pairs, first, last, likelihood = np.split(own, [Y * Y, Y * Y + Y, Y * Y + 2 * Y])
+            portion.log_likelihoods[0] = likelihood[0]
+            portion.sums[0].add(Sums(pairs.reshape(Y, Y), first, last, None))
+            for j, parts in zip(terms, sums, strict=True):
+                if parts is not None:
+                    portion.parts[j] = np.empty(parts.shape[1:])
+                    ordered_sums(self.workers.team, parts[tasks], portion.parts[j])
         return True
 
     def in_double(self, held: bool) -> ThreadEngine:
@@ -205,16 +239,27 @@ class ThreadEngine:
 
     def rounding(self, theta: np.ndarray) -> list[Rounding]:
         """What rounding may change about an evaluation in double precision at theta, for each term."""
-        N = self.problem.positions
         error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
-        return [
-            own.map.rounding(
-                term.of_map(self.vectors.take(theta, j)), error_sum, N, partial(self.errors, theta, term.clique)
-            )
-            if term.clique.mapped
-            else Rounding()
-            for j, (term, own) in enumerate(zip(self.terms, self.objective_terms, strict=True))
-        ]
+        found = []
+        for j, term in enumerate(self.terms):
+            if not term.clique.mapped:
+                found.append(Rounding())
+                continue
+            head, W = self.objective_terms[j].map.head, term.of_map(self.vectors.take(theta, j))
+            outside = partial(self.outside_roots, theta, j)
+            found.append(head.rounding(W, error_sum, self.problem.positions, self.extent(j, head.scale), outside))
+        return found
+
+    def extent(self, term: int, scale: np.ndarray) -> Extent:
+        """What is largest about a term's rows, with factors of its columns or without."""
+        if (term, len(scale)) not in self._extents:
+            self._extents[term, len(scale)] = self.objective_terms[term].map.extent(scale)
+        return self._extents[term, len(scale)]
+
+    def outside_roots(self, theta: np.ndarray, term: int, gram: float) -> float:
+        """What lies outside the pivots of a term that stands for a whole space, for `Head.rounding`."""
+        errors = self.errors(theta, self.terms[term].clique)
+        return self.objective_terms[term].map.outside_roots(gram, errors, self.portions)
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
@@ -230,25 +275,42 @@ class ThreadEngine:
 
     def column_squares(self, term: int) -> np.ndarray:
         """Weighted sum of squares of each column of a term's map, [D]."""
-        counts = self.problem.position_weights()
-        return self.objective_terms[term].map.column_squares(None if (counts == 1).all() else counts)
+        return self.objective_terms[term].map.head.squares(self.raw_squares(term))
 
-    def spread_rows(self, most: int) -> np.ndarray:
-        """At most so many positions, evenly spread over all."""
-        N = self.problem.positions
-        return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
+    def raw_squares(self, term: int) -> np.ndarray:
+        """What those are made of, summed over rows."""
+        return self.objective_terms[term].map.raw_squares(self._counts(), self.portions)
+
+    def _counts(self) -> np.ndarray | None:
+        """How often each position counts; None: once."""
+        counts = self.problem.position_weights()
+        return None if (counts == 1).all() else counts
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
-        rows, weights = self.spread_rows(most), self.problem.position_weights()
-        phi = self.objective_terms[term].map.leading(m).subset(rows).features(self.workers)
-        weighted, total = phi * weights[rows, None].astype(phi.dtype), np.empty((m, m))
+        rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
+        inverse = self.objective_terms[term].map.head.inverse(m, self.dtype)
+        return self.sampled_gram(term, inverse, rows) * (weights.sum() / weights[rows].sum())
 
-        def task(some: slice) -> None:
-            total[some] = weighted[:, some].T @ phi
+    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Phi^T Phi of some positions, for kernel values with the first m pivots times a matrix, [m, m]."""
+        m, weights = len(inverse), self.problem.position_weights()
+        leading = self.objective_terms[term].map.leading(m)
 
-        self.workers.run(task, ranges(m, COLUMNS_AT_ONCE))
-        return total * (weights.sum() / weights[rows].sum())
+        def of_portion(part: slice) -> np.ndarray:
+            own, total = rows[part], np.zeros((m, m))
+            if not len(own):
+                return total
+            phi = leading.subset(own).features(self.workers, inverse)
+            weighted = phi * weights[own, None].astype(phi.dtype)
+
+            def task(some: slice) -> None:
+                total[some] = weighted[:, some].T @ phi
+
+            self.workers.run(task, ranges(m, COLUMNS_AT_ONCE))
+            return total
+
+        return summed_by(self.portions.within(rows), len(rows), of_portion)
 
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
         """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
@@ -256,18 +318,32 @@ class ThreadEngine:
 
     def real_grams(self, theta: np.ndarray, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
-        rows, weights = {j: self.spread_rows(many) for j, many in most.items()}, self.problem.position_weights()
-        grams, variance = dict.fromkeys(most, 0.0), 0.0
-        for parts, left in self._over_shards(theta, partial(_real_parts, self, rows)):
-            variance += left
-            grams = {j: grams[j] + parts[j] for j in most}
-        N, uniform = len(weights), 1 - 1 / self.problem.label_count
-        scaled = {j: gram * (weights.sum() / weights[rows[j]].sum()) for j, gram in grams.items()}
-        return scaled, variance / max(N * uniform, 1e-300)
+        rows = {j: spread_rows(self.problem, many) for j, many in most.items()}
+        return scaled_grams(self.problem, rows, *self.sampled_real_grams(theta, rows))
+
+    def sampled_real_grams(self, theta: np.ndarray, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
+        """Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
+
+        def of_portion(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
+            return [sum(parts[j] for parts, _ in found) for j in rows], sum(left for _, left in found)
+
+        found = [
+            of_portion(part) for part in self._by_portion(self._over_shards(theta, partial(_real_parts, self, rows)))
+        ]
+        grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
+        return grams, tree_sum([left for _, left in found])
 
     def leading_columns(self, term: int, m: int) -> np.ndarray:
         """The first m columns of a nested map, [N, m]."""
-        return self.objective_terms[term].map.leading(m).features(self.workers)
+        return self.leading_features(term, self.objective_terms[term].map.head.inverse(m, self.dtype))
+
+    def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
+        """Kernel values with the first m pivots times a matrix [m, m], [N, m]."""
+        leading, out = self.objective_terms[term].map.leading(len(inverse)), []
+        for part in self.portions.slices:
+            rows = np.arange(part.start, part.stop)
+            out.append(leading.subset(rows).features(self.workers, inverse))
+        return np.concatenate(out)
 
     def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
         """The same problem on the first m columns of some terms' nested maps."""
@@ -290,11 +366,19 @@ class ThreadEngine:
 
     def mean_label_log_probability(self, theta: np.ndarray) -> float:
         """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
-        return sum(self._over_shards(theta, _gold_logs)) / self.problem.weight
+        return self.label_logs(theta) / self.problem.weight
+
+    def label_logs(self, theta: np.ndarray) -> float:
+        """Its sum."""
+        return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _gold_logs))])
 
     def accuracy(self, theta: np.ndarray) -> float:
         """Part of the positions whose most probable labelling is right, weighted by sequence."""
-        return sum(self._over_shards(theta, _right)) / self.problem.weight
+        return self.right_labels(theta) / self.problem.weight
+
+    def right_labels(self, theta: np.ndarray) -> float:
+        """How many are right, weighted by sequence."""
+        return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _right))])
 
     def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
         """log p(y | x) of each sequence, [S]."""
@@ -309,6 +393,13 @@ class ThreadEngine:
         return self._over_shards(theta, lambda shard: shard)
 
     # ------------------------------------------------------------------------- shards on threads
+
+    def _by_portion(self, found: Iterable[Result]) -> list[list[Result]]:
+        """What was found of shards, portion by portion."""
+        ends = np.cumsum([len(shard.labels) for shard in self.shards])
+        counts = np.diff(np.searchsorted(ends, self.portions.borders, side="right"))
+        found = iter(found)
+        return [list(islice(found, count)) for count in counts.tolist()]
 
     def _over_shards(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
         """`work` on every shard with its potentials, on threads; results in the order of shards."""
@@ -364,6 +455,28 @@ class ThreadEngine:
         return found
 
 
+def spread_rows(problem: Problem, most: int) -> np.ndarray:
+    """At most so many positions, evenly spread over all."""
+    N = problem.positions
+    return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
+
+
+def scaled_grams(
+    problem: Problem, rows: dict[int, np.ndarray], grams: Sequence[np.ndarray], variance: float
+) -> tuple[dict[int, np.ndarray], float]:
+    """Gram matrices of some positions scaled to all, and what part of all variance is left."""
+    weights, uniform = problem.position_weights(), 1 - 1 / problem.label_count
+    scales = {j: weights.sum() / weights[own].sum() for j, own in rows.items()}
+    scaled = {j: gram * scale for (j, scale), gram in zip(scales.items(), grams, strict=True)}
+    return scaled, variance / max(len(weights) * uniform, 1e-300)
+
+
+def _accumulated(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """total + part, in the place of the first."""
+    accumulate(total, part)
+    return total
+
+
 def _columns_of(point: int, width: int) -> slice:
     """The columns of one of several points, side by side."""
     return slice(point * width, (point + 1) * width)
@@ -401,7 +514,9 @@ class _Adjoint:
         N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.vectors.buffers.empty
         # Terms of one type have the same errors.
         self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
-        self.total = _TaskSums.zeros(engine, points)
+        self.portions = [_TaskSums.zeros(engine, points) for _ in range(len(engine.portions))]
+        sizes = np.diff(engine._portion_tasks.borders)
+        self._coming = iter(np.repeat(np.arange(len(sizes)), sizes).tolist())  # portions of tasks, in their order
 
     def task(self) -> _TaskSums:
         """Sums of one task, with nothing in them."""
@@ -409,7 +524,11 @@ class _Adjoint:
 
     def add(self, task: _TaskSums) -> None:
         """Tasks are added in their order."""
-        self.total.add(task)
+        self.portions[next(self._coming)].add(task)
+
+    def log_likelihoods(self) -> list[float]:
+        """Of each point."""
+        return tree_sum([portion.log_likelihoods for portion in self.portions]).tolist()
 
     def node_errors(self, shard: Shard) -> np.ndarray | None:
         """Where the errors of single positions of a shard, [n, Y], have to be in the end; None if not as they are."""
@@ -439,19 +558,26 @@ class _Adjoint:
             if part is not None:
                 task.parts[j] = part
 
+    def _summed(self, parts: list[np.ndarray]) -> np.ndarray:
+        """Sums of maps over portions."""
+        return tree_sum(parts, _accumulated)
+
     def collect(self) -> list[np.ndarray]:
         engine = self._engine
         out = [engine.vectors.empty() for _ in range(self._points)]
         for j, (term, own) in enumerate(zip(engine.terms, engine.objective_terms, strict=True)):
             if not term.clique.mapped:
-                for vector, sums in zip(out, self.total.sums, strict=True):
-                    engine.vectors.put(vector, j, term.clique.collect(sums))
+                for point, vector in enumerate(out):
+                    found = tree_sum([term.clique.collect(portion.sums[point]) for portion in self.portions])
+                    engine.vectors.put(vector, j, found)
                 continue
             if self._points == 1:
                 place = term.of_map(engine.vectors.take(out[0], j))
             else:
                 place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
-            found = own.map.adjoint(self.total.parts.get(j), self.residuals[term.clique], engine.workers, place)
+            parts = [portion.parts[j] for portion in self.portions if j in portion.parts]
+            summed = self._summed(parts) if parts else None
+            found = own.map.adjoint(summed, self.residuals[term.clique], engine.workers, place, engine.portions)
             if self._points == 1:
                 if found is not place:
                     place[...] = found
@@ -470,7 +596,7 @@ class ThreadBlocks:
         self._weights = problem.position_weights()
         forms = {j: term.clique.block_form(Y, guess) for j, term in enumerate(engine.terms) if not term.clique.mapped}
         found = list(engine._over_shards(theta, partial(_block_parts, engine, forms, settled)))
-        marginals, parts = zip(*found, strict=True)
+        marginals = [each for each, _ in found]
         self._marginals = {
             clique: np.concatenate([each[clique] for each in marginals]).astype(engine.dtype, copy=False)
             for clique in marginals[0]
@@ -478,46 +604,70 @@ class ThreadBlocks:
         # Operations beyond those of half a pass.
         matrices = [j for j, form in forms.items() if form == MATRIX]
         self.operations = sum(
-            2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for p in parts for j in matrices
+            2 * engine.terms[j].clique.states(Y) ** 2 * p[j].positions for _, p in found for j in matrices
         )
-        self._open = {j: self._open_part(j) for j in engine._mapped}
-        self._small = {}
-        for j, form in forms.items():
-            total = sum(part[j].total for part in parts)
-            self._small[j] = engine.terms[j].clique.finish_block(total, problem, self._marginals[NODE], form)
+        by_portion = engine._by_portion(parts for _, parts in found)
+        self._small = {
+            j: tree_sum([self._finished(j, form, number, parts) for number, parts in enumerate(by_portion)])
+            for j, form in forms.items()
+        }
+        self._open: dict[int, tuple[FeatureMap, np.ndarray]] = {}
+
+    def _finished(self, term: int, form: str, number: int, parts: Sequence[dict[int, PartialSum]]) -> np.ndarray:
+        """A small block of one portion."""
+        engine = self._engine
+        node, problem = self._marginals[NODE][engine.portions.slices[number]], engine.problem.portion(number)
+        return engine.terms[term].clique.finish_block(sum(part[term].total for part in parts), problem, node, form)
+
+    @property
+    def variance(self) -> float:
+        """The variance of labels, summed up."""
+        p = self._marginals[NODE]
+        return summed_by(self._engine.portions, len(p), lambda rows: float((p[rows] * (1 - p[rows])).sum()))
 
     @property
     def unsettled(self) -> float:
         """Mean variance of labels, as a part of the largest possible."""
-        p = self._marginals[NODE]
-        uniform = 1 - 1 / self._engine.problem.label_count
-        return float((p * (1 - p)).sum()) / max(len(p) * uniform, 1e-300)
+        problem = self._engine.problem
+        return self.variance / max(problem.positions * (1 - 1 / problem.label_count), 1e-300)
 
     def small(self, term: int) -> np.ndarray:
         """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
         return self._small[term]
 
-    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray | None]:
-        """A term's map, and the rows that it has of the problem: those that are not settled, None for all."""
-        own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
-        if self._settled == 0:
-            return feature_map, None
-        rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
-        if len(rows) > (1 - WORTH_LEAVING_OUT) * len(self._weights):
-            return feature_map, None
-        return feature_map.subset(rows), rows
+    def open_rows(self, term: int) -> int:
+        """How many positions are not settled."""
+        return len(self._open_part(term)[1])
+
+    def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
+        """A term's map on positions that are not settled, and which they are."""
+        if term not in self._open:
+            own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
+            rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
+            leave_out = leaves_out(len(rows), len(self._weights)) and self._settled > 0
+            self._open[term] = feature_map.subset(rows) if leave_out else feature_map, rows
+        return self._open[term]
 
     def share(self, term: int) -> float:
         """The part of the positions that a product with a term's block goes through."""
-        rows = self._open[term][1]
-        return 1.0 if rows is None else len(rows) / max(len(self._weights), 1)
+        N = len(self._weights)
+        rows = self.open_rows(term) if self._settled else N
+        return rows / max(N, 1) if leaves_out(rows, N) else 1.0
 
-    def product(self, term: int, block: np.ndarray) -> np.ndarray:
-        """The block of a term with a map times a block of a vector."""
+    def product(self, term: int, block: np.ndarray, leave_out: bool | None = None) -> np.ndarray:
+        """The block of a term with a map times a block of a vector.
+
+        Whether positions that are settled are left out may be decided by whoever knows of others.
+        """
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
-        feature_map, chosen = self._open[term]
-        chosen = slice(None) if chosen is None else chosen
+        feature_map, portions = engine.objective_terms[term].map, engine.portions
+        chosen: slice | np.ndarray = slice(None)
+        if self.share(term) < 1 if leave_out is None else leave_out:
+            own, chosen = self._open_part(term)
+            if own is feature_map:
+                self._open[term] = own, _ = feature_map.subset(chosen), chosen
+            feature_map, portions = own, portions.within(chosen)
         ready = feature_map.prepare(shape.of_map(block), dtype, engine.workers)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
@@ -528,10 +678,44 @@ class ThreadBlocks:
             residuals[rows] = shape.clique.covariance_product(p[rows], columns, Y) * weights[rows][:, None]
             return feature_map.adjoint_rows(residuals[rows], rows)
 
-        summed = sum_of_parts(work, ranges(len(weights), ROWS_AT_ONCE), engine.workers)
+        sums = []
+        for part in portions.slices:
+            pieces = ranges(part.stop - part.start, ROWS_AT_ONCE)
+            pieces = [slice(part.start + piece.start, part.start + piece.stop) for piece in pieces]
+            sums.append(sum_of_parts(work, pieces, engine.workers))
+        sums = [own for own in sums if own is not None]
+        summed = tree_sum(sums) if sums else None
+        if summed is None and feature_map.dense_size:
+            summed = new_sums(feature_map.dense_size, shape.columns, dtype)
         out = np.empty(shape.size)
-        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out))
+        found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), portions)
         return out if shape.kept is not None else found.ravel()
+
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, [size]."""
+        engine = self._engine
+        return engine.terms[term].scaled_squares(self.raw_diagonal(term), engine.objective_terms[term].map.head.scale)
+
+    def raw_diagonal(self, term: int) -> np.ndarray:
+        """The same but for factors of columns, summed over rows."""
+        engine, shape = self._engine, self._engine.terms[term]
+        feature_map, p = engine.objective_terms[term].map, self._marginals[shape.clique]
+        if shape.columns == p.shape[1]:
+            variance = p * (1 - p)
+        else:  # one column of scores for two labels
+            variance = shape.clique.covariance_product(p, np.ones_like(p[:, :1]), engine.problem.label_count)
+        out = np.empty(shape.size)
+
+        def work(column: int) -> None:
+            squares = feature_map.raw_squares(self._weights * variance[:, column], engine.portions)
+            if shape.kept is None:
+                out[column :: shape.columns] = squares
+            else:
+                own = np.flatnonzero(shape.kept % shape.columns == column)
+                out[own] = squares[shape.kept[own] // shape.columns]
+
+        engine.workers.run(work, range(shape.columns))
+        return out
 
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
@@ -540,22 +724,43 @@ class ThreadBlocks:
 
         Half, for labels share what curvature there is; with two labels one column holds all of it, 2 p (1 - p).
         """
+        return inverted_blocks(*self.leading_grams(term, columns, settled), sigma2, self._engine.workers)
+
+    def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
+        """The sums [C, m, m] over positions, and how many went into each [C]."""
         p = self._marginals[NODE]
         variance = p * (1 - p)
         curvature = variance / 2 if self._engine.terms[term].columns > 1 else variance.sum(axis=1, keepdims=True)
         curvature *= self._weights[:, None]
-        m = columns.shape[1]
 
         def work(label: int) -> tuple[np.ndarray, int]:
             rows = np.flatnonzero(curvature[:, label] > settled)
-            phi = columns[rows].astype(np.float64)
-            block = (phi * curvature[rows, label][:, None]).T @ phi
-            block[np.diag_indices(m)] += 1 / sigma2
-            return linear_algebra.inv(block, overwrite_a=True, check_finite=False), len(rows)
+
+            def of_portion(part: slice) -> np.ndarray:
+                own = rows[part]
+                phi = columns[own].astype(np.float64)
+                return (phi * curvature[own, label][:, None]).T @ phi
+
+            return summed_by(self._engine.portions.within(rows), len(rows), of_portion), len(rows)
 
         found = list(self._engine.workers.map(work, range(curvature.shape[1])))
-        operations = sum(rows * m * m + m**3 for _, rows in found)
-        return np.stack([inverse for inverse, _ in found]), operations
+        return np.stack([gram for gram, _ in found]), np.array([rows for _, rows in found])
+
+
+def leaves_out(rows: int, positions: int) -> bool:
+    """Whether it pays to leave out positions that are settled, where so many rows of all are not."""
+    return rows <= (1 - WORTH_LEAVING_OUT) * positions
+
+
+def inverted_blocks(grams: np.ndarray, counts: np.ndarray, sigma2: float, workers: Workers) -> tuple[np.ndarray, int]:
+    """Inverses of blocks [C, m, m] with the prior, and the operations that they took, for so many positions [C]."""
+    m = grams.shape[1]
+
+    def work(gram: np.ndarray) -> np.ndarray:
+        gram[np.diag_indices(m)] += 1 / sigma2
+        return linear_algebra.inv(gram, overwrite_a=True, check_finite=False)
+
+    return np.stack(list(workers.map(work, list(grams)))), sum(int(rows) * m * m + m**3 for rows in counts)
 
 
 # What is done with one task, or with one shard and its potentials.

@@ -1,0 +1,82 @@
+"""Portions: runs of rows whose sums are taken by themselves, wherever each of them is.
+
+A sum over rows of a map is taken within each portion, in the order of rows; then over so many portions after another
+(`TOGETHER`), and then over those. This tree is the same whether one process goes through all rows or each portion is
+somewhere else, and so are the bits of what is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import pairwise
+from operator import add
+from typing import TypeVar
+from uuid import uuid4
+
+import numpy as np
+
+from . import _sparse
+from .native import LOOK, TOGETHER
+
+Summand = TypeVar("Summand")
+
+
+@dataclass(frozen=True, eq=False)
+class Portions:
+    """Where portions of rows begin and end."""
+
+    borders: np.ndarray  # [portions + 1] int64, from 0 to the number of rows
+
+    @classmethod
+    def one(cls, rows: int) -> Portions:
+        """All rows in one."""
+        return cls(np.array([0, rows], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.borders) - 1
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        return [slice(first, last) for first, last in pairwise(self.borders.tolist())]
+
+    @cached_property
+    def portion_of(self) -> np.ndarray:
+        """The portion of every `LOOK`th row, int32."""
+        looked_at = np.arange(0, max(int(self.borders[-1]), 1), LOOK)
+        found = np.searchsorted(self.borders, looked_at, side="right") - 1
+        return np.minimum(found, len(self) - 1).astype(np.int32)
+
+    def within(self, rows: np.ndarray) -> Portions:
+        """Portions of some of the rows, given in ascending order."""
+        return Portions(np.searchsorted(rows, self.borders).astype(np.int64))
+
+    def of_groups(self, group: np.ndarray) -> Portions:
+        """Portions of distinct rows, where those of a portion come after those of portions before it.
+
+        `group` [N] has the distinct row of each row.
+        """
+        ends = [int(group[:border].max(initial=-1)) + 1 for border in self.borders.tolist()]
+        return Portions(np.maximum.accumulate(np.array(ends, dtype=np.int64)))
+
+
+def new_token() -> str:
+    """The name of a recipe, which no other has."""
+    return uuid4().hex
+
+
+def tree_sum(parts: Sequence[Summand], plus: Callable[[Summand, Summand], Summand] = add) -> Summand:
+    """The sum of what portions give, in the one order that all sums over portions have."""
+    groups = [reduce(plus, parts[first : first + TOGETHER]) for first in range(0, len(parts), TOGETHER)]
+    return reduce(plus, groups)
+
+
+def summed_by(portions: Portions | None, rows: int, work: Callable[[slice], Summand]) -> Summand:
+    """The sum over portions of what `work` gives for the rows of each; for one of so many rows where there are none."""
+    return tree_sum([work(part) for part in (portions or Portions.one(rows)).slices])
+
+
+def add_rows(total: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """total[places] += values, in place: [D, C] float64 and [n, C], no place twice."""
+    _sparse.add_rows(total, np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(values))

@@ -1,0 +1,130 @@
+"""Who asks parts: in this process one after another, or elsewhere.
+
+A crew makes parts of recipes and asks each of them the same question, with arguments of its own. It hands out handles,
+one for each part; a handle may be an argument, and is then what it stands for. Answers come, and are summed, in the
+order of parts.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..system import Workers
+from .parts import Accumulator, Recipe
+
+Handle = Any
+Arguments = Iterable[tuple]  # of each part, gone through once
+
+
+class Crew(Protocol):
+    """Parts of one problem, wherever they are."""
+
+    remote: bool  # whether what parts are asked has to be sent
+
+    def load(self, recipes: Sequence[Recipe]) -> list[Handle]:
+        """Handles of parts that are made when they are first asked, and again where they are gone."""
+
+    def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
+        """Handles of what parts answer, which stays where they are."""
+
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        """Handles of values that many questions have among their arguments."""
+
+    def ask(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Iterator[Any]:
+        """Answers of all parts, in their order."""
+
+    def total(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Any:
+        """The sum of the answers of all parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalHandle:
+    """A part, or what parts answer: what it is made of."""
+
+    recipe: Recipe | None
+    before: LocalHandle | None = None
+    question: str = ""
+    arguments: tuple = ()
+
+
+class LocalCrew:
+    """Parts of this process, one after another. Those that fit its memory are kept, the others made again each time.
+
+    While one is asked, the next that is not there is read.
+    """
+
+    remote = False
+
+    def __init__(self, workers: Workers):
+        self._workers = workers
+        self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
+        self._held = 0
+        self._coming: dict[int, Future] = {}  # parts that are being read, likewise
+
+    @property
+    def held(self) -> int:
+        """How many parts, and what was made of them, are kept."""
+        return len(self._made)
+
+    def load(self, recipes: Sequence[Recipe]) -> list[LocalHandle]:
+        return [LocalHandle(recipe) for recipe in recipes]
+
+    def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:
+        return [LocalHandle(None, handle, question, own) for handle, own in zip(handles, arguments, strict=True)]
+
+    def hold(self, values: Sequence[Any]) -> list[Any]:
+        return list(values)  # they are here
+
+    def ask(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Iterator[Any]:
+        with ThreadPoolExecutor(1) as reader:
+            try:
+                for number, (handle, own) in enumerate(zip(handles, arguments, strict=True)):
+                    for later in handles[number + 1 : number + 2]:
+                        self._read_ahead(later, reader)
+                    yield self._answer(handle, question, own)
+            finally:
+                self._coming.clear()  # where nobody asks on
+
+    def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
+        while handle.recipe is None:
+            if id(handle) in self._made:
+                return
+            handle = handle.before
+        if id(handle) not in self._made and id(handle) not in self._coming:
+            self._coming[id(handle)] = reader.submit(handle.recipe.load, self._workers)
+
+    def total(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Any:
+        found = Accumulator()
+        for answer in self.ask(handles, question, arguments):
+            found.add(answer)
+        return found.total
+
+    def _answer(self, handle: LocalHandle, question: str, arguments: tuple) -> Any:
+        given = [self._thing(each) if isinstance(each, LocalHandle) else each for each in arguments]
+        return getattr(self._thing(handle), question)(*given)
+
+    def _thing(self, handle: LocalHandle) -> Any:
+        """The part, or the answer, that a handle stands for."""
+        if id(handle) in self._made:
+            return self._made[id(handle)]
+        if handle.recipe is None:
+            made, size = self._answer(handle.before, handle.question, handle.arguments), 0
+            fits = id(handle.before) in self._made  # what is made of a part that is made again is no better off
+        else:
+            coming = self._coming.pop(id(handle), None)
+            made = handle.recipe.load(self._workers) if coming is None else coming.result()
+            size = handle.recipe.nbytes
+            fits = self._held + size <= self._workers.memory.total
+        if fits:
+            self._made[id(handle)] = made
+            self._held += size
+            weakref.finalize(handle, self._forget, id(handle), size).atexit = False
+        return made
+
+    def _forget(self, number: int, size: int) -> None:
+        del self._made[number]
+        self._held -= size

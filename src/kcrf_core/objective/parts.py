@@ -1,0 +1,417 @@
+"""A part: a `ThreadEngine` on one portion of the data, which answers questions about it wherever it is.
+
+Parts are made of recipes, picklable values: labels of a portion and recipes of its maps' cores (`maps.heads`), or
+anything else with the members of `Recipe`, such as the path of a file and how maps are made of it. A part can be made
+again anywhere and is the same there.
+
+Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block
+for each term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass;
+parameters of terms over labels alone as they are. What comes back is summed over parts, by `plus` or an `Accumulator`,
+in the one order that all sums over portions have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..chains import Clique, Edges, Problem
+from ..maps import TOGETHER, Extent, KeptPlaces, Portions, add_rows, new_token, tree_sum
+from ..system import Workers
+from .engine import Predictions
+from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
+from .vectors import Vectors
+
+Blocks = Sequence[np.ndarray]  # of parameters, one for each term
+
+
+class MapRecipe(Protocol):
+    """What the core of a map on some rows is made of."""
+
+    token: str  # the same for two of them only where they make the same
+    columns: np.ndarray | None  # [D'] int32, those of the whole map that it has, ascending; None: all
+    nbytes: int  # of what it makes, and has to be held
+    table: int  # bytes that are held where they fit, else computed again
+
+    def load(self, workers: Workers) -> Any:
+        """The core, with memory and threads of whoever asks."""
+
+
+class Recipe(Protocol):
+    """What a part is made of."""
+
+    name: str  # to be told by
+    nbytes: int
+    table: int
+
+    def load(self, workers: Workers) -> EnginePart:
+        """The part, with memory and threads of whoever asks."""
+
+
+@dataclass(frozen=True, eq=False)
+class TermRecipe:
+    """A term of a part."""
+
+    clique: Clique
+    map: MapRecipe | None = None  # None: the term looks at labels alone
+    places: np.ndarray | None = None  # [K'] which of the parameters that are kept are here, ascending; None: all are
+    kept: np.ndarray | None = None  # [K'] likewise, their places in the rows of W that are here
+
+
+@dataclass(frozen=True, eq=False)
+class PartRecipe:
+    """A part made of what another process has: labels, and rows of maps."""
+
+    name: str
+    problem: Problem
+    terms: tuple[TermRecipe, ...]
+    dtype: np.dtype
+    forbidden: Edges | None = None
+    token: str = field(default_factory=new_token)
+
+    @property
+    def maps(self) -> list[MapRecipe]:
+        return [term.map for term in self.terms if term.map is not None]
+
+    def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
+        """What the part will say of columns and places of its terms."""
+        return [(None if term.map is None else term.map.columns, term.places) for term in self.terms]
+
+    def without_maps(self) -> PartRecipe:
+        """The same but for what its maps are made of, which may be sent once for many parts."""
+        return replace(self, terms=tuple(replace(term, map=None) for term in self.terms))
+
+    def with_maps(self, maps: Sequence[MapRecipe]) -> PartRecipe:
+        """Inverse of `without_maps`."""
+        coming = iter(maps)
+        terms = (replace(term, map=next(coming)) if term.clique.mapped else term for term in self.terms)
+        return replace(self, terms=tuple(terms))
+
+    @property
+    def nbytes(self) -> int:
+        """What has to be in memory at once: maps, errors of positions, and some arrays of weights."""
+        problem, own = self.problem, sum(each.nbytes for each in self.maps)
+        for term in self.terms:
+            if term.map is not None:
+                columns = term.clique.columns(problem.label_count)
+                rows = 0 if term.map.columns is None else len(term.map.columns)
+                weights = rows * columns if term.kept is None else 2 * len(term.kept)
+                own += columns * problem.positions * self.dtype.itemsize + weights * (2 * 8 + self.dtype.itemsize)
+        return own + problem.labels.nbytes + problem.offsets.nbytes + problem.weights.nbytes
+
+    @property
+    def table(self) -> int:
+        return sum(each.table for each in self.maps)
+
+    def load(self, workers: Workers) -> EnginePart:
+        return self.made([recipe.load(workers) for recipe in self.maps], workers)
+
+    def made(self, maps: Sequence[Any], workers: Workers) -> EnginePart:
+        """The same of maps that are there already."""
+        maps = list(maps)
+        terms = [
+            ObjectiveTerm(term.clique, 1.0, None if term.map is None else maps.pop(0), term.kept) for term in self.terms
+        ]
+        engine = ThreadEngine(self.problem, terms, workers, self.dtype, self.forbidden)
+        columns = [None if term.map is None else term.map.columns for term in self.terms]
+        return EnginePart(engine, columns, [term.places for term in self.terms])
+
+
+def term_recipe(clique: Clique, recipe: MapRecipe | None, places: KeptPlaces | None) -> TermRecipe:
+    """A term of a part, of whose W only some places may have parameters."""
+    if recipe is None or places is None:
+        return TermRecipe(clique, recipe)
+    columns = np.arange(places.rows) if recipe.columns is None else recipe.columns.astype(np.int64)
+    counts = places.ends[columns + 1] - places.ends[columns]
+    own = np.repeat(places.ends[columns] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    kept = np.repeat(np.arange(len(columns)) * places.width, counts) + places.kept[own] % places.width
+    return TermRecipe(clique, recipe, own, kept.astype(np.int64))
+
+
+def recipes_of(
+    problem: Problem, terms: Sequence[ObjectiveTerm], dtype: np.dtype, forbidden: Edges | None
+) -> list[PartRecipe]:
+    """Recipes of all portions of a problem whose maps are here."""
+    portions = Portions(problem.offsets[problem.borders].astype(np.int64))
+    shapes = [term.shape(problem.label_count) for term in terms]
+    maps = [None if term.map is None else portion_recipes(term.map, portions) for term in terms]
+    found = []
+    for number in range(len(portions)):
+        own = tuple(
+            term_recipe(term.clique, None if recipes is None else recipes[number], shape.places)
+            for term, shape, recipes in zip(terms, shapes, maps, strict=True)
+        )
+        name = f"shard {number + 1} of {len(portions)}"
+        found.append(PartRecipe(name, problem.portion(number), own, np.dtype(dtype), forbidden))
+    return found
+
+
+def portion_recipes(feature_map: Any, portions: Portions) -> list[MapRecipe]:
+    """Recipes of a map's portions, made once: many problems share a map."""
+    key, held = portions.borders.tobytes(), feature_map.__dict__.setdefault("_portion_recipes", {})
+    if key not in held:
+        held.clear()
+        held[key] = [feature_map.recipe(np.arange(part.start, part.stop)) for part in portions.slices]
+    return held[key]
+
+
+# ----------------------------------------------------------------------------- what comes back
+
+
+@dataclass(frozen=True, eq=False)
+class SomeRows:
+    """Some rows of an array whose other rows are zero."""
+
+    size: int  # rows of the whole
+    places: np.ndarray  # [n] int32 or int64, ascending
+    values: np.ndarray  # [n, C]
+
+    def plus(self, other: SomeRows) -> SomeRows:
+        places = np.union1d(self.places, other.places)
+        values = np.zeros((len(places), self.values.shape[1]))  # sums of several are in double precision
+        for each in (self, other):
+            add_rows(values, np.searchsorted(places, each.places), each.values)
+        return SomeRows(self.size, places, values)
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two answers: numbers, arrays, rows, and lists and tuples of these."""
+    if a is None:
+        return None
+    if isinstance(a, SomeRows):
+        return a.plus(b)
+    if isinstance(a, list | tuple):
+        return type(a)(plus(x, y) for x, y in zip(a, b, strict=True))
+    return a + b
+
+
+def summed(answers: Sequence[Any]) -> Any:
+    """The sum of answers of parts that stand together in the tree of sums."""
+    return tree_sum(answers, plus)
+
+
+class Accumulator:
+    """The sum of answers as they come, in the order of parts; rows are put where they belong at once."""
+
+    def __init__(self) -> None:
+        self._total: Any = None
+        self._group: Any = None
+        self._count = 0
+
+    def add(self, answer: Any) -> None:
+        """That of the next part."""
+        if self._count and self._count % TOGETHER == 0:
+            self.add_group(self._group)
+            self._group = None
+        self._group = _into(self._group, answer)
+        self._count += 1
+
+    def add_group(self, answer: Any) -> None:
+        """That of the next parts that stand together."""
+        self._total = _into(self._total, answer)
+
+    @property
+    def total(self) -> Any:
+        if self._group is not None:
+            self.add_group(self._group)
+            self._group = None
+        return self._total
+
+
+def _into(total: Any, answer: Any) -> Any:
+    """total + answer, in the place of the first where that is an array; None is zero."""
+    if isinstance(answer, list | tuple):
+        totals = [None] * len(answer) if total is None else total
+        return type(answer)(_into(own, more) for own, more in zip(totals, answer, strict=True))
+    if isinstance(answer, SomeRows):
+        if total is None:
+            total = np.zeros((answer.size, answer.values.shape[1]))
+        add_rows(total, answer.places, answer.values)
+        return total
+    if isinstance(answer, np.ndarray):
+        return answer.copy() if total is None else np.add(total, answer, out=total)
+    return answer if total is None else total + answer
+
+
+# ----------------------------------------------------------------------------- a part
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """Which rows that a part has of a block are shared with other parts, and where they stand among those."""
+
+    shared: np.ndarray  # [n] bool
+    taken: np.ndarray  # [shared ones] int32
+
+
+@dataclass(frozen=True, eq=False)
+class DealtBlock:
+    """A block of parameters whose shared rows are sent once for all parts."""
+
+    plan: Any  # a RowPlan, or the handle of one
+    shared: Any  # rows that several parts have, or their handle
+    private: np.ndarray  # rows that this part alone has
+
+    def laid_out(self) -> np.ndarray:
+        out = np.empty((len(self.plan.shared), *self.private.shape[1:]), dtype=self.private.dtype)
+        out[self.plan.shared] = self.shared[self.plan.taken]
+        out[~self.plan.shared] = self.private
+        return out
+
+
+def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[RowPlan]]:
+    """Rows that more than one part has, where each has some of so many, and the plan of each part."""
+    counts = np.zeros(size, dtype=np.int32)
+    for own in rows:
+        counts[own] += 1
+    several = counts > 1
+    number = np.cumsum(several, dtype=np.int32) - 1
+    return np.flatnonzero(several), [RowPlan(several[own], number[own][several[own]]) for own in rows]
+
+
+class PartVectors(Vectors):
+    """Vectors of a part, which may also be lists of blocks in precisions of their own."""
+
+    def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
+        return vector[number] if isinstance(vector, list) else super().take(vector, number)
+
+    def cast(self, vector: np.ndarray | list[np.ndarray], dtype: np.dtype) -> Any:
+        if isinstance(vector, list):
+            return [block.astype(dtype, copy=False) for block in vector]
+        return super().cast(vector, dtype)
+
+
+class EnginePart:
+    """One portion of the data, with the cores of its terms' maps."""
+
+    def __init__(
+        self,
+        engine: ThreadEngine,
+        columns: Sequence[np.ndarray | None],  # of each term, those of the whole map that are here; None: all
+        places: Sequence[np.ndarray | None],  # of each term, which parameters that are kept are here; None: all are
+    ):
+        engine.vectors = PartVectors(engine.vectors.blocks, engine.workers)
+        self.engine, self._columns, self._places = engine, tuple(columns), tuple(places)
+
+    def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
+        """Columns and places of each term."""
+        return list(zip(self._columns, self._places, strict=True))
+
+    # ------------------------------------------------------------------------- to and from blocks
+
+    def _vector(self, blocks: Blocks) -> list[np.ndarray]:
+        return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
+
+    def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
+        """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
+        return [self._block(self.engine.vectors.take(vector, j), j, size) for j, size in enumerate(sizes)]
+
+    def _block(self, block: np.ndarray, term: int, size: int) -> np.ndarray | SomeRows:
+        shape = self.engine.terms[term]
+        if not shape.clique.mapped:
+            return block
+        if self._columns[term] is None:
+            return block.reshape(shape.rows, shape.columns)
+        if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
+            block = block.astype(self.engine.dtype)
+        return self.some_rows(block, term, size)
+
+    def some_rows(self, block: np.ndarray, term: int, size: int) -> SomeRows:
+        """The block of a term that has some columns here, as a part of that of the whole."""
+        shape = self.engine.terms[term]
+        if self._places[term] is not None:
+            return SomeRows(size, self._places[term], block.reshape(-1, 1))
+        return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
+
+    def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> np.ndarray | SomeRows:
+        """The same of sums in double precision."""
+        shape = self.engine.terms[term]
+        return block.reshape(shape.rows, -1) if self._columns[term] is None else self.some_rows(block, term, size)
+
+    # ------------------------------------------------------------------------- questions about P
+
+    def evaluate(self, points: Sequence[Blocks], sizes: Sequence[int]) -> tuple[np.ndarray, list]:
+        """Log-likelihoods and gradients at some points."""
+        found = list(self.engine.evaluate_all([self._vector(blocks) for blocks in points]))
+        return np.array([value for value, _ in found]), [self._blocks(gradient, sizes) for _, gradient in found]
+
+    def product(self, theta: Blocks, vector: Blocks, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
+        return self._blocks(self.engine.product(self._vector(theta), self._vector(vector)), sizes)
+
+    def raw_squares(self, term: int, size: int) -> np.ndarray | SomeRows:
+        raw = self.engine.raw_squares(term)
+        return raw if self._columns[term] is None else SomeRows(size, self._columns[term], raw[:, None])
+
+    def extent(self, term: int, scale: np.ndarray) -> Extent:
+        return self.engine.extent(term, scale)
+
+    def outside_roots(self, theta: Blocks, term: int, gram: float) -> float:
+        return self.engine.outside_roots(self._vector(theta), term, gram)
+
+    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return self.engine.sampled_gram(term, inverse, rows)
+
+    def sampled_real_grams(self, theta: Blocks, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
+        return self.engine.sampled_real_grams(self._vector(theta), rows)
+
+    def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
+        return self.engine.leading_features(term, inverse)
+
+    # ------------------------------------------------------------------------- questions about a fit
+
+    def errors(self, theta: Blocks, clique: Clique) -> np.ndarray:
+        return self.engine.errors(self._vector(theta), clique)
+
+    def predictions(self, theta: Blocks) -> Predictions:
+        return self.engine.predictions(self._vector(theta))
+
+    def label_logs(self, theta: Blocks) -> float:
+        return self.engine.label_logs(self._vector(theta))
+
+    def right_labels(self, theta: Blocks) -> float:
+        return self.engine.right_labels(self._vector(theta))
+
+    def sequence_log_probabilities(self, theta: Blocks) -> np.ndarray:
+        return self.engine.sequence_log_probabilities(self._vector(theta))
+
+    def drawn_labels(self, theta: Blocks, chance: np.ndarray) -> np.ndarray:
+        return self.engine.drawn_labels(self._vector(theta), chance)
+
+    # ------------------------------------------------------------------------- other parts
+
+    def in_double(self, held: bool) -> EnginePart:
+        return EnginePart(self.engine.in_double(held), self._columns, self._places)
+
+    def narrowed(self, sizes: dict[int, int]) -> EnginePart:
+        return EnginePart(self.engine.narrowed(sizes), self._columns, self._places)
+
+    def blocks(self, theta: Blocks, guess: bool, settled: float) -> PartBlocks:
+        return PartBlocks(self, self.engine.blocks(self._vector(theta), guess, settled))
+
+
+class PartBlocks:
+    """Blocks of the Hessian of one part."""
+
+    def __init__(self, part: EnginePart, blocks: ThreadBlocks):
+        self._part, self._blocks = part, blocks
+
+    def summary(self) -> tuple[int, float, list[np.ndarray], list[int]]:
+        """Operations, the variance of labels, small blocks, and positions that are not settled, of each such term."""
+        terms = self._part.engine.terms
+        small = [self._blocks.small(j) for j, term in enumerate(terms) if not term.clique.mapped]
+        open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
+        return self._blocks.operations, self._blocks.variance, small, open_rows
+
+    def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> np.ndarray | SomeRows:
+        block = block.laid_out() if isinstance(block, DealtBlock) else block
+        found = self._blocks.product(term, block.reshape(-1), leave_out)
+        return self._part._block(found, term, size)
+
+    def raw_diagonal(self, term: int, size: int) -> np.ndarray | SomeRows:
+        return self._part.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
+
+    def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
+        return self._blocks.leading_grams(term, columns, settled)

@@ -1,0 +1,274 @@
+"""An engine of parts gives the bits of one on all data, for every question and every kind of term."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from kcrf_core import Workers
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, portion_borders
+from kcrf_core.kernels import Inputs, PolynomialKernel
+from kcrf_core.maps import (
+    Affine,
+    CompressedRows,
+    ExplicitMap,
+    MergedMap,
+    Portions,
+    ReducedMap,
+    RepeatedMap,
+    explicit,
+    merged_columns,
+    native,
+    portions,
+)
+from kcrf_core.objective import LocalCrew, ObjectiveTerm, Posterior, composed_engine
+from kcrf_core.solvers import SOLVERS, Run
+
+KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
+
+
+class PicklingCrew(LocalCrew):
+    """One to which everything comes, and from which everything goes, as bytes."""
+
+    remote = True
+
+    def load(self, recipes):
+        return super().load(pickle.loads(pickle.dumps(recipes)))
+
+    def derive(self, handles, question, arguments):
+        return super().derive(handles, question, _sent(list(arguments)))
+
+    def ask(self, handles, question, arguments):
+        return map(_sent, super().ask(handles, question, _sent(list(arguments))))
+
+
+def _sent(value):
+    held = []
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, thing):
+            if type(thing).__name__ == "LocalHandle":
+                held.append(thing)
+                return len(held) - 1
+            return None
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, number):
+            return held[number]
+
+    import io
+
+    room = io.BytesIO()
+    Pickler(room).dump(value)
+    room.seek(0)
+    return Unpickler(room).load()
+
+
+def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, portions=9):
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 14, sequences))]).astype(np.int64)
+    labels = rng.integers(0, Y, int(offsets[-1])).astype(np.int32)
+    if missing:
+        labels[rng.random(len(labels)) < 0.2] = -2
+    borders = np.unique(np.linspace(0, sequences, portions + 1).astype(np.int64))
+    cuts = rng.random((sequences, 2)) < 0.3 if cut else None
+    return Problem(labels, offsets, rng.random(sequences) + 0.5 if weights else np.ones(sequences), Y, cuts, borders)
+
+
+def inputs_of(rng, N, real=2):
+    codes = np.minimum(rng.geometric(0.05, (N, 2)) - 1, 89).astype(np.int32)
+    return Inputs(codes, np.array([90, 90]), rng.normal(size=(N, real)).round(2), None, np.zeros(N))
+
+
+def pivots_map(inputs, workers, dtype, M=40):
+    pivots = inputs.take(np.arange(0, len(inputs), len(inputs) // M)[:M])
+    return ReducedMap.of(inputs, KERNEL, pivots, np.linspace(1, 0, M + 1), workers, dtype)
+
+
+def repeated_map(rng, problem, workers, dtype):
+    """Inputs that recur within portions."""
+    groups, first = [], 0
+    for part in Portions(problem.offsets[problem.borders]).slices:
+        n = part.stop - part.start
+        own = max(n // 3, 1)
+        groups.append(first + np.concatenate([np.arange(own), rng.integers(0, own, n - own)]))
+        first += own
+    inputs = inputs_of(rng, first)
+    return RepeatedMap(pivots_map(inputs, workers, dtype), np.concatenate(groups), workers)
+
+
+def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
+    inputs, Y = inputs_of(rng, problem.positions), problem.label_count
+    if kind == "linear":
+        return [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, dtype)), ObjectiveTerm(EDGE, 1.0)]
+    if kind == "merged":
+        monkeypatch.setattr(explicit, "FEWEST_FEATURES", 10)
+        codes = np.repeat(inputs.codes[:, :1], 2, axis=1)
+        inputs = Inputs(codes, inputs.sizes, inputs.real, None, inputs.codes[:, 0] * 0.0)
+        merged = merged_columns(CompressedRows.of_inputs(inputs))
+        return [ObjectiveTerm(NODE, 2.0, MergedMap(merged, inputs, dtype)), ObjectiveTerm(TRANSITIONS, 1.0)]
+    if kind == "kept":
+        own = MergedMap(merged_columns_of(inputs, monkeypatch), inputs, dtype)
+        kept = np.sort(rng.choice(own.size * len(set(range(Y))), own.size * Y // 3, replace=False)).astype(np.int64)
+        return [ObjectiveTerm(NODE, 2.0, own, kept), ObjectiveTerm(EDGE, 1.0)]
+    if kind == "pivots":
+        return [ObjectiveTerm(NODE, 2.0, pivots_map(inputs, workers, dtype)), ObjectiveTerm(EDGE, 1.0)]
+    if kind == "repeated":
+        return [ObjectiveTerm(NODE, 2.0, repeated_map(rng, problem, workers, dtype)), ObjectiveTerm(EDGE, 1.0)]
+    if kind == "edge-x":
+        return [
+            ObjectiveTerm(NODE, 2.0, pivots_map(inputs, workers, dtype)),
+            ObjectiveTerm(EDGE_X, 0.5, Affine.of(PolynomialKernel(1, 1.0, 1.0, 1.0)).map_of(inputs, dtype)),
+            ObjectiveTerm(EDGE, 1.0),
+        ]
+    return [
+        ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, dtype)),
+        ObjectiveTerm(EDGE, 1.0),
+        ObjectiveTerm(EDGE2, 0.3),
+    ]
+
+
+def merged_columns_of(inputs, monkeypatch):
+    """Pairs of columns in one, at random: rows may have some of a column."""
+    monkeypatch.setattr(explicit, "FEWEST_FEATURES", 10)
+    return explicit.MergedColumns((np.arange(180) // 2).astype(np.int32), 90)
+
+
+def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
+    problem = problem_of(rng, Y, **more)
+    terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
+    whole = Posterior.on_threads(problem, terms, workers, dtype)
+    composed = Posterior.by_crew(problem, terms, PicklingCrew(workers), workers, dtype)
+    assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
+    return whole, composed
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    else:
+        assert a == b, (a, b)
+
+
+KINDS = ["linear", "merged", "kept", "pivots", "repeated", "edge-x", "edge2"]
+
+
+@pytest.mark.parametrize("dtype, dealt", [(np.float32, False), (np.float32, True), (np.float64, False)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_answer_has_the_same_bits(kind, dtype, dealt, rng, workers, monkeypatch):
+    if dealt:  # rows that several parts have are sent once, as for large blocks
+        monkeypatch.setattr(composed_engine, "WORTH_DEALING", 10)
+    whole, composed = both(kind, rng, workers, monkeypatch, dtype)
+    theta, vector = rng.normal(size=(2, whole.size))
+    same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
+    same(list(whole.engine.evaluate_all([theta, vector])), list(composed.engine.evaluate_all([theta, vector])))
+    same(whole.engine.product(theta, vector), composed.engine.product(theta, vector))
+    for clique in {term.clique for term in whole.terms if term.clique.mapped}:
+        same(whole.engine.errors(theta, clique), composed.engine.errors(theta, clique))
+    first, second = whole.engine.predictions(theta), composed.engine.predictions(theta)
+    same((first.labels, first.gold), (second.labels, second.gold))
+    for question in ("mean_label_log_probability", "accuracy", "sequence_log_probabilities", "rounding"):
+        same(getattr(whole.engine, question)(theta), getattr(composed.engine, question)(theta))
+    same(whole.curvature_guess(), composed.curvature_guess())
+    for held in (False, True):
+        double, other = whole.engine.in_double(held), composed.engine.in_double(held)
+        same(double.evaluate(theta), other.evaluate(theta))
+    real = {j: 100 for j in whole.mapped if whole.terms[j].real}
+    if real:
+        same(whole.engine.real_grams(theta, real), composed.engine.real_grams(theta, real))
+    if kind != "edge2":
+        chance = rng.random((3, whole.problem.positions))
+        same(whole.engine.drawn_labels(theta, chance), composed.engine.drawn_labels(theta, chance))
+
+
+@pytest.mark.parametrize("settled", [0.0, 0.02])
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_have_the_same_bits(kind, settled, rng, workers, monkeypatch):
+    whole, composed = both(kind, rng, workers, monkeypatch)
+    theta, vector = 5 * rng.normal(size=(2, whole.size))
+    one, other = whole.engine.blocks(theta, False, settled), composed.engine.blocks(theta, False, settled)
+    same((one.operations, one.unsettled), (other.operations, other.unsettled))
+    shares = []
+    for j, term in enumerate(whole.terms):
+        if not term.clique.mapped:
+            same(one.small(j), other.small(j))
+            continue
+        shares.append(one.share(j))
+        same(one.share(j), other.share(j))
+        block = whole.vectors.take(vector, j)
+        same(one.product(j, block), other.product(j, block))
+        if not term.nested:
+            same(one.diagonal(j), other.diagonal(j))
+        else:
+            same(whole.engine.leading_gram(j, 20, 80), composed.engine.leading_gram(j, 20, 80))
+            columns, handles = whole.engine.leading_columns(j, 15), composed.engine.leading_columns(j, 15)
+            same(one.leading(j, columns, 2.0, 0.01), other.leading(j, handles, 2.0, 0.01))
+            narrow, narrow_too = whole.engine.narrowed({j: 11}), composed.engine.narrowed({j: 11})
+            few = rng.normal(size=narrow.vectors.size)
+            same(narrow.evaluate(few), narrow_too.evaluate(few))
+    assert settled == 0 or min(shares) < 1
+
+
+@pytest.mark.parametrize("more", [{"missing": True}, {"cut": True}, {"weights": False}, {"portions": 40}, {"Y": 2}])
+@pytest.mark.parametrize("kind", ["kept", "pivots"])
+def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monkeypatch):
+    if kind == "kept" and more.get("Y") == 2:
+        kind = "merged"
+    whole, composed = both(kind, rng, workers, monkeypatch, **more)
+    theta, vector = rng.normal(size=(2, whole.size))
+    same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
+    same(whole.engine.product(theta, vector), composed.engine.product(theta, vector))
+    same(whole.curvature_guess(), composed.curvature_guess())
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
+    if name == "proximal":
+        pytest.skip("needs an L1 penalty")
+    whole, composed = both("pivots", rng, workers, monkeypatch)
+    found = [SOLVERS[name](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
+    same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+
+
+def test_a_sum_over_portions_is_a_tree(rng):
+    """Of sixteen portions first, then of those; a sum in one go has other bits."""
+    values = rng.normal(size=100) * 10.0 ** rng.integers(-8, 8, 100)
+    groups = [sum(values[first : first + native.TOGETHER].tolist()) for first in range(0, 100, native.TOGETHER)]
+    assert portions.tree_sum(values.tolist()) == sum(groups) != sum(values.tolist())
+
+
+def test_portions_of_data_depend_on_positions_alone(rng):
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 30, 3000))])
+    borders = portion_borders(offsets)
+    assert len(borders) == 9 and borders[0] == 0 and borders[-1] == 3000
+    sizes = np.diff(offsets[borders])
+    assert sizes.max() - sizes.min() < 60
+    problem = Problem(np.zeros(offsets[-1], np.int32), offsets, np.ones(3000), 2)
+    some = np.flatnonzero(rng.random(3000) < 0.5)
+    part = problem.subset(some)
+    assert all(
+        (some[first:last] >= begin).all() and (some[first:last] < end).all()
+        for first, last, begin, end in zip(part.borders, part.borders[1:], borders, borders[1:], strict=False)
+    )
+
+
+def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
+    with Workers(1) as workers:
+        problem = problem_of(rng, 3)
+        terms = terms_of("linear", rng, problem, workers, np.float32, monkeypatch)
+        expected = Posterior.on_threads(problem, terms, workers, np.float32).engine
+        theta = rng.normal(size=expected.vectors.size)
+        with Workers(1, memory=60_000) as few:
+            crew = LocalCrew(few)
+            composed = Posterior.by_crew(problem, terms, crew, few, np.float32).engine
+            same(expected.evaluate(theta), composed.evaluate(theta))
+            assert 0 < crew.held < len(composed.handles)
