@@ -49,6 +49,10 @@ class NumericError(KcrfError):
     """The arithmetic broke down; the message names the cause and the remedy."""
 
 
+class ClusterError(KcrfError):
+    """A cluster that cannot be reached, is gone, or cannot do what it is asked for."""
+
+
 class BelowTarget(KcrfError):
     """A figure is below what was asked for."""
 

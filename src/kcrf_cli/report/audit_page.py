@@ -10,7 +10,7 @@ import numpy as np
 from kcrf_core.scoring import readable_column
 
 from ..text.audit import summary
-from .html import LONGEST_WORD, STYLE, footer, shown_name
+from .html import LONGEST_WORD, document, shown_name
 from .svg import safe, shortened
 
 if TYPE_CHECKING:
@@ -26,25 +26,10 @@ def page(found: Audit, most: int, origin: Sequence[str] = ()) -> str:
     shown = found.positions(most)
     note = "Under each word its label; under the doubtful one what stands there (gold) and what is suggested (better)."
     body = "\n".join(_doubtful(found, one, number) for number, one in enumerate(shown, start=1))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{safe(title)}</title>
-<style>
-{STYLE}
-</style>
-</head>
-<body>
-<h1>{safe(title)}</h1>
-<p>{safe(". ".join(line[0].upper() + line[1:] for line in lines))}.</p>
-<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>
-{body}
-{footer(origin)}
-</body>
-</html>
-"""
+    about = ". ".join(line[0].upper() + line[1:] for line in lines)
+    head = f"<p>{safe(about)}.</p>\n"
+    head += f'<p class="note">{safe(note)} The {len(shown):,} most doubtful ones, the worst first.</p>\n'
+    return document(title, head + body, origin)
 
 
 def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:

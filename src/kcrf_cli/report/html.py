@@ -185,6 +185,27 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
 ).strip()
 
 
+def document(title: str, body: str, origin: Sequence[str]) -> str:
+    """A whole page: its title, what it shows, and in the footer where that comes from."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{safe(title)}</title>
+<style>
+{STYLE}
+</style>
+</head>
+<body>
+<h1>{safe(title)}</h1>
+{body}
+{footer(origin)}
+</body>
+</html>
+"""
+
+
 def page(
     found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int, origin: Sequence[str] = ()
 ) -> str:
@@ -206,23 +227,7 @@ def page(
         ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
     ]
     body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{safe(title)}</title>
-<style>
-{STYLE}
-</style>
-</head>
-<body>
-<h1>{safe(title)}</h1>
-{body}
-{footer(origin)}
-</body>
-</html>
-"""
+    return document(title, body, origin)
 
 
 def footer(origin: Sequence[str]) -> str:
