@@ -15,23 +15,41 @@ LONGEST = 24  # characters of a text in the table
 
 
 def text(found: Audit, top: int) -> str:
-    """The worst positions, the worst sequences, and how many labels are wrong."""
+    """The worst positions, spans and sequences, and how many labels are wrong."""
     parts = []
     if top:
         rows = [
-            [
-                str(one.line),
-                one.text if len(one.text) <= LONGEST else f"{one.text[: LONGEST - 1]}…",
-                one.gold,
-                one.suggested,
-                f"{one.probability:.2g}",
-                one.reason,
-            ]
+            [str(one.line), _short(one.text), one.gold, one.suggested, f"{one.probability:.2g}", one.reason]
             for one in found.positions(top)
         ]
         parts.append(table(("line", "text", "gold", "suggested", "p(gold)", "reason"), rows))
+        few = max(top // 4, 1)
+        rows = [
+            [_lines(one.line, one.last_line), _short(one.text), one.type, f"{one.probability:.2g}"]
+            for one in found.spans(few)
+        ]
+        if rows:
+            parts.append(table(("lines", "text", "span", "p(span)"), rows))
+        if found.corpus.sequences > 1:
+            rows = [
+                [_lines(one.line, _last_line(found, one.sequence)), f"{one.length:,}", f"{one.expected:.1f}"]
+                for one in found.sequences(few)
+            ]
+            parts.append(table(("lines", "labels", "wrong"), rows))
     parts.append("\n".join(summary(found)))
     return "\n\n".join(parts)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _lines(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _last_line(found: Audit, sequence: int) -> int:
+    return int(found.corpus.lines[found.corpus.offsets[sequence] - 1])
 
 
 def summary(found: Audit) -> list[str]:
@@ -40,7 +58,7 @@ def summary(found: Audit) -> list[str]:
     if found.held_out:
         share = 100 * found.expected / max(found.judged, 1)
         lines.append(
-            f"about {found.expected:,.0f} are wrong ({share:.2g} %; +- {found.standard_error:.0f} as to which)"
+            f"about {found.expected:,.0f} are wrong ({share:.2g} %; +- {found.standard_error:,.0f} standard error)"
         )
     else:
         lines.append("how many are wrong cannot be told from labels that were learnt: without -m, folds judge")
@@ -60,9 +78,9 @@ def values(found: Audit, most: int) -> dict[str, Any]:
         "ranked_by": found.ranking,
         "judged": found.judged,
         "not_judged": found.corpus.positions - found.judged,
-        "expected_errors": found.expected,
-        "standard_error": found.standard_error,
-        "error_rate": found.expected / max(found.judged, 1),
+        "expected_errors": found.expected if found.held_out else None,
+        "standard_error": found.standard_error if found.held_out else None,
+        "error_rate": channel.rate if found.held_out else None,
         "channel": {
             "rate": channel.rate,
             "sharpness": channel.sharpness,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -58,8 +59,8 @@ class SimilarPivot:
 class Explanation:
     """Why one position has its label."""
 
-    label: int
-    against: int | None  # None: no other label is possible in its place
+    label: Any  # its number; `KernelCRF.explain` gives labels themselves
+    against: Any  # the same of the runner-up; None: no other label is possible in its place
     difference: float  # of the scores of the whole labelling, with the one and with the other
     contributions: tuple[Contribution, ...]  # those that speak most for it, in descending order
     others: float  # all others together

@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy(
         "schemes": ["Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
-        "spans": ["Transitions", "allowed_transitions", "find_spans"],
+        "spans": ["SpanFinder", "Transitions", "allowed_transitions"],
         "yardstick": ["Yardstick", "choose_yardstick"],
     },
 )
