@@ -9,7 +9,7 @@ from kcrf_core.system import counted
 from .figures import table
 
 if TYPE_CHECKING:
-    from kcrf_core.audit import Audit
+    from kcrf_core.audit import Audit, DoubtfulPosition
 
 LONGEST = 24  # characters of a text in the table
 
@@ -19,25 +19,40 @@ def text(found: Audit, top: int) -> str:
     parts = []
     if top:
         rows = [
-            [str(one.line), _short(one.text), one.gold, one.suggested, f"{one.probability:.2g}", one.reason]
+            [
+                str(one.line),
+                _short(one.text),
+                one.gold,
+                one.suggested,
+                f"{shown_probability(found, one):.2g}",
+                *([f"{one.wrong:.2f}"] if found.held_out else []),
+                one.reason,
+            ]
             for one in found.positions(top)
         ]
-        parts.append(table(("line", "text", "gold", "suggested", "p(gold)", "reason"), rows))
+        wrong = ("wrong",) if found.held_out else ()
+        header = ("line", "text", "gold", "suggested", "p(gold)", *wrong, "reason")
+        parts.append(table(header, rows, words=(1, 2, 3, len(header) - 1)))
         few = max(top // 4, 1)
         rows = [
             [_lines(one.line, one.last_line), _short(one.text), one.type, f"{one.probability:.2g}"]
             for one in found.spans(few)
         ]
         if rows:
-            parts.append(table(("lines", "text", "span", "p(span)"), rows))
+            parts.append(table(("lines", "text", "span", "p(span)"), rows, words=(1, 2)))
         if found.corpus.sequences > 1:
             rows = [
                 [_lines(one.line, _last_line(found, one.sequence)), f"{one.length:,}", f"{one.expected:.1f}"]
                 for one in found.sequences(few)
             ]
-            parts.append(table(("lines", "labels", "wrong"), rows))
+            parts.append(table(("lines", "labels", "of them wrong"), rows))
     parts.append("\n".join(summary(found)))
     return "\n\n".join(parts)
+
+
+def shown_probability(found: Audit, one: DoubtfulPosition) -> float:
+    """What is shown of the gold label beside the probability that it is wrong."""
+    return one.marginal if found.ranking == "marginal" else one.context
 
 
 def _short(text: str) -> str:
@@ -55,7 +70,9 @@ def _last_line(found: Audit, sequence: int) -> int:
 def summary(found: Audit) -> list[str]:
     how = "by models that had not seen them" if found.held_out else "by a model that may have learnt from them"
     lines = [f"{counted(found.judged, 'label')} judged {how}"]
-    if found.held_out:
+    if found.held_out and found.expected < 0.5:
+        lines.append("none of them need be wrong: they differ from what models say no more than models doubt")
+    elif found.held_out:
         share = 100 * found.expected / max(found.judged, 1)
         lines.append(
             f"about {found.expected:,.0f} are wrong ({share:.2g} %; +- {found.standard_error:,.0f} standard error)"
