@@ -8,6 +8,7 @@ import pytest
 import models
 from kcrf_core import KernelCRF
 from kcrf_core.chains import chain
+from kcrf_core.corpora import ITEMS, corpus_of
 from kcrf_core.model import Decoder, Wishes
 from kcrf_core.model.explanation import Explainer
 from kcrf_core.system import Workers
@@ -140,7 +141,7 @@ def test_each_attribute_speaks_for_itself():
     crf = KernelCRF(kernel="rbf", size=12, sigma2=3).fit(X, y)
 
     def difference(one, why):
-        scores, _ = crf.model_.potentials(crf._encoded([[one]])[1])
+        scores, _ = crf.model_.potentials(crf.model_.encoding.encode(corpus_of([[one]], ITEMS)))
         numbers = [crf.model_.labels.index(label) for label in (why.label, why.against)]
         return scores[0, numbers[0]] - scores[0, numbers[1]]
 
