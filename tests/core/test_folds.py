@@ -134,7 +134,7 @@ def test_groups_that_are_none():
         plan_of(corpus, Division(2, group="c7"))
     with pytest.raises(ConfigError, match="is the label"):
         plan_of(corpus, Division(2, group="label"))
-    with pytest.raises(DataError, match="1 groups cannot make 2 folds"):
+    with pytest.raises(DataError, match="1 group cannot make 2 folds"):
         plan_of(corpus_of([[["a", "w", "X"]], [["a", "w", "Y"]]]), Division(2, group="c0"))
     with pytest.raises(DataError, match="2 sequences cannot make 3 inner folds without fold 0"):
         plan_of(random_corpus(4), Division(2, inner=3))

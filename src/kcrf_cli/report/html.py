@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kcrf_core.system import counted
-
-from .svg import safe, shortened
-
-if TYPE_CHECKING:
-    from kcrf_core.scoring import Labelling
-import os
-from collections.abc import Iterable, Sequence
-
 from kcrf_core._version import __version__
+from kcrf_core.scoring import WHOLES
+from kcrf_core.system import counted
 
 from ..text.evaluation import (
     FIGURES,
@@ -33,9 +28,10 @@ from ..text.evaluation import (
 )
 from ..text.figures import DECODERS, percent
 from . import svg, timeline
+from .svg import safe, shortened
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Evaluation, Judgement, Labelling
+    from kcrf_core.scoring import Calibration, Evaluation, Judgement, Labelling
 
 
 # Of a long sequence only what stands beside errors is shown, and not more than so many positions.
@@ -342,10 +338,30 @@ def _confusion(scores: Evaluation) -> str:
 
 
 def _reliability(found: Judgement) -> str:
-    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, True)]
+    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, False)][:1]
+    rows = []
+    for what in WHOLES:
+        if getattr(found.calibration, what) is not None:
+            rows.append((f"whole {what}", *_calibration_cells(getattr(found.calibration, what))))
+    table = ""
+    if rows or found.uncalibrated is not None:
+        rows.insert(0, ("labels", *_calibration_cells(found.calibration)))
+        if found.uncalibrated is not None:
+            before = {"labels": found.uncalibrated}
+            before |= {f"whole {what}": getattr(found.uncalibrated, what) for what in WHOLES}
+            rows = [
+                row for after in rows for row in (after, ("before calibration", *_calibration_cells(before[after[0]])))
+            ]
+        table = _table(("probabilities of", "log-loss", "Brier score", "calibration error %"), rows)
+        lines = [line for line in lines if "(" in line]  # what is remarkable about them
     note = "On the dashed line, labels are right as often as they are said to be; below it, the system is too sure."
     picture = svg.reliability(found.calibration.bins)
-    return _note(lines) + _note([note]) + f'<div class="wide">\n{picture}\n</div>'
+    return table + _note(lines) + _note([note]) + f'<div class="wide">\n{picture}\n</div>'
+
+
+def _calibration_cells(one: Calibration) -> tuple[str, ...]:
+    figures = ("" if value is None else f"{value:.4f}" for value in (one.log_loss, one.brier))
+    return (*figures, percent(one.calibration_error))
 
 
 # ----------------------------------------------------------------------------- parts

@@ -423,7 +423,7 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
     axes.set_ylabel("right, %", fontsize=SMALL)
     axes.set_xlabel(f"mean probability of the predicted label, %{note}", fontsize=SMALL)
     axes.grid(True, alpha=0.3, lw=0.5)
-    axes.legend(loc="upper left", fontsize=SMALL, frameon=False)
+    axes.legend(loc="best", fontsize=SMALL, frameon=False)
 
 
 def _precision_recall(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:

@@ -13,7 +13,7 @@ from ..errors import DataError
 from ..model import Model
 from ..objective import Crew
 from ..scoring import SpanFinder, allowed_transitions, detect_scheme, readable_column
-from ..system import Workers
+from ..system import Workers, counted
 from ..training import train
 from .channel import Channel, fit_channel
 from .evidence import Evidence, gather
@@ -248,7 +248,8 @@ def audit_by_folds(
 def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, threads: int | None = None) -> Audit:
     """Judge labels by a model, which may have learnt from them."""
     if not model.encoding.with_labels(corpus):
-        raise DataError("no labels to audit", corpus.source)
+        inputs = "attributes" if model.encoding.attributes else counted(model.encoding.width - 1, "column")
+        raise DataError(f"no labels to audit: the model has learnt from {inputs} of input and a label", corpus.source)
     with Workers(threads) as workers:
         dataset = model.encoding.encode(corpus)
         parts = scored_parts(model, dataset, np.arange(dataset.positions), workers)

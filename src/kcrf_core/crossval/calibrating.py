@@ -21,7 +21,7 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
-from ..system import Workers
+from ..system import Workers, counted
 from ..training import Report, train
 from .scored import Scored, scored_parts
 
@@ -56,7 +56,7 @@ def fit_calibration(
     """The model with a calibration, where held-out data shows it to be worth it, and what was found."""
     if dataset.sequences < FOLDS:
         raise DataError(
-            f"{dataset.sequences} sequences are too few to calibrate on: it takes {FOLDS}",
+            f"{counted(dataset.sequences, 'sequence is', 'sequences are')} too few to calibrate on: it takes {FOLDS}",
             dataset.source,
             settings=["calibrate"],
         )

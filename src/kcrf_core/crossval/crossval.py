@@ -36,7 +36,7 @@ from ..scoring import (
     detect_scheme,
     evaluate,
 )
-from ..system import Budget, Whole, Workers, available_threads
+from ..system import Budget, Whole, Workers, available_threads, counted
 from ..training import Blocks, Pieces, apart, blocks_of, train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting
@@ -247,7 +247,7 @@ def _divided(fold: Fold, units: Units, corpus: Corpus, count: int, seed: list[in
 def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str) -> None:
     found = units.count(which)
     if found < count:
-        raise DataError(f"{found:,} {units.what} cannot make {count} {what}", source)
+        raise DataError(f"{counted(found, units.what.removesuffix('s'))} cannot make {count} {what}", source)
 
 
 def without_column(
