@@ -15,7 +15,7 @@ from kcrf_core.errors import ConfigError
 from kcrf_core.fitting import Observer, Trial
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm, Posterior
-from kcrf_core.scoring import choose_yardstick, median_run
+from kcrf_core.scoring import median_run
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_splits, train
 from problems import random_inputs
@@ -203,11 +203,11 @@ class Trials(Observer):
 def test_judge_gives_the_counts_of_every_unit_and_the_bytes_of_any_threads(rng):
     corpus, config = drawn(rng, 40, 12), parse_config({})
     encoding, dataset = fit_encoding(config, corpus)
-    splits, yardstick = problem_splits(encoding, dataset, seed=0, folds=3), choose_yardstick(encoding.labels)
+    splits = problem_splits(encoding, dataset, seed=0, folds=3)
     found = []
     for threads in (1, 2, 3):
         with Workers(threads) as workers:
-            found.append(judge(encoding, dataset, config, splits=splits, yardstick=yardstick, workers=workers))
+            found.append(judge(encoding, dataset, config, splits=splits, workers=workers))
     first = found[0]
     assert first.counts["viterbi"].shape == (40, 2) and first.counts["viterbi"][:, 1].sum() == 480
     assert first.log_probability == pytest.approx(first.log_counts[:, 0].sum() / 480, rel=1e-12)
@@ -220,9 +220,7 @@ def test_judge_of_given_values_tries_nothing_else(rng, workers):
     corpus, config = drawn(rng, 40, 12), parse_config({"training": {"sigma2": 2.0}})
     encoding, dataset = fit_encoding(config, corpus)
     splits = problem_splits(encoding, dataset, seed=0)
-    found = judge(
-        encoding, dataset, config, splits=splits, yardstick=choose_yardstick(encoding.labels), workers=workers
-    )
+    found = judge(encoding, dataset, config, splits=splits, workers=workers)
     assert found.sigma2 == {"node": 2.0, "edge": 2.0} and len(found.path) == 1
 
 

@@ -13,11 +13,12 @@ from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.crossval import Journal
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
+from kcrf_core.scoring import choose_yardstick
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut
 from kcrf_core.tuning import Listener, make_space, tune
 from kcrf_core.tuning import tuning as tuning_module
-from kcrf_core.tuning.arena import make_rungs
+from kcrf_core.tuning.arena import CorpusArena, Rung, make_rungs
 
 TINY = 1e9
 
@@ -168,6 +169,19 @@ def test_spans_are_judged_by_f1_and_suffixes_are_found(tmp_path, tiny):
     assert any(feature.get("transform") == "suffix" for feature in found.raw["features"])
 
 
+def test_a_rung_that_lacks_labels_counts_spans_by_its_own(tmp_path):
+    path = tmp_path / "words.conll"
+    path.write_text(words(np.random.default_rng(0), labels=("B-X", "B-Y", "O")) + "\nrare\tB-A\n")
+    corpus = read_corpus(path)
+    few = corpus.subset(np.arange(corpus.sequences - 1))
+    spans = sum(label != "O" for label in few.columns[-1])
+    space, yardstick = make_space(corpus, {}, "test"), choose_yardstick(sorted(set(corpus.columns[-1])))
+    with Workers(1) as workers:
+        arena = CorpusArena(space, [Rung(few, HoldOut(), 2)], yardstick, workers)
+        counts = arena.judge(space.seeds[0], 0, np.inf, None, False).found["counts"]
+    assert counts[:, 1].sum() == pytest.approx(2 * spans, rel=0.05)  # gold and predicted: the last letter tells
+
+
 def test_groups_are_held_out_together(accents):
     groups = np.arange(accents.sequences) % 7
     rungs = make_rungs(accents, HoldOut(groups=groups), 0)
@@ -251,3 +265,19 @@ def test_an_estimator_tunes_itself(tiny):
     assert crf.score(X, y) > KernelCRF().fit(X, y).score(X, y) + 0.1
     with pytest.raises(ValueError, match="3 values for 40 sequences"):
         KernelCRF().tune(X, y, groups=[1, 2, 3])
+
+
+def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_data):
+    path = tmp_path / "words.conll"
+    path.write_text(words(np.random.default_rng(0)))
+    corpus = read_corpus(path)
+    space = make_space(corpus, {}, "test")
+    sparse = next(near for near in space.neighbours(space.start) if near["c1"] != "0")
+    assert space.raw(sparse)["training"]["c1"] == 0.1
+    with Workers(1) as workers:
+        arena = CorpusArena(space, [Rung(corpus, HoldOut(), 2)], choose_yardstick(["B-X", "I-X", "O"]), workers)
+        assert arena.judge(sparse, 0, np.inf, None, False).value > 0.8
+    numbers = make_space(read_corpus(sample_data / "digits.conll"), {}, "test")
+    pivots = numbers.start.changed(**{"numbers kernel": "rbf"})
+    assert "training" not in numbers.raw(pivots.changed(c1="0.5"))
+    assert "c1" not in make_space(corpus, {"training": {"c1": 0.3}}, "test").choices

@@ -68,8 +68,7 @@ def comments(tuning: Tuning, version: str) -> list[str]:
     ]
     if chosen is not tuning.best:
         out.append(
-            "Of those that cannot be told apart from the best by one standard error it is the simplest, or what data "
-            "gets without a search."
+            "Of those that cannot be told apart from the best it is the simplest, or what data gets without a search."
         )
     out += [
         "A figure that was chosen among many is a little better than what new data will show.",

@@ -173,7 +173,6 @@ def judge(
     config: Config,
     *,
     splits: Splits,
-    yardstick: Yardstick,
     workers: Workers,
     basis: StoredBasis | None = None,
     observer: Observer | None = None,
@@ -187,14 +186,12 @@ def judge(
     `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
-    >>> from kcrf_core.scoring import choose_yardstick
     >>> from kcrf_core.training import judge, problem_splits
     >>> config = parse_config({})
     >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/pitch_accent.conll").subset(range(200)))
     >>> with Workers() as workers:
     ...     found = judge(
-    ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0),
-    ...         yardstick=choose_yardstick(encoding.labels), workers=workers,
+    ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0), workers=workers
     ...     )
     >>> sorted(found.sigma2), found.decode in found.counts, len(found.log_counts)
     (['edge', 'node'], True, 200)
@@ -203,7 +200,7 @@ def judge(
     run = TrainingRun(
         encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
     )
-    return run.judge(splits, yardstick, sigma2 or {}, together)
+    return run.judge(splits, sigma2 or {}, together)
 
 
 def problem_splits(
@@ -373,7 +370,7 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, yardstick: Yardstick, sigma2: Mapping[str, float], together: bool) -> Verdict:
+    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool) -> Verdict:
         """The first stages, and what held-out data says of them."""
         task = self.fit_terms()
         given = {term.name: self._given[term.name] for term in task.terms}
@@ -381,7 +378,7 @@ class TrainingRun:
             task,
             given,
             splits,
-            yardstick,
+            self._yardstick,
             self._minimiser,
             decode=self._decode,
             start=sigma2,
@@ -392,7 +389,7 @@ class TrainingRun:
         return Verdict(
             prior.sigma2,
             found.decoder.decode,
-            yardstick,
+            self._yardstick,
             found.counts,
             found.log_counts,
             found.log_probability,

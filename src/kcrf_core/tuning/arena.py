@@ -204,8 +204,9 @@ class CorpusArena:
         return PATH_SETTINGS + (TERM_SETTINGS * free if thorough and free > 1 else 0)
 
     def config(self, candidate: Candidate, rung: int) -> Config:
-        raw = self._space.raw(candidate, self._rungs[rung].positions)
-        return parse_config(raw, self._space.title(candidate))
+        config = parse_config(self._space.raw(candidate, self._rungs[rung].positions), self._space.title(candidate))
+        # A rung may lack some labels, so its yardstick numbers them by itself.
+        return replace(config, training=replace(config.training, metric=self._yardstick.name))
 
     def judge(
         self, candidate: Candidate, rung: int, limit: float, like: Outcome | None, thorough: bool
@@ -267,7 +268,6 @@ class CorpusArena:
                 dataset,
                 config,
                 splits=splits,
-                yardstick=self._yardstick,
                 workers=self._workers,
                 interrupted=over,
                 sigma2=start,

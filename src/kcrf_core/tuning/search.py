@@ -4,7 +4,8 @@ A rung is a part of the data; each is some times larger than the one before. Can
 better ones go on to the next. On every rung the best so far, the leader, is changed in one choice at a time, and a
 change that is better by what held-out units say becomes the leader. Comparisons are paired: a difference of two
 candidates has a standard error over the units that both were judged by. Of those that cannot be told apart from the
-best by one standard error the simplest is chosen at the end.
+best by one standard error the simplest is chosen at the end. The best of many is the best by chance, too: what data
+gets without a search stays unless the best is better by more than the best of so many would be that are no better.
 
 The search knows nothing of corpora and models: an `Arena` judges, a `Meter` says what that cost and what is left.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Protocol
 
 from ..scoring import Yardstick
@@ -23,8 +25,8 @@ from .space import Candidate
 KEPT_SHARE, KEPT_LEAST = 1 / 3, 3
 # Candidates that are worse than the best by so many standard errors do not go on.
 HOPELESS = 2.0
-# A candidate is simpler by far than another that costs so many times as much.
-FAR_SIMPLER = 2.0
+# The usual one goes on unless it is worse by so many: that of a few hundred by chance alone.
+CLEARLY = 3.0
 # A leader is replaced by a dearer candidate only if that is better by this part of a standard error.
 DEARER_GAIN = 0.5
 # No judgement may cost more than this part of all that may be spent.
@@ -199,21 +201,28 @@ class Search:
     def choice(self) -> Outcome | None:
         """The simplest of those that cannot be told apart from the best by one standard error.
 
-        What data gets without a search is one that many data sets speak for: where it is among them, only one that is
-        simpler by far takes its place.
+        What data gets without a search is one that many data sets speak for: it stays where it is among them, even if
+        a simpler one is, too.
         """
         if self.best is None:
             return None
-        simplest = self._cheapest(self.best, 1.0)
         usual = self._outcomes[self.best.rung].get(self._usual)
-        if usual is None or self._told_apart(self.best, usual) > 1.0:
-            return simplest
-        return simplest if FAR_SIMPLER * simplest.complexity <= usual.complexity else usual
+        if usual is None or self._told_apart(self.best, usual) > max(1.0, self._by_chance()):
+            return self._cheapest(self.best, 1.0)
+        return usual
 
     @property
     def best(self) -> Outcome | None:
         """The best on the highest rung, whatever it costs."""
         return None if self._leader is None else self.on(self._leader.rung)[0]
+
+    def _by_chance(self) -> float:
+        """By how many standard errors the best of all candidates that were judged is better if all are alike.
+
+        The mean of the largest of so many normal numbers, by Blom's approximation.
+        """
+        many = len({outcome.candidate for outcome in self.history})
+        return NormalDist().inv_cdf((many - 0.375) / (many + 0.25))
 
     def _cheapest(self, best: Outcome, apart: float) -> Outcome:
         """The simplest of those that are worse than the best by no more than so many standard errors."""
@@ -335,4 +344,8 @@ class Search:
         ranked = [outcome for outcome in self.on(rung) if outcome.candidate != self._leader.candidate]
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
         hopeful = [one for one in ranked if self._told_apart(self._leader, one) <= HOPELESS]
-        return [outcome.candidate for outcome in [self._leader, *hopeful][:count]]
+        going = [outcome.candidate for outcome in [self._leader, *hopeful][:count]]
+        usual = self._outcomes[rung].get(self._usual)
+        if usual is not None and usual.candidate not in going and self._told_apart(self._leader, usual) <= CLEARLY:
+            going.append(usual.candidate)  # what the last word is about
+        return going

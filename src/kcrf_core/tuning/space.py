@@ -31,7 +31,9 @@ TRIPLE_CUT_OFF = 2
 
 
 LABELS = ("in chains", "of second order", "apart")  # what labels know of their neighbours
-PIVOT_CHOICE, LABEL_CHOICE = "pivots", "labels"
+PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
+# L1 penalties, beside sigma2: what CRFsuite's users mostly take, and about as much as text bears.
+PENALTIES = ("0", "0.1", "0.5")
 # What is made of inputs.
 LINEAR = "linear"
 RBF = "rbf"
@@ -399,6 +401,8 @@ class Space:
         sizes = tuple(str(size) for size in PIVOTS if size <= most)
         start = str(PIVOTS[1]) if len(sizes) > 1 else sizes[0]
         choices.insert(1 if label_terms else 0, Choice(PIVOT_CHOICE, sizes, start, True))
+        if "c1" not in (raw.get("training") or {}):
+            choices.append(Choice(PENALTY_CHOICE, PENALTIES, PENALTIES[0], True))
         self.choices = {choice.name: choice for choice in choices}
         self.start = Candidate(tuple((choice.name, choice.start) for choice in choices))
 
@@ -461,6 +465,9 @@ class Space:
         out = {**self._raw, **({"features": features} if features else {}), "terms": terms}
         if observed and not any(_has_pivots(term) for term in terms):
             out["training"] = {**out.get("training", {}), "observed_features": True}
+        penalty = float(chosen.get(PENALTY_CHOICE, 0))
+        if penalty and all(map(_can_be_sparse, terms)):
+            out["training"] = {**out.get("training", {}), "c1": penalty}
         return out
 
     def title(self, candidate: Candidate) -> str:
@@ -469,6 +476,8 @@ class Space:
         out = [title for block in self._blocks for title in block.titles(chosen)]
         if any(map(_has_pivots, self.raw(candidate)["terms"])):
             out.append(f"{int(chosen[PIVOT_CHOICE]):,} pivots")
+        penalty = chosen.get(PENALTY_CHOICE, PENALTIES[0])
+        out += [] if penalty == PENALTIES[0] else [f"c1 {penalty}"]
         labels = chosen.get(LABEL_CHOICE, LABELS[0])
         return ", ".join([*out, *([] if labels == LABELS[0] else [f"labels {labels}"])])
 
@@ -476,6 +485,15 @@ class Space:
 def _has_pivots(term: Mapping[str, Any]) -> bool:
     own = term.get("map")
     return isinstance(own, Mapping) and own.get("type") == "reduced"
+
+
+def _can_be_sparse(term: Mapping[str, Any]) -> bool:
+    """Whether an L1 penalty suits a term: one over labels alone, or one whose weights are those of single features."""
+    kernel, own = term.get("kernel"), term.get("map")
+    if not CLIQUES[term.get("type", "node")].mapped or kernel in (None, LINEAR):
+        return not isinstance(own, Mapping) or own.get("type") != "reduced"
+    linear = isinstance(kernel, Mapping) and kernel.get("type") == LINEAR
+    return linear or (isinstance(own, Mapping) and own.get("type") == "explicit")
 
 
 def _known(seed: Mapping[str, str], choices: Mapping[str, Choice]) -> dict[str, str]:

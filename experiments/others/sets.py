@@ -1,0 +1,149 @@
+"""Data sets that nothing here was developed on: four out of packages, four made. `sets.py FOLDER SOURCES`.
+
+SOURCES is a folder with source distributions of usaddress, probablepeople and seqlearn. FOLDER/NAME.train.conll and
+FOLDER/NAME.test.conll are written: every fourth sequence is for the test, of newspaper pages every fourth page.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+Sequences = list[list[tuple[str, ...]]]  # rows of columns, the label last
+EVERY = 4
+PAGES = 4  # of so many newspaper pages one is taken
+
+
+def members(sources: Path, package: str, ending: str) -> Iterator[bytes]:
+    (archive,) = sources.glob(f"{package}-*.tar.gz")
+    with tarfile.open(archive) as files:
+        for member in sorted(files.getmembers(), key=lambda one: one.name):
+            if member.name.endswith(ending):
+                yield files.extractfile(member).read()
+
+
+def strings(sources: Path, package: str, file: str) -> tuple[Sequences, Sequences]:
+    """Strings whose words have labels, as elements of XML; a string that is there twice is taken once."""
+    (text,) = members(sources, package, file)
+    found = {}
+    for element in ElementTree.parse(io.BytesIO(text)).getroot():
+        rows = tuple((word, child.tag) for child in element for word in (child.text or "").split())
+        if rows:
+            found[rows] = None
+    return parted([list(rows) for rows in found])
+
+
+def pages(sources: Path) -> tuple[Sequences, Sequences]:
+    """Names in old Dutch newspapers, page by page."""
+    training, test = [], []
+    for number, text in enumerate(list(members(sources, "seqlearn", ".bio"))[::PAGES]):
+        lines = text.decode("utf-8", errors="replace").strip("\n").split("\n")
+        sequences, rows = [], []
+        for line in [*lines, ""]:
+            cells = line.split()
+            if len(cells) >= 2:
+                rows.append((cells[0], cells[-1]))
+            elif rows:
+                sequences.append(rows)
+                rows = []
+        (test if number % EVERY == EVERY - 1 else training).extend(sequences)
+    return training, test
+
+
+def parted(sequences: Sequences) -> tuple[Sequences, Sequences]:
+    return (
+        [rows for number, rows in enumerate(sequences) if number % EVERY != EVERY - 1],
+        sequences[EVERY - 1 :: EVERY],
+    )
+
+
+def walk(rng: np.random.Generator, length: int, labels: int, stay: float) -> np.ndarray:
+    """Labels that mostly stay as they are."""
+    out = rng.integers(0, labels, length)
+    for t in range(1, length):
+        if rng.random() < stay:
+            out[t] = out[t - 1]
+    return out
+
+
+def rings(rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    """Two numbers whose distance from zero tells the label, beside two that tell nothing."""
+    sequences = []
+    for _ in range(80):
+        y = walk(rng, 60, 3, 0.8)
+        radius, angle = 1 + y + 0.5 * rng.normal(size=60), rng.uniform(0, 2 * np.pi, 60)
+        columns = [radius * np.cos(angle), radius * np.sin(angle), *rng.normal(size=(2, 60))]
+        sequences.append([(*(f"{column[t]:.3f}" for column in columns), f"state{y[t]}") for t in range(60)])
+    return parted(sequences)
+
+
+def remainders(rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    """Two digits whose sum, divided by three, leaves the label, nine times out of ten."""
+    sequences = []
+    for _ in range(120):
+        digits = rng.integers(0, 6, (25, 2))
+        noise = np.where(rng.random(25) < 0.1, rng.integers(0, 3, 25), 0)
+        y = (digits.sum(axis=1) + noise) % 3
+        sequences.append([(f"a{a}", f"b{b}", f"rest{label}") for (a, b), label in zip(digits, y, strict=True)])
+    return parted(sequences)
+
+
+def emitted(rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    """A hidden Markov chain: nothing is better than a linear model."""
+    labels, words = 5, 60
+    emit = rng.dirichlet(np.full(words, 0.15), labels)
+    step = rng.dirichlet(np.full(labels, 0.5), labels)
+    sequences = []
+    for _ in range(150):
+        y = [rng.integers(labels)]
+        while len(y) < 20:
+            y.append(rng.choice(labels, p=step[y[-1]]))
+        sequences.append([(f"w{rng.choice(words, p=emit[label])}", f"tag{label}") for label in y])
+    return parted(sequences)
+
+
+def two_back(rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    """Labels that depend on the two before them, and words that tell a little."""
+    labels = 4
+    step = rng.dirichlet(np.full(labels, 0.15), (labels, labels))
+    sequences = []
+    for _ in range(150):
+        y = list(rng.integers(0, labels, 2))
+        while len(y) < 20:
+            y.append(rng.choice(labels, p=step[y[-2], y[-1]]))
+        seen = [label if rng.random() < 0.6 else rng.integers(labels) for label in y]
+        sequences.append([(f"s{a}", f"tag{label}") for a, label in zip(seen, y, strict=True)])
+    return parted(sequences)
+
+
+def write(path: Path, sequences: Sequences) -> None:
+    text = "\n\n".join("\n".join("\t".join(row) for row in rows) for rows in sequences)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def main(folder: Path, sources: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {
+        "addresses": strings(sources, "usaddress", "training/labeled.xml"),
+        "persons": strings(sources, "probablepeople", "labeled/person_labeled.xml"),
+        "companies": strings(sources, "probablepeople", "labeled/company_labeled.xml"),
+        "newspapers": pages(sources),
+        "rings": rings(np.random.default_rng(1)),
+        "remainders": remainders(np.random.default_rng(2)),
+        "emitted": emitted(np.random.default_rng(3)),
+        "two_back": two_back(np.random.default_rng(4)),
+    }
+    for name, parts in found.items():
+        for part, sequences in zip(("train", "test"), parts, strict=True):
+            write(folder / f"{name}.{part}.conll", sequences)
+            print(f"{name} {part}: {len(sequences):,} sequences, {sum(map(len, sequences)):,} positions")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
