@@ -674,6 +674,41 @@ memory = click.option(
     "data and weights come on top. Default: 60 % of what is free.",
 )
 
+engine = group(
+    click.option(
+        "--engine",
+        metavar="ENGINE",
+        help="A Dask cluster to train on (pip install 'kcrf[cluster]'): dask://HOST:PORT or tls://HOST:PORT of its "
+        "scheduler; dask for one on this machine, to try it, with a worker for each of --threads. --memory is then "
+        "that of each worker. The result is the same. Default: threads of this process.",
+    ),
+    click.option(
+        "--engine-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="How long to wait for the first worker of a cluster. Default: 60.",
+    ),
+    click.option("--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."),
+    click.option("--tls-cert", metavar="FILE", help="With tls://: your own certificate (PEM). Default: none."),
+    click.option("--tls-key", metavar="FILE", help="With tls://: the key of your certificate (PEM). Default: none."),
+)
+
+ENGINE_OPTIONS = ("engine_timeout", "tls_ca", "tls_cert", "tls_key")
+
+
+def engine_of(values: dict[str, Any]) -> Any:
+    """The cluster that the options above ask for, a `cluster.ClusterEngine`; None for threads."""
+    address, more = values["engine"], {name: values[name] for name in ENGINE_OPTIONS if values[name] is not None}
+    if address is None:
+        if more:
+            raise click.UsageError(f"--{next(iter(more)).replace('_', '-')} is for a cluster: give --engine, too")
+        return None
+    from kcrf_core.cluster import ClusterEngine
+
+    timeout = {"timeout": more.pop("engine_timeout")} if "engine_timeout" in more else {}
+    return ClusterEngine(address, **more, **timeout)
+
+
 dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
 
 dump_config = click.option(

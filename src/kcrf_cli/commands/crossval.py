@@ -98,6 +98,7 @@ output_options = options.group(
 @options.training
 @options.threads
 @options.memory
+@options.engine
 @options.json
 @options.quiet
 @options.verbose("training that is done")
@@ -147,10 +148,14 @@ def crossval(
     from kcrf_core.scoring import Decision
 
     from ..report import plots
-    from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, write_out
+    from ..running.clusters import crew_on
+    from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, unless, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
+    engine = options.engine_of(values)
+    if engine is not None and jobs > 1:
+        raise click.UsageError("--engine has one training at a time, on all of the cluster: leave out --jobs")
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
@@ -188,8 +193,12 @@ def crossval(
     division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
-    with _kept(plan, journal, output, quiet) as kept, _Bar(plan, quiet, verbose) as bar:
-        found, picked = run_plan(plan, jobs, threads, memory, kept, bar.done)
+    with (
+        _kept(plan, journal, output, quiet) as kept,
+        crew_on(engine, threads, memory, unless(quiet)) as crew,
+        _Bar(plan, quiet, verbose) as bar,
+    ):
+        found, picked = run_plan(plan, jobs, threads, memory if crew is None else None, kept, bar.done, crew)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
             "stratified": stratify,

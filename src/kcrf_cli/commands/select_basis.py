@@ -29,6 +29,7 @@ from .. import options
 )
 @options.threads
 @options.memory
+@options.engine
 @options.dry_run
 @options.dump_config
 @options.json
@@ -68,6 +69,7 @@ def select_basis(
     from ..running.progress import Talk
     from ..text import figures as render
 
+    engine = options.engine_of(values)
     options.check_output(output, dry_run, dump_config)
     if output is not None:
         check_writable(output, data, config, *(path for _, path in vectors))
@@ -83,6 +85,8 @@ def select_basis(
         show_config(prepared.config)
         return
     with Workers(threads, memory) as workers, Talk(quiet) as talk:
+        if engine is not None:
+            talk.note(f"pivots are chosen on this machine: {engine.address} is not asked")
         for remark in prepared.remarks():
             talk.note(remark)
         if not quiet:  # working it out goes through the data

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.memory
+@options.engine
 @options.dry_run
 @options.dump_config
 @options.json
@@ -148,6 +149,7 @@ def train(
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
+    from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.system import Workers
@@ -155,6 +157,7 @@ def train(
     from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
     from kcrf_core.training import train as fit
 
+    from ..running.clusters import crew_on
     from ..running.files import (
         check_writable,
         fold_numbers,
@@ -172,6 +175,7 @@ def train(
     from ..text import figures as render
 
     began = time.perf_counter()
+    engine = options.engine_of(values)
     options.resolve_c2(values)
     if min_gain is not None and not select_terms:
         raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
@@ -192,7 +196,11 @@ def train(
     )
     if dry_run:
         show_footprint(
-            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group), memory, threads, as_json
+            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group),
+            memory,
+            threads,
+            as_json,
+            engine is not None,
         )
         return
     if dump_config:
@@ -213,9 +221,12 @@ def train(
             dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
         with (
-            Workers(threads, memory) as workers,
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
+            crew_on(
+                engine, threads, memory, interruption.note, lambda count: interruption.tell(WorkersThere(count))
+            ) as crew,
+            Workers(threads, memory if crew is None else None, crew) as workers,
         ):
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)

@@ -131,6 +131,7 @@ dev_options = options.group(
 )
 @options.threads
 @options.memory
+@options.engine
 @options.json
 @options.quiet
 @options.verbose("judgement")
@@ -182,6 +183,7 @@ def tune(
     from kcrf_core.tuning import tune as search
 
     from ..report import plots
+    from ..running.clusters import crew_on
     from ..running.files import (
         check_writable,
         fold_numbers,
@@ -190,6 +192,7 @@ def tune(
         output_stream,
         read_data,
         say,
+        unless,
         write_out,
     )
     from ..running.interruption import StopRequest
@@ -197,6 +200,7 @@ def tune(
     from ..text import figures as render
     from ..text import tuning as tuning_text
 
+    engine = options.engine_of(values)
     if effort is not None and budget is not None:
         raise click.UsageError("--effort counts work and --budget counts time: give one of them")
     if dev_vectors and dev is None:
@@ -227,7 +231,8 @@ def tune(
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
     hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), block)
     with (
-        Workers(threads, memory) as workers,
+        crew_on(engine, threads, memory, unless(quiet)) as crew,
+        Workers(threads, memory if crew is None else None, crew) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
         Leaderboard(quiet, verbose, budget) as board,

@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -389,13 +389,20 @@ def check_writable(path: str, *inputs: str | None) -> None:
         raise PermissionError(13, "no permission to write there", folder)
 
 
+def unless(quiet: bool) -> Callable[[str], None]:
+    """Says lines on stderr, or nothing."""
+    return (lambda line: None) if quiet else say
+
+
 def memory_line(prepared: Prepared, workers: Workers) -> str:
     """How much memory a run will take, in a line."""
     return _footprint(prepared, workers.memory, workers.threads).summary()
 
 
-def show_footprint(prepared: Prepared, memory: int | None, threads: int | None, as_json: bool) -> None:
-    """The estimate as data, on stdout."""
+def show_footprint(
+    prepared: Prepared, memory: int | None, threads: int | None, as_json: bool, cluster: bool = False
+) -> None:
+    """The estimate as data, on stdout; with what workers of a cluster have to hold."""
     from kcrf_core.system import Budget
 
     from ..text import figures
@@ -404,7 +411,7 @@ def show_footprint(prepared: Prepared, memory: int | None, threads: int | None, 
     if as_json:
         write_out(figures.as_json({"schema": 1, **found.to_dict()}))
     else:
-        show("\n".join(map(shown, found.lines())))
+        show("\n".join(map(shown, found.lines() + (found.cluster_lines() if cluster else []))))
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:

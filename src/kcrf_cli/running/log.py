@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import click
 
-from kcrf_core.fitting import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial
+from kcrf_core.fitting import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial, WorkersThere
 from kcrf_core.solvers import Progress
 from kcrf_core.system import naming
 
@@ -80,6 +80,10 @@ class RunLog(Observer):
                 "work": progress.work,
             },
         )
+
+    @tell.register
+    def _manned(self, there: WorkersThere) -> None:
+        self._write("workers", {"count": there.count})
 
     @tell.register
     def _tried(self, trial: Trial) -> None:

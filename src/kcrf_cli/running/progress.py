@@ -17,8 +17,10 @@ from kcrf_core.fitting import (
     Stage,
     Structure,
     Trial,
+    WorkersThere,
 )
 from kcrf_core.solvers import Progress
+from kcrf_core.system import counted
 
 from ..text import figures as render
 from ..text.visible import shown
@@ -34,6 +36,7 @@ class Talk(Observer):
         self._bar: Any = None
         self._name = ""
         self._dev = ""
+        self._workers = ""
 
     @singledispatchmethod
     def tell(self, event: Event) -> None:
@@ -63,12 +66,16 @@ class Talk(Observer):
     @tell.register
     def _passed(self, progress: Progress) -> None:
         gap = f"{progress.gap:.2g}" if progress.gap < 10 else "-"
-        state = f"P {progress.value:.6g}, gap {gap}{self._dev}"
+        state = f"P {progress.value:.6g}, gap {gap}{self._dev}{self._workers}"
         if self._verbose:
             say(f"  {self._name}: pass {progress.passes}, {state}")
         if self._bar is not None:
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(progress.passes - self._bar.n)
+
+    @tell.register
+    def _manned(self, there: WorkersThere) -> None:
+        self._workers = f", {counted(there.count, 'worker')}"
 
     @tell.register
     def _scored(self, progress: DevProgress) -> None:

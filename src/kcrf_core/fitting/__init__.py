@@ -33,6 +33,7 @@ __getattr__, __dir__, __all__ = lazy(
             "Trial",
             "UNCONFIRMED",
             "UNDECIDED",
+            "WorkersThere",
         ],
         "term_plans": ["begin_growth", "fit_terms", "outside_gain", "select_bases"],
         "terms": ["DTYPES", "FittedTerm"],

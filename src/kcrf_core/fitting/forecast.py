@@ -19,7 +19,7 @@ from ..maps import PIECE_VALUES
 from ..model import StoredBasis
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
-from ..system import Budget, available_threads, size_text
+from ..system import Budget, available_threads, counted, size_text
 from .term_plans import plan_term, stored_bases
 from .terms import DTYPES, TermFootprint
 
@@ -42,6 +42,8 @@ class Footprint:
     threads: int
     solver: int  # weights, gradients and the steps that are remembered
     program: int
+    shards: int = 1
+    largest_share: float = 1.0  # of positions, that a shard has
 
     @property
     def table(self) -> int:
@@ -93,8 +95,28 @@ class Footprint:
         )
         return out
 
+    @property
+    def shard(self) -> int:
+        """What the largest shard takes where it is on a cluster: its part of maps and errors, and some weights."""
+        weights = 3 * 8 * sum(term.parameters for term in self.terms if not term.table)
+        return int(self.largest_share * (self.table + self.fixed + self.errors)) + weights
+
+    def cluster_lines(self) -> list[str]:
+        """For people: what workers of a cluster have to hold, for some numbers of them."""
+        each = [
+            f"{counted(workers, 'worker')} {size_text(-(-self.shards // workers) * self.shard)}"
+            for workers in (1, 2, 4, 8, 16, 32, 64)
+            if workers <= self.shards
+        ]
+        return [
+            f"on a cluster: {counted(self.shards, 'shard')} of up to {size_text(self.shard)}, and each worker holds "
+            f"with {', '.join(each)}"
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         return {
+            "shards": self.shards,
+            "shard": self.shard,
             "total": self.total,
             "budget": self.budget,
             "program": self.program,
@@ -149,7 +171,21 @@ def footprint(
     one_hot = dataset.bag is None and not dataset.real.shape[1]
     linear = all(term.kernel.type == "linear" for term in config.mapped_terms)
     program = PROGRAM if one_hot and linear and not piece else PROGRAM + SCIPY
-    return Footprint(memory.total, data, reading, tuple(terms), errors, chains + piece, threads, solver, program)
+    sizes = np.diff(dataset.offsets[dataset.borders])
+    share = float(sizes.max(initial=0)) / max(N, 1)
+    return Footprint(
+        memory.total,
+        data,
+        reading,
+        tuple(terms),
+        errors,
+        chains + piece,
+        threads,
+        solver,
+        program,
+        len(sizes),
+        share,
+    )
 
 
 def _nbytes(*arrays: np.ndarray | None) -> int:

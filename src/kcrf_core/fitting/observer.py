@@ -39,6 +39,13 @@ class FinalFit:
 
 
 @dataclass(frozen=True)
+class WorkersThere:
+    """So many workers of a cluster are there now."""
+
+    count: int
+
+
+@dataclass(frozen=True)
 class PivotsChosen:
     """So many pivots have been chosen so far."""
 
@@ -147,7 +154,9 @@ class Structure:
 
 
 # Everything that `tell` may get. `Progress` is one more pass of a solver over the data.
-Event: TypeAlias = Note | Stage | FinalFit | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
+Event: TypeAlias = (
+    Note | Stage | FinalFit | WorkersThere | PivotsChosen | Progress | Trial | GrowthRound | DevProgress | Structure
+)
 
 
 class Observer:

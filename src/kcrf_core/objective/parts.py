@@ -4,8 +4,8 @@ Parts are made of recipes, picklable values: labels of a portion and recipes of 
 anything else with the members of `Recipe`, such as the path of a file and how maps are made of it. A part can be made
 again anywhere and is the same there.
 
-Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block for each
-term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass; parameters
+Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block for
+each term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass; parameters
 of terms over labels alone as they are. What comes back is summed over parts, by `plus` or an `Accumulator`, in the one
 order that all sums over portions have.
 """
@@ -13,7 +13,7 @@ order that all sums over portions have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,6 +74,16 @@ class PartRecipe:
     @property
     def maps(self) -> list[MapRecipe]:
         return [term.map for term in self.terms if term.map is not None]
+
+    def without_maps(self) -> PartRecipe:
+        """The same but for what its maps are made of, which may be sent once for many parts."""
+        return replace(self, terms=tuple(replace(term, map=None) for term in self.terms))
+
+    def with_maps(self, maps: Sequence[MapRecipe]) -> PartRecipe:
+        """Inverse of `without_maps`."""
+        coming = iter(maps)
+        terms = (replace(term, map=next(coming)) if term.clique.mapped else term for term in self.terms)
+        return replace(self, terms=tuple(terms))
 
     @property
     def nbytes(self) -> int:
@@ -196,14 +206,14 @@ class Accumulator:
 
     def add_group(self, answer: Any) -> None:
         """That of the next parts that stand together."""
-        self._total = answer if self._total is None else _into(self._total, answer)
+        self._total = _into(self._total, answer)
 
     @property
     def total(self) -> Any:
         if self._group is not None:
             self.add_group(self._group)
             self._group = None
-        return _into(None, self._total)
+        return self._total
 
 
 def _into(total: Any, answer: Any) -> Any:
@@ -216,11 +226,9 @@ def _into(total: Any, answer: Any) -> Any:
             total = np.zeros((answer.size, answer.values.shape[1]))
         add_rows(total, answer.places, answer.values)
         return total
-    if total is None or answer is None:
-        return answer
-    if isinstance(total, np.ndarray):
-        return np.add(total, answer, out=total) if total.flags.writeable else total + answer
-    return total + answer
+    if isinstance(answer, np.ndarray):
+        return answer.copy() if total is None else np.add(total, answer, out=total)
+    return answer if total is None else total + answer
 
 
 # ----------------------------------------------------------------------------- a part

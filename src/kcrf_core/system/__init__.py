@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy(
             "write_container",
         ],
         "late_scipy": ["in_place", "linear_algebra"],
-        "memory": ["Budget", "hand_back"],
+        "memory": ["Budget", "free_memory", "hand_back"],
         "products": ["Factor", "SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],

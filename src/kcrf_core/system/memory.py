@@ -30,6 +30,11 @@ class Budget:
         self._left = self.total
         self._lock = threading.Lock()
 
+    @property
+    def left(self) -> int:
+        """Bytes that nothing holds."""
+        return max(self._left, 0)
+
     def reserve(self, owner: object, wanted: int, unit: int) -> int:
         """Bytes granted, a multiple of `unit` or all that is wanted; they come back when `owner` is gone."""
         with self._lock:

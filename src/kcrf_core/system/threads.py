@@ -123,15 +123,17 @@ class _Helpers:
 class Workers:
     """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
 
+    A `crew`, where there is one, does elsewhere what can be shared out among machines (`objective.crews`).
+
     >>> from kcrf_core import Workers
     >>> with Workers(threads=2) as workers:
     ...     list(workers.map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
 
-    def __init__(self, threads: int | None = None, memory: int | None = None):
+    def __init__(self, threads: int | None = None, memory: int | None = None, crew: Any = None):
         self.threads = threads or available_threads()
-        self.memory = Budget(memory)
+        self.memory, self.crew = Budget(memory), crew
         self._pool: ThreadPoolExecutor | None = None
         self._helpers: _Helpers | None = None
         self._team: Team | None = None

@@ -7,7 +7,7 @@ or on a few. All of them are built by `TrainingTask.posterior`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..encoding import Encoding
 from ..errors import Interrupted
 from ..fitting import FittedTerm, Observer, kept_in
 from ..model import Model
-from ..objective import ObjectiveTerm, Posterior, Vector
+from ..objective import Engine, ObjectiveTerm, Posterior, Vector
 from ..solvers import INTERRUPTED, Run, SolverResult
 from ..system import Workers
 from .held_out import Pieces
@@ -33,15 +33,23 @@ class TrainingTask:
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
     c1: float = 0.0  # of an L1 penalty
+    # With a crew: engines of terms by their names, whose parts it has.
+    engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here."""
-        Y = self.problem.label_count
+        Y, present, crew = self.problem.label_count, self.present(sigma2), self.workers.crew
         terms = [
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
-            for term in self.present(sigma2)
+            for term in present
         ]
-        return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
+        if crew is None:
+            return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
+        names = tuple(term.name for term in present)
+        if names not in self.engines:  # other prior variances are no other data
+            made = Posterior.by_crew(self.problem, terms, crew, self.workers, self.dtype, self.forbidden)
+            self.engines[names] = made.engine
+        return Posterior.on(self.engines[names], terms)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
         """The terms of these names, in the order of the task."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import GRADIENT, Config, variance_text
+from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..fitting import DTYPES, FinalFit, Observer, Structure, Trial, begin_growth, fit_terms, observed_only, outside_gain
 from ..model import Model, PruneReport, StoredBasis, digest
@@ -271,6 +271,8 @@ class TrainingRun:
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
         self._config, self._training, self._options, self._observer = config, training, options, observer
         self._minimiser = Minimiser(SOLVERS[training.solver], observer, interrupted)
+        if workers.crew is not None:
+            self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._problem.complete.all():
             check_partial(config, options.select_terms, options.certify)
@@ -279,6 +281,19 @@ class TrainingRun:
             check_choice(config)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
+
+    def _tell_shares(self) -> None:
+        """What a crew does, and what is done here."""
+        config, options = self._config, self._options
+        here = {
+            "pivots are chosen": self._basis is None and any(_has_pivots(term) for term in config.mapped_terms),
+            "bounds of terms are worked out": options.select_terms,
+            "exact certificates are worked out": options.certify == "exact",
+            "weights are pruned": options.prune is not None,
+        }
+        shards = counted(len(self._problem.borders) - 1, "shard")
+        told = ", ".join(what for what, so in here.items() if so)
+        self._observer.note(f"cluster: {shards}" + (f"; on this machine {told}" if told else ""))
 
     def run(self) -> tuple[Model, Report]:
         """All stages, one after another."""
@@ -539,6 +554,11 @@ class TrainingRun:
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
         info = {"config": config.to_dict(), "digest": digest(self._dataset), "training": report.to_dict()}
         return replace(model, info=info)
+
+
+def _has_pivots(term: TermConfig) -> bool:
+    """Whether a term may have pivots, for all that its configuration says."""
+    return term.map.type in ("reduced", "full") or term.map.size is not None or not term.kernel.kernel.explicit
 
 
 def _grows(task: TrainingTask) -> bool:

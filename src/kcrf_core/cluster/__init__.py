@@ -1,0 +1,16 @@
+"""A Dask cluster that does the arithmetic of training: an optional extra, imported when an engine is asked for.
+
+`ClusterEngine` says which cluster, `open_crew` connects to it; a `DaskCrew` asks parts there as `objective.LocalCrew`
+does in this process.
+"""
+
+from .._lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "engines": ["ClusterEngine", "open_crew"],
+        "errors": ["ClusterError"],
+        "dask_crew": ["DaskCrew"],
+    },
+)

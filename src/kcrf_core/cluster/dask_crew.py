@@ -1,0 +1,256 @@
+"""Parts on the workers of a Dask cluster.
+
+Parts are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere what it
+held, from recipes that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
+there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out, and
+how often.
+
+A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
+the reason when it, or the last worker, has been gone for a while.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from distributed import Client, Future, KilledWorker, wait
+
+from .._version import __version__
+from ..errors import KcrfError
+from ..maps import TOGETHER
+from ..objective import Accumulator, MapRecipe, PartRecipe, Recipe, SomeRows
+from ..system import counted, size_text
+from . import on_workers
+from .errors import ClusterError
+
+PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
+LOOK = 2.0  # seconds between questions to the scheduler
+FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
+
+Arguments = Sequence[tuple]
+
+
+@dataclass
+class Traffic:
+    """Bytes of arrays that went out and came back, and how many questions had an answer."""
+
+    sent: int = 0
+    received: int = 0
+    questions: int = 0
+
+
+class DaskCrew:
+    """Parts on a cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        memory: int | None = None,  # bytes of each worker
+        tell: Callable[[str], None] | None = None,  # hears what users should
+        changed: Callable[[int], None] | None = None,  # hears how many workers there are
+    ):
+        self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
+        self._asked = on_workers.Terms(__version__, memory)
+        self._data: weakref.WeakKeyDictionary[MapRecipe, Future] = weakref.WeakKeyDictionary()
+        self._run, self._numbers = uuid4().hex[:12], count()
+        self._looked = self._seen = time.monotonic()  # the last look at the cluster, and the last one that saw a worker
+        self.workers = 0
+        self.traffic = Traffic()
+
+    # ------------------------------------------------------------------------- the cluster
+
+    def check(self) -> None:
+        """An error where a worker has no kcrf or another one; a warning where processors differ."""
+        look_for = "__import__('importlib.util').util.find_spec('kcrf_core') is None"
+        about = "__import__('kcrf_core.cluster.on_workers', fromlist=['about']).about()"
+        found = self._client.run(eval, f"None if {look_for} else {about}", on_error="return")
+        for address, said in found.items():
+            if said is None:
+                raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
+            if isinstance(said, BaseException):
+                raise ClusterError(f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there")
+            if said["version"] != __version__:
+                raise ClusterError(
+                    f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same "
+                    "on all"
+                )
+        kinds = sorted({said["kind"] for said in found.values()} | {on_workers.processor()})
+        if len(kinds) > 1:
+            self._tell(
+                f"warning: processors differ ({', '.join(kinds)}): results are as good, but their bytes may be others "
+                "than on one kind"
+            )
+        threads = self._threads()
+        self.workers = len(threads)
+        self._changed(self.workers)
+        self._tell(f"cluster: {on_workers.told(len(threads), sum(threads.values()))}")
+
+    def _threads(self) -> dict[str, int]:
+        """Threads of each worker."""
+        return self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
+
+    def _look(self) -> None:
+        """Give up where nobody is there any more."""
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        try:
+            workers = len(self._threads()) if self._client.status == "running" else None
+        except (OSError, TimeoutError, CancelledError, RuntimeError):
+            workers = None
+        if workers is not None and workers != self.workers:
+            what = "is gone: what it held is made again by others" if workers < self.workers else "came"
+            many = counted(abs(workers - self.workers), "worker")
+            self._tell(f"cluster: {many} {what}, {workers} {'is' if workers == 1 else 'are'} there")
+            self.workers = workers
+            self._changed(workers)
+        if workers:
+            self._seen = time.monotonic()
+        elif now - self._seen > PATIENCE:
+            raise self._gone(workers)
+
+    def _gone(self, workers: int | None) -> ClusterError:
+        if workers is None:
+            return ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
+        return ClusterError(
+            "the cluster has no workers any more: nothing was written; start some, and train again"
+        )
+
+    # ------------------------------------------------------------------------- parts
+
+    def load(self, recipes: Sequence[Recipe]) -> list[Future]:
+        missing = [
+            recipe
+            for each in recipes
+            if isinstance(each, PartRecipe)
+            for recipe in each.maps
+            if recipe not in self._data
+        ]
+        if missing:
+            keys = [f"kcrf-data-{recipe.token}" for recipe in missing]
+            futures = self._client.map(on_workers.hold, missing, key=keys, pure=False)
+            self._data.update(zip(missing, futures, strict=True))
+            self.traffic.sent += sum(_nbytes(recipe.__dict__) for recipe in missing)
+        return [self._part(recipe) for recipe in recipes]
+
+    def _part(self, recipe: Recipe) -> Future:
+        key = self._key("part")
+        if isinstance(recipe, PartRecipe):
+            data = [self._data[own] for own in recipe.maps]
+            return self._client.submit(
+                on_workers.make_part, recipe.without_maps(), self._asked, *data, key=key, pure=False
+            )
+        return self._client.submit(on_workers.load_part, recipe, self._asked, key=key, pure=False)
+
+    def _key(self, what: str) -> str:
+        return f"kcrf-{what}-{self._run}-{next(self._numbers)}"
+
+    def derive(self, handles: Sequence[Future], question: str, arguments: Arguments) -> list[Future]:
+        return self._tasks(on_workers.keep_answer, handles, question, arguments)
+
+    def _tasks(
+        self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
+    ) -> list[Future]:
+        """A task for each part; arguments that the cluster holds are put where they belong there."""
+        held = [[each for each in own if isinstance(each, Future)] for own in arguments]
+        placed = []
+        for own in arguments:
+            numbers = count()
+            placed.append([on_workers.Place(next(numbers)) if isinstance(each, Future) else each for each in own])
+        keys = [self._key(question) for _ in handles]
+        self.traffic.sent += _nbytes(placed)
+        return self._client.map(
+            work, handles, [question] * len(handles), placed, *zip(*held, strict=True), key=keys, pure=False
+        )
+
+    def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
+        self.traffic.questions += 1
+        return map(self._fetched, self._tasks(on_workers.answer, handles, question, arguments))
+
+    def total(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Any:
+        if len(handles) <= TOGETHER:
+            found = Accumulator()
+            for answer in self.ask(handles, question, arguments):
+                found.add(answer)
+            return found.total
+        self.traffic.questions += 1
+        answers = self._tasks(on_workers.answer, handles, question, arguments)
+        groups = [answers[first : first + TOGETHER] for first in range(0, len(answers), TOGETHER)]
+        sums = [
+            self._client.submit(on_workers.add_answers, group, key=self._key("sum"), pure=False) for group in groups
+        ]
+        del answers, groups
+        found = Accumulator()
+        for future in sums:
+            found.add_group(self._fetched(future))
+        return found.total
+
+    def _fetched(self, future: Future) -> Any:
+        """The result of a task, when it is there."""
+        patience = FETCHING
+        while True:
+            try:
+                if not future.done():
+                    wait(future, timeout=LOOK)
+                result = future.result(timeout=patience)
+                self._seen = time.monotonic()
+                self.traffic.received += _nbytes(result)
+                return result
+            except TimeoutError:
+                if future.done():
+                    patience *= 2
+            except KcrfError:
+                raise
+            except KilledWorker as error:
+                raise ClusterError(
+                    f"workers died one after another at the same task ({error}): is there too little memory? Nothing "
+                    "was written"
+                ) from None
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] not in ("kcrf_core", "kcrf_cli"):
+                    raise
+                raise ClusterError(f"a worker has no kcrf: install kcrf {__version__} there") from None
+            except MemoryError:
+                raise ClusterError(
+                    "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
+                ) from None
+            except (CancelledError, OSError) as error:
+                raise ClusterError(
+                    f"the connection to the cluster is lost, nothing was written ({_first_line(error)})"
+                ) from None
+            self._look()
+
+    def summary(self) -> str:
+        """What went over the network."""
+        traffic = self.traffic
+        each = max(traffic.questions, 1)
+        return (
+            f"cluster: {counted(traffic.questions, 'question')} to its shards, {size_text(traffic.sent // each)} out and "
+            f"{size_text(traffic.received // each)} back for each on average"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _nbytes(value: Any) -> int:
+    """Bytes of arrays in lists, tuples, dictionaries and rows."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, SomeRows):
+        return value.places.nbytes + value.values.nbytes
+    if isinstance(value, dict):
+        return sum(map(_nbytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_nbytes, value))
+    return 0

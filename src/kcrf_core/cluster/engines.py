@@ -1,0 +1,179 @@
+"""Which cluster does the arithmetic, in the words of users, and the way to it.
+
+    dask                 a cluster on this machine, for trying it: workers of one thread
+    dask://host:8786     an existing one, by the address of its scheduler
+    tls://host:8786      the same with certificates on both sides
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError
+from ..system import available_threads
+from .errors import ClusterError
+
+if TYPE_CHECKING:
+    from .dask_crew import DaskCrew
+
+LOCAL = "dask"
+SCHEMES = {"dask": "tcp", "tls": "tls"}
+TIMEOUT = 60.0  # seconds
+
+
+@dataclass(frozen=True)
+class ClusterEngine:
+    """A cluster by its address, with what it takes to be let in.
+
+    >>> ClusterEngine("dask://127.0.0.1:8786").scheduler
+    'tcp://127.0.0.1:8786'
+    """
+
+    address: str
+    tls_ca: str | None = None  # files in PEM form: who signs certificates, one's own, and its key
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    timeout: float = TIMEOUT  # seconds to wait for the first worker
+
+    def __post_init__(self) -> None:
+        if self.address == LOCAL:
+            if self._files:
+                raise ConfigError(f"'{LOCAL}' starts a cluster on this machine, which needs no certificates")
+            return
+        scheme, found, rest = self.address.partition("://")
+        host, _, port = rest.rpartition(":")
+        if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError(
+                f"unknown engine '{self.address}': there are {LOCAL}, dask://HOST:PORT and tls://HOST:PORT (8786 is "
+                "the usual port of a scheduler)"
+            )
+        if scheme == "tls" and len(self._files) < 3:
+            raise ConfigError(
+                "tls:// needs 'tls_ca', 'tls_cert' and 'tls_key', files in PEM form",
+                settings=["tls_ca", "tls_cert", "tls_key"],
+            )
+        if scheme != "tls" and self._files:
+            raise ConfigError("certificates are for tls://HOST:PORT, and this is another address")
+        for path in self._files:
+            if not os.path.isfile(path):
+                raise ConfigError(f"{path}: no such file")
+
+    @property
+    def _files(self) -> list[str]:
+        return [path for path in (self.tls_ca, self.tls_cert, self.tls_key) if path is not None]
+
+    @property
+    def scheduler(self) -> str:
+        """The address as Dask has it."""
+        scheme, _, rest = self.address.partition("://")
+        return f"{SCHEMES[scheme]}://{rest}"
+
+    @property
+    def exposed(self) -> bool:
+        """Whether what is sent can be read, and the scheduler be reached, by others on a network."""
+        if self.address == LOCAL or self.address.startswith("tls"):
+            return False
+        host = self.address.partition("://")[2].rpartition(":")[0].strip("[]")
+        try:
+            return not ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host not in ("localhost", socket.gethostname())
+
+
+def engine_of(engine: str | ClusterEngine) -> ClusterEngine:
+    return ClusterEngine(engine) if isinstance(engine, str) else engine
+
+
+@contextmanager
+def open_crew(
+    engine: str | ClusterEngine,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    tell: Callable[[str], None] | None = None,
+    changed: Callable[[int], None] | None = None,
+) -> Iterator[DaskCrew]:
+    """A crew on a cluster. `memory` is that of each worker; `threads` are for a cluster on this machine.
+
+    `tell` hears of workers that come and go, and of what is to be minded, `changed` how many there are.
+    """
+    engine = engine_of(engine)
+    tell = tell or (lambda line: None)
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            f"the engine '{engine.address}' needs Dask: pip install 'kcrf[cluster]'", settings=["engine"]
+        ) from None
+    from .dask_crew import DaskCrew
+
+    if engine.exposed:
+        tell(
+            f"warning: what goes to {engine.address} can be read on the way, and whoever reaches that port runs code "
+            "on the cluster: use tls:// where others are on the network"
+        )
+    with ExitStack() as stack:
+        client = stack.enter_context(_connected(engine, threads, stack))
+        try:
+            client.wait_for_workers(1, timeout=engine.timeout)
+        except TimeoutError:
+            raise ClusterError(
+                f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
+                settings=["engine_timeout"],
+            ) from None
+        crew = DaskCrew(client, memory, tell, changed)
+        crew.check()
+        yield crew
+        tell(crew.summary())
+
+
+def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> Any:
+    """A client of the cluster; one on this machine is started first, and ended at last."""
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.security import Security
+
+    # Whole parts are held by workers, and parameters stand in graphs so that they can be sent again.
+    stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
+    _hush()
+    if engine.address == LOCAL:
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=threads or available_threads(),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=50,
+            )
+        )
+        return Client(cluster, timeout=engine.timeout, direct_to_workers=True)
+    security = None
+    if engine.address.startswith("tls"):
+        security = Security(
+            tls_ca_file=engine.tls_ca,
+            tls_client_cert=engine.tls_cert,
+            tls_client_key=engine.tls_key,
+            require_encryption=True,
+        )
+    try:
+        return Client(engine.scheduler, timeout=engine.timeout, security=security, direct_to_workers=True)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(
+            f"no scheduler answers at {engine.address} within {engine.timeout:g} seconds ({reason})",
+            settings=["engine_timeout"],
+        ) from None
+
+
+def _hush() -> None:
+    """Let Dask say nothing by itself: what users should hear they hear from us."""
+    import logging
+
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

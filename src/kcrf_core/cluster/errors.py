@@ -1,0 +1,9 @@
+"""What can go wrong with a cluster: exit code 1, as whatever fails at run time."""
+
+from __future__ import annotations
+
+from ..errors import KcrfError
+
+
+class ClusterError(KcrfError):
+    """A cluster that cannot be reached, is gone, or cannot do what it is asked for."""

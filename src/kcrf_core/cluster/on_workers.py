@@ -1,0 +1,164 @@
+"""What runs on the workers of a cluster: these functions, by name, with arguments that are plain values.
+
+A worker has one pool of threads for all its parts, as many as Dask gives it, and works on one part at a time with all
+of them; what is sent and received meanwhile has threads of its own. The pool goes when the last part does. Its memory
+is what was asked for, or a part of the limit that the worker has, below which Dask lets its memory be.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..objective import MapRecipe, PartRecipe, Recipe, summed
+from ..system import Workers, counted, free_memory, size_text
+from .errors import ClusterError
+
+# Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
+SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a client asks of workers."""
+
+    version: str  # of kcrf
+    memory: int | None = None  # bytes of each; None: a share of what there is
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an argument stands that is held by the cluster."""
+
+    number: int
+
+
+class LastingWorkers(Workers):
+    """A pool that is open as long as something refers to it."""
+
+    def __init__(self, threads: int, memory: int):
+        super().__init__(threads, memory)
+        self.__enter__()
+
+    def __del__(self) -> None:
+        self.__exit__(None, None, None)
+
+
+_pools: weakref.WeakValueDictionary[tuple[int, int | None], LastingWorkers] = weakref.WeakValueDictionary()
+_opening, _at_work = threading.Lock(), threading.RLock()
+
+
+def about() -> dict[str, Any]:
+    """The version of kcrf here, and the kind of processor and of BLAS, which bytes of results depend on."""
+    return {"version": __version__, "kind": processor()}
+
+
+def processor() -> str:
+    """The kind of processor."""
+    found = platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "CPU part"))]
+    return f"{platform.machine()} {names[0] if names else found}".strip()
+
+
+def _here() -> tuple[str, int, int | None]:
+    """Address, threads and limit of memory of the worker that this runs on."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return worker.address, worker.state.nthreads, worker.memory_manager.memory_limit
+
+
+def _pool(asked: Terms) -> LastingWorkers:
+    if asked.version != __version__:
+        raise ClusterError(
+            f"the worker {_here()[0]} has kcrf {__version__}, and this is kcrf {asked.version}: install the same on all"
+        )
+    _, threads, limit = _here()
+    key = threads, asked.memory
+    with _opening:
+        pool = _pools.get(key)
+        if pool is None:
+            memory = asked.memory
+            if memory is None:
+                memory = int(SHARE_OF_FREE * free_memory())
+                memory = memory if limit is None else min(memory, int(SHARE_OF_LIMIT * limit))
+            pool = _pools[key] = LastingWorkers(threads, memory)
+        return pool
+
+
+def hold(recipe: MapRecipe) -> MapRecipe:
+    """Data of a map, kept by the cluster to make parts of."""
+    return recipe
+
+
+class Held:
+    """Something that a worker holds, and what it is made of.
+
+    Where Dask sends it elsewhere, or writes it to disk, that goes and it is made again.
+    """
+
+    def __init__(self, thing: Any, size: int, make: Callable[..., Held], *origin: Any):
+        self.thing, self._size, self._origin = thing, size, (make, origin)
+
+    def __reduce__(self) -> tuple:
+        return self._origin
+
+    def __sizeof__(self) -> int:
+        return self._size
+
+
+def make_part(recipe: PartRecipe, asked: Terms, *maps: MapRecipe) -> Held:
+    """A part of data that the cluster has."""
+    return load_part(recipe.with_maps(maps), asked)
+
+
+def load_part(recipe: Recipe, asked: Terms) -> Held:
+    """A part, refused by name where it does not fit."""
+    pool = _pool(asked)
+    with _at_work:
+        needed = recipe.nbytes
+        if needed > pool.memory.left:
+            raise ClusterError(
+                f"{recipe.name} takes {size_text(needed)}, and the worker {_here()[0]} has {size_text(pool.memory.left)} "
+                f"left of {size_text(pool.memory.total)}: more workers or larger ones are needed",
+                settings=["memory"],
+            )
+        part = recipe.load(pool)
+        pool.memory.spend(part, needed)
+    return Held(part, needed + recipe.table, load_part, recipe, asked)
+
+
+def answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Any:
+    """What a part, or something made of it, says to a question."""
+    given = [others[each.number] if isinstance(each, Place) else each for each in arguments]
+    given = [each.thing if isinstance(each, Held) else each for each in given]
+    with _at_work:
+        return getattr(held.thing, question)(*given)
+
+
+def keep_answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Held:
+    """The same, to be held here."""
+    found = answer(held, question, arguments, *others)
+    size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
+    return Held(found, size, keep_answer, held, question, arguments, *others)
+
+
+def add_answers(answers: Sequence[Any]) -> Any:
+    """The sum of answers of parts that stand together."""
+    return summed(answers)
+
+
+def told(workers: int, threads: int) -> str:
+    return f"{counted(workers, 'worker')} with {counted(threads, 'thread')}"
