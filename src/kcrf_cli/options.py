@@ -688,7 +688,9 @@ engine = group(
         metavar="SECONDS",
         help="How long to wait for the first worker of a cluster. Default: 60.",
     ),
-    click.option("--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."),
+    click.option(
+        "--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."
+    ),
     click.option("--tls-cert", metavar="FILE", help="With tls://: your own certificate (PEM). Default: none."),
     click.option("--tls-key", metavar="FILE", help="With tls://: the key of your certificate (PEM). Default: none."),
 )

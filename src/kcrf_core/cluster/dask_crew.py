@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -76,7 +76,9 @@ class DaskCrew:
             if said is None:
                 raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
             if isinstance(said, BaseException):
-                raise ClusterError(f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there")
+                raise ClusterError(
+                    f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there"
+                )
             if said["version"] != __version__:
                 raise ClusterError(
                     f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same "
@@ -121,9 +123,7 @@ class DaskCrew:
     def _gone(self, workers: int | None) -> ClusterError:
         if workers is None:
             return ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
-        return ClusterError(
-            "the cluster has no workers any more: nothing was written; start some, and train again"
-        )
+        return ClusterError("the cluster has no workers any more: nothing was written; start some, and train again")
 
     # ------------------------------------------------------------------------- parts
 

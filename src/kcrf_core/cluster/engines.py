@@ -1,8 +1,8 @@
 """Which cluster does the arithmetic, in the words of users, and the way to it.
 
-    dask                 a cluster on this machine, for trying it: workers of one thread
-    dask://host:8786     an existing one, by the address of its scheduler
-    tls://host:8786      the same with certificates on both sides
+dask                 a cluster on this machine, for trying it: workers of one thread
+dask://host:8786     an existing one, by the address of its scheduler
+tls://host:8786      the same with certificates on both sides
 """
 
 from __future__ import annotations

@@ -81,6 +81,11 @@ class KernelRows:
         return self._pivots
 
     @property
+    def held(self) -> bool:
+        """Whether as many rows are to be held as fit, else none."""
+        return self._hold
+
+    @property
     def value_error(self) -> float:
         """How far values in double precision may be from those of the kernel, as a part of the largest."""
         pivots = self._pivots
@@ -196,6 +201,11 @@ class KernelMap:
     ):
         self._rows, self._diagonal, self._residual, self._whole = rows, diagonal, residual, whole
         self.size = self.dense_size = rows.shape[1]
+
+    @property
+    def rows(self) -> KernelRows:
+        """Its kernel values."""
+        return self._rows
 
     def recipe(self, rows: np.ndarray) -> KernelRecipe:
         """What makes the core of some rows again, anywhere."""

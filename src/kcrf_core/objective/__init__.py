@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],
-        "vectors": ["Vectors"],
+        "vectors": ["Vectors", "minimised_model"],
         "thread_engine": ["ObjectiveTerm", "ThreadEngine"],
     },
 )

@@ -1,0 +1,244 @@
+"""Blocks of kernel values computed on a device, from inputs that are there.
+
+A kernel of the toolkit has a form here with the arithmetic of `kernels.gram_blocks`: inner products of real columns by
+a matrix product, matches of codes column by column, attributes as a sparse product, and the function of them. For any
+other kernel, one of a plugin, `laid_out` says so with None: its values come from the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..kernels import (
+    CosineKernel,
+    ImageKernel,
+    Inputs,
+    Kernel,
+    LinearKernel,
+    PolynomialKernel,
+    ProductKernel,
+    RBFKernel,
+    SumKernel,
+)
+from ..system import ranges
+from .backend import DOUBLE, Array, Backend
+
+PICTURES_AT_ONCE = 4096
+
+
+class DeviceKernel(Protocol):
+    """A kernel whose values a device computes."""
+
+    def pivots(self, inputs: Inputs) -> Any:
+        """Pivots laid out there."""
+
+    def rows(self, inputs: Inputs, pivots: Any) -> Any:
+        """Rows laid out there, for blocks with these pivots."""
+
+    def block(self, rows: Any, part: slice, pivots: Any) -> Array:
+        """k(rows[part], pivots), [n, M]."""
+
+
+def laid_out(kernel: Kernel, dtype: np.dtype, backend: Backend) -> DeviceKernel | None:
+    """The form of a kernel on a device; None where there is none."""
+    maker = MAKERS.get(type(kernel))
+    return None if maker is None else maker(kernel, np.dtype(dtype), backend)
+
+
+class _Inner:
+    """Functions of inner products and squared lengths."""
+
+    def __init__(self, kernel: Any, dtype: np.dtype, backend: Backend):
+        self._kernel, self._backend, self._dtype = kernel, backend, dtype
+
+    def _seen(self, inputs: Inputs) -> Inputs:
+        return self._kernel.seen_by(inputs)
+
+    def _laid(self, inputs: Inputs, middle: np.ndarray | None, columns: np.ndarray | None) -> _Rows:
+        """Inputs from their middle; of attributes some columns alone."""
+        if middle is not None:
+            inputs = replace(inputs, real=inputs.real - middle)
+        exact = self._kernel.of_distances and inputs.bag is not None
+        return _Rows(inputs, columns, DOUBLE if exact else self._dtype, self._backend)
+
+    def pivots(self, inputs: Inputs) -> _Pivots:
+        inputs = self._seen(inputs)
+        middle = inputs.real.mean(axis=0) if self._kernel.of_distances and len(inputs) else None
+        columns = None if inputs.bag is None else np.unique(inputs.bag.indices)
+        laid = self._laid(inputs, middle, columns)
+        bag = None
+        if columns is not None:
+            bag = self._backend.array(np.ascontiguousarray(inputs.bag[:, columns].toarray().T), laid.dtype)
+        return _Pivots(laid, middle, columns, bag)
+
+    def rows(self, inputs: Inputs, pivots: _Pivots) -> _Rows:
+        return self._laid(self._seen(inputs), pivots.middle, pivots.columns)
+
+    def block(self, rows: _Rows, part: slice, pivots: _Pivots) -> Array:
+        backend, other = self._backend, pivots.laid
+        found = rows.real[part] @ other.real.T
+        for own, theirs in zip(rows.codes, other.codes, strict=True):
+            found = found + backend.equal_pairs(own[part], theirs, rows.dtype)
+        if pivots.bag is not None:
+            found = found + backend.sparse_product(rows.bag(part), pivots.bag)
+        found = self._applied(found, rows.norms[part][:, None], other.norms[None, :])
+        return backend.cast(found, self._dtype)
+
+    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
+        return products
+
+
+class _Polynomial(_Inner):
+    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
+        kernel = self._kernel
+        root = kernel.scale ** (1 / kernel.degree)
+        base = products * (root * kernel.gamma) + root * kernel.coef0
+        found = base
+        for _ in range(kernel.degree - 1):
+            found = found * base
+        return found
+
+
+class _Distances(_Inner):
+    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
+        gamma = self._kernel.gamma
+        return self._backend.exp(
+            self._backend.at_most(products * (2 * gamma) - norms * gamma - pivot_norms * gamma, 0.0)
+        )
+
+
+class _Image(_Distances):
+    """Neighbourhoods of pictures are worked out on the device, too."""
+
+    def _seen(self, inputs: Inputs) -> Inputs:
+        backend, picture = self._backend, self._kernel.picture
+        down, across = (backend.array(each) for each in picture.pools)
+        H, W = picture.shape
+        found = []
+        for part in ranges(len(inputs), PICTURES_AT_ONCE):
+            pixels = backend.array(inputs.real[part], DOUBLE).reshape(-1, H, W)
+            pools = []
+            for dy, dx in picture.offsets.tolist():
+                first, last = max(0, -dx), min(W, W - dx)
+                values = pixels[:, : H - dy, first:last]
+                if dy or dx:
+                    values = values * pixels[:, dy:, first + dx : last + dx]
+                pooled = down[: H - dy].T @ (values @ across[first:last])
+                pools.append(pooled.reshape(len(pixels), -1))
+            sums = backend.together(pools, 1)
+            found.append(backend.numpy(backend.sign(sums) * backend.sqrt(abs(sums))))
+        width = len(picture.offsets) * down.shape[1] * across.shape[1]
+        return replace(inputs, real=np.concatenate([*found, np.zeros((0, width))]))
+
+
+class _Parts:
+    """Kernels of some of the columns, put together."""
+
+    def __init__(self, kernel: Any, dtype: np.dtype, backend: Backend):
+        self._kernel, self._dtype = kernel, dtype
+        self._parts = [laid_out(part.kernel, dtype, backend) for part in kernel.parts]
+
+    def pivots(self, inputs: Inputs) -> list[Any]:
+        return [
+            own.pivots(inputs.columns(part.group)) for own, part in zip(self._parts, self._kernel.parts, strict=True)
+        ]
+
+    def rows(self, inputs: Inputs, pivots: list[Any]) -> list[Any]:
+        parts = zip(self._parts, self._kernel.parts, pivots, strict=True)
+        return [own.rows(inputs.columns(part.group), theirs) for own, part, theirs in parts]
+
+    def _blocks(self, rows: list[Any], part: slice, pivots: list[Any]) -> list[Array]:
+        return [own.block(*each) for own, *each in zip(self._parts, rows, [part] * len(rows), pivots, strict=True)]
+
+
+class _Sum(_Parts):
+    def block(self, rows: list[Any], part: slice, pivots: list[Any]) -> Array:
+        total = None
+        for weight, values in zip(self._kernel.weights, self._blocks(rows, part, pivots), strict=True):
+            total = values * weight if total is None else total + values * weight
+        return total
+
+
+class _Product(_Parts):
+    def block(self, rows: list[Any], part: slice, pivots: list[Any]) -> Array:
+        first, *others = self._blocks(rows, part, pivots)
+        total = first * self._kernel.scale
+        for values in others:
+            total = total * values
+        return total
+
+
+class _Cosine:
+    """Another kernel's values, divided by the roots of its diagonal."""
+
+    def __init__(self, kernel: Any, dtype: np.dtype, backend: Backend):
+        self._kernel, self._dtype, self._backend = kernel, dtype, backend
+        self._inner = laid_out(kernel.kernel, dtype, backend)
+
+    def _roots(self, inputs: Inputs) -> Array:
+        roots = np.minimum(self._kernel.inverse_roots(inputs), np.finfo(self._dtype).max)
+        return self._backend.array(roots, self._dtype)
+
+    def pivots(self, inputs: Inputs) -> tuple[Any, Array]:
+        return self._inner.pivots(inputs), self._roots(inputs)
+
+    def rows(self, inputs: Inputs, pivots: tuple[Any, Array]) -> tuple[Any, Array]:
+        return self._inner.rows(inputs, pivots[0]), self._roots(inputs)
+
+    def block(self, rows: tuple[Any, Array], part: slice, pivots: tuple[Any, Array]) -> Array:
+        values = self._inner.block(rows[0], part, pivots[0])
+        return values * rows[1][part][:, None] * pivots[1][None, :]
+
+
+class _Rows:
+    """Real columns, codes by column, attributes and squared lengths of rows on a device."""
+
+    def __init__(self, inputs: Inputs, columns: np.ndarray | None, dtype: np.dtype, backend: Backend):
+        self.dtype, self._backend = dtype, backend
+        self.norms = backend.array(inputs.squared_norms(), dtype)
+        self.real = backend.array(inputs.real, dtype)
+        codes = np.where(inputs.codes < 0, -1, inputs.codes)
+        self.codes = [backend.array(np.ascontiguousarray(column), np.dtype(np.int32)) for column in codes.T]
+        self._bag = None if columns is None else inputs.bag[:, columns].tocsr()
+
+    def bag(self, part: slice) -> Any:
+        own = self._bag[part]
+        return self._backend.sparse(own.indptr, own.indices, own.data, own.shape[1], self.dtype)
+
+
+class _Pivots:
+    """Pivots laid out for functions of inner products."""
+
+    def __init__(self, laid: _Rows, middle: np.ndarray | None, columns: np.ndarray | None, bag: Array | None):
+        self.laid, self.middle, self.columns, self.bag = laid, middle, columns, bag
+        # A code that equals no other has another number on each side.
+        backend = laid._backend
+        self.laid.codes = [backend.where(column < 0, -2 + 0 * column, column) for column in self.laid.codes]
+
+
+def _of_parts(maker: Callable[..., Any]) -> Callable[..., Any]:
+    def make(kernel: Any, dtype: np.dtype, backend: Backend) -> Any:
+        made = maker(kernel, dtype, backend)
+        return None if None in made._parts else made
+
+    return make
+
+
+def _cosine(kernel: Any, dtype: np.dtype, backend: Backend) -> _Cosine | None:
+    made = _Cosine(kernel, dtype, backend)
+    return None if made._inner is None else made
+
+
+MAKERS: dict[type[Kernel], Callable[..., Any]] = {
+    LinearKernel: _Inner,
+    PolynomialKernel: _Polynomial,
+    RBFKernel: _Distances,
+    ImageKernel: _Image,
+    SumKernel: _of_parts(_Sum),
+    ProductKernel: _of_parts(_Product),
+    CosineKernel: _cosine,
+}
