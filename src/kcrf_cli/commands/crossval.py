@@ -142,13 +142,13 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
+    from kcrf_core.cluster import open_crew
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
     from kcrf_core.scoring import Decision
 
     from ..report import plots
-    from ..running.clusters import crew_on
     from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, unless, write_out
     from ..text import crossval as crossval_text
     from ..text import figures as render
@@ -195,7 +195,7 @@ def crossval(
     plan = make_plan(corpus, raw, source, settings, division, weighed)
     with (
         _kept(plan, journal, output, quiet) as kept,
-        crew_on(engine, threads, memory, unless(quiet)) as crew,
+        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
         _Bar(plan, quiet, verbose) as bar,
     ):
         found, picked = run_plan(plan, jobs, threads, memory if crew is None else None, kept, bar.done, crew)

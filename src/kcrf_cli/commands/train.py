@@ -147,8 +147,10 @@ def train(
       kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+      kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
+    from kcrf_core.cluster import open_crew
     from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
@@ -157,7 +159,6 @@ def train(
     from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart
     from kcrf_core.training import train as fit
 
-    from ..running.clusters import crew_on
     from ..running.files import (
         check_writable,
         fold_numbers,
@@ -223,8 +224,12 @@ def train(
         with (
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
-            crew_on(
-                engine, threads, memory, interruption.note, lambda count: interruption.tell(WorkersThere(count))
+            open_crew(
+                engine,
+                threads=threads,
+                memory=memory,
+                tell=interruption.note,
+                changed=lambda count: interruption.tell(WorkersThere(count)),
             ) as crew,
             Workers(threads, memory if crew is None else None, crew) as workers,
         ):

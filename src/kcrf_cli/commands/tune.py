@@ -175,6 +175,7 @@ def tune(
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core._version import __version__
+    from kcrf_core.cluster import open_crew
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.crossval import groups_of
     from kcrf_core.encoding import column_names
@@ -183,7 +184,6 @@ def tune(
     from kcrf_core.tuning import tune as search
 
     from ..report import plots
-    from ..running.clusters import crew_on
     from ..running.files import (
         check_writable,
         fold_numbers,
@@ -231,7 +231,7 @@ def tune(
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
     hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), block)
     with (
-        crew_on(engine, threads, memory, unless(quiet)) as crew,
+        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
         Workers(threads, memory if crew is None else None, crew) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,

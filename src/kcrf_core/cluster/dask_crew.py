@@ -2,8 +2,7 @@
 
 Parts are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere what it
 held, from recipes that stand in its graph. Nothing is scattered, parameters included, no task is bound to a worker, and
-there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out, and
-how often.
+there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out.
 
 A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
 the reason when it, or the last worker, has been gone for a while.
@@ -11,6 +10,7 @@ the reason when it, or the last worker, has been gone for a while.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -24,12 +24,11 @@ import numpy as np
 from distributed import Client, Future, KilledWorker, wait
 
 from .._version import __version__
-from ..errors import KcrfError
 from ..maps import TOGETHER
 from ..objective import Accumulator, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
 from . import on_workers
-from .errors import ClusterError
+from .errors import TIMEOUTS, ClusterError
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
@@ -76,13 +75,13 @@ class DaskCrew:
             if said is None:
                 raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
             if isinstance(said, BaseException):
+                why = _first_line(said)
                 raise ClusterError(
-                    f"the worker {address} cannot use its kcrf: {said}; install kcrf {__version__} there"
+                    f"the worker {address} cannot use its kcrf ({why}): install kcrf {__version__} there"
                 )
             if said["version"] != __version__:
                 raise ClusterError(
-                    f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same "
-                    "on all"
+                    f"the worker {address} has kcrf {said['version']}, and this is kcrf {__version__}: install the same"
                 )
         kinds = sorted({said["kind"] for said in found.values()} | {on_workers.processor()})
         if len(kinds) > 1:
@@ -107,7 +106,7 @@ class DaskCrew:
         self._looked = now
         try:
             workers = len(self._threads()) if self._client.status == "running" else None
-        except (OSError, TimeoutError, CancelledError, RuntimeError):
+        except (OSError, *TIMEOUTS, CancelledError, RuntimeError):
             workers = None
         if workers is not None and workers != self.workers:
             what = "is gone: what it held is made again by others" if workers < self.workers else "came"
@@ -174,11 +173,11 @@ class DaskCrew:
 
     def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
         self.traffic.questions += 1
-        return map(self._fetched, self._tasks(on_workers.answer, handles, question, arguments))
+        return iter(self._fetched(self._tasks(on_workers.answer, handles, question, arguments)))
 
     def total(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Any:
+        found = Accumulator()
         if len(handles) <= TOGETHER:
-            found = Accumulator()
             for answer in self.ask(handles, question, arguments):
                 found.add(answer)
             return found.total
@@ -189,54 +188,55 @@ class DaskCrew:
             self._client.submit(on_workers.add_answers, group, key=self._key("sum"), pure=False) for group in groups
         ]
         del answers, groups
-        found = Accumulator()
-        for future in sums:
-            found.add_group(self._fetched(future))
+        for answer in self._fetched(sums):
+            found.add_group(answer)
         return found.total
 
-    def _fetched(self, future: Future) -> Any:
-        """The result of a task, when it is there."""
+    def _fetched(self, futures: list[Future]) -> list[Any]:
+        """The results of tasks, when all are there."""
         patience = FETCHING
         while True:
             try:
-                if not future.done():
-                    wait(future, timeout=LOOK)
-                result = future.result(timeout=patience)
-                self._seen = time.monotonic()
-                self.traffic.received += _nbytes(result)
-                return result
-            except TimeoutError:
-                if future.done():
+                wait(futures, timeout=LOOK)
+                results = self._client.sync(self._gathered, futures, callback_timeout=patience)
+            except TIMEOUTS:
+                if all(future.done() for future in futures):
                     patience *= 2
-            except KcrfError:
-                raise
-            except KilledWorker as error:
-                raise ClusterError(
-                    f"workers died one after another at the same task ({error}): is there too little memory? Nothing "
-                    "was written"
-                ) from None
-            except ModuleNotFoundError as error:
-                if (error.name or "").partition(".")[0] not in ("kcrf_core", "kcrf_cli"):
-                    raise
-                raise ClusterError(f"a worker has no kcrf: install kcrf {__version__} there") from None
-            except MemoryError:
-                raise ClusterError(
-                    "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
-                ) from None
-            except (CancelledError, OSError) as error:
-                raise ClusterError(
-                    f"the connection to the cluster is lost, nothing was written ({_first_line(error)})"
-                ) from None
+                self._look()
+                continue
+            except (Exception, asyncio.CancelledError) as error:
+                raise self._explained(error) from None
+            self._seen = time.monotonic()
+            self.traffic.received += _nbytes(results)
             self._look()
+            return results
+
+    async def _gathered(self, futures: list[Future]) -> list[Any]:
+        return await self._client.gather(futures, asynchronous=True)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What users should hear of an error of the cluster; those that are not the cluster's are as they were."""
+        if isinstance(error, KilledWorker):
+            return ClusterError(
+                f"workers died one after another at the same task ({_first_line(error)}): is there too little memory? "
+                "Nothing was written"
+            )
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(("kcrf_core", "kcrf_cli")):
+            return ClusterError(f"a worker has no kcrf: install kcrf {__version__} there")
+        if isinstance(error, MemoryError):
+            return ClusterError(
+                "a worker is out of memory: more workers, or larger ones, are needed; nothing was written"
+            )
+        if isinstance(error, CancelledError | asyncio.CancelledError | OSError):
+            return ClusterError(f"the connection to the cluster is lost, nothing was written ({_first_line(error)})")
+        return error
 
     def summary(self) -> str:
         """What went over the network."""
         traffic = self.traffic
         each = max(traffic.questions, 1)
-        return (
-            f"cluster: {counted(traffic.questions, 'question')} to its shards, {size_text(traffic.sent // each)} out and "
-            f"{size_text(traffic.received // each)} back for each on average"
-        )
+        out, back = size_text(traffic.sent // each), size_text(traffic.received // each)
+        return f"cluster: {counted(traffic.questions, 'question')} to its shards, {out} out and {back} back for each"
 
 
 def _first_line(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from ..system import available_threads
-from .errors import ClusterError
+from .errors import TIMEOUTS, ClusterError
 
 if TYPE_CHECKING:
     from .dask_crew import DaskCrew
@@ -92,17 +92,22 @@ def engine_of(engine: str | ClusterEngine) -> ClusterEngine:
 
 @contextmanager
 def open_crew(
-    engine: str | ClusterEngine,
+    engine: str | ClusterEngine | None,
     *,
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
     changed: Callable[[int], None] | None = None,
-) -> Iterator[DaskCrew]:
-    """A crew on a cluster. `memory` is that of each worker; `threads` are for a cluster on this machine.
+) -> Iterator[DaskCrew | None]:
+    """A crew on a cluster, which is left again at the end; None without one.
+
+    `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each.
 
     `tell` hears of workers that come and go, and of what is to be minded, `changed` how many there are.
     """
+    if engine is None:
+        yield None
+        return
     engine = engine_of(engine)
     tell = tell or (lambda line: None)
     try:
@@ -122,7 +127,7 @@ def open_crew(
         client = stack.enter_context(_connected(engine, threads, stack))
         try:
             client.wait_for_workers(1, timeout=engine.timeout)
-        except TimeoutError:
+        except TIMEOUTS:
             raise ClusterError(
                 f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
                 settings=["engine_timeout"],
@@ -163,7 +168,7 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
         )
     try:
         return Client(engine.scheduler, timeout=engine.timeout, security=security, direct_to_workers=True)
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
+    except (OSError, *TIMEOUTS, ValueError, TypeError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ClusterError(
             f"no scheduler answers at {engine.address} within {engine.timeout:g} seconds ({reason})",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ..errors import KcrfError
+
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
 
 class ClusterError(KcrfError):

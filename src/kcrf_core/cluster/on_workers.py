@@ -130,9 +130,10 @@ def load_part(recipe: Recipe, asked: Terms) -> Held:
     with _at_work:
         needed = recipe.nbytes
         if needed > pool.memory.left:
+            left, total = size_text(pool.memory.left), size_text(pool.memory.total)
             raise ClusterError(
-                f"{recipe.name} takes {size_text(needed)}, and the worker {_here()[0]} has {size_text(pool.memory.left)} "
-                f"left of {size_text(pool.memory.total)}: more workers or larger ones are needed",
+                f"{recipe.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
+                "more workers or larger ones are needed",
                 settings=["memory"],
             )
         part = recipe.load(pool)

@@ -52,6 +52,6 @@ class ArrayPlace:
             free = size_text(self.backend.free_memory())
             raise DeviceError(
                 f"{self.backend.name}: too little memory on {self.backend.title} ({free} free): with a smaller "
-                "'memory' kernel values are computed again instead of being held; without an 'engine' threads do it all",
+                "'memory' kernel values are computed again instead of being held; without an 'engine' threads do all",
                 settings=["memory", "engine"],
             ) from None

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cluster import ClusterEngine, open_crew
 from ..corpora import (
     COLUMNS,
     ITEMS,
@@ -185,6 +186,8 @@ class KernelCRF(Protocol):
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
+    engine : a Dask cluster to train on: "dask://host:8786", "dask" for one on this machine with a worker for each of
+        `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates. None: threads. The result is the same.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
     config : features, terms and training as a configuration file has them, in the place of all that is said above of
@@ -220,6 +223,7 @@ class KernelCRF(Protocol):
         max_iterations: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        engine: str | ClusterEngine | None = None,
         verbose: bool | int = False,
         config: Mapping[str, Any] | None = None,
         algorithm: str | None = None,
@@ -298,7 +302,11 @@ class KernelCRF(Protocol):
             if not any(len(sequence) for sequence in X_dev):
                 raise ValueError("X_dev has no positions to score by")
             dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
-        with Workers(threads) as workers, talking(self.verbose) as observer:
+        with (
+            talking(self.verbose) as observer,
+            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
+            Workers(threads, crew=crew) as workers,
+        ):
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
         if names.type != "text":
             model = replace(model, info={**model.info, "estimator": {"labels": names.type}})
@@ -346,7 +354,12 @@ class KernelCRF(Protocol):
             if codes.shape != (corpus.sequences,):
                 raise ValueError(f"groups: {len(codes):,} values for {corpus.sequences:,} sequences")
         asked = None if self.metric in (None, AUTO) else self.metric
-        with Workers(threads_of(self.n_jobs)) as workers, talking(self.verbose) as observer:
+        threads = threads_of(self.n_jobs)
+        with (
+            talking(self.verbose) as observer,
+            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
+            Workers(threads, crew=crew) as workers,
+        ):
             found = search(
                 corpus,
                 search_config(self.get_params(), width),

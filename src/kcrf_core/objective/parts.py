@@ -4,10 +4,10 @@ Parts are made of recipes, picklable values: labels of a portion and recipes of 
 anything else with the members of `Recipe`, such as the path of a file and how maps are made of it. A part can be made
 again anywhere and is the same there.
 
-Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block for
-each term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass; parameters
-of terms over labels alone as they are. What comes back is summed over parts, by `plus` or an `Accumulator`, in the one
-order that all sums over portions have.
+Questions are names of methods of `EnginePart`, their arguments arrays and plain values. Parameters come as one block
+for each term: rows of what its head has made ready, those that the part has columns for, in the precision of a pass;
+parameters of terms over labels alone as they are. What comes back is summed over parts, by `plus` or an `Accumulator`,
+in the one order that all sums over portions have.
 """
 
 from __future__ import annotations
@@ -74,6 +74,10 @@ class PartRecipe:
     @property
     def maps(self) -> list[MapRecipe]:
         return [term.map for term in self.terms if term.map is not None]
+
+    def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
+        """What the part will say of columns and places of its terms."""
+        return [(None if term.map is None else term.map.columns, term.places) for term in self.terms]
 
     def without_maps(self) -> PartRecipe:
         """The same but for what its maps are made of, which may be sent once for many parts."""

@@ -119,9 +119,10 @@ class Posterior:
         forbidden: Edges | None = None,
     ) -> Posterior:
         """P with parts that a crew has, made of maps that are here; `workers` are for what is done with vectors."""
-        handles = crew.load(recipes_of(problem, terms, dtype, forbidden))
-        composed = [ComposedTerm.of(term) for term in terms]
-        return cls.on(ComposedEngine(problem, composed, crew, handles, workers, dtype, forbidden), terms)
+        recipes = recipes_of(problem, terms, dtype, forbidden)
+        composed, about = [ComposedTerm.of(term) for term in terms], [recipe.about() for recipe in recipes]
+        parts = crew.load(recipes)
+        return cls.on(ComposedEngine(problem, composed, crew, parts, workers, dtype, forbidden, about=about), terms)
 
     @classmethod
     def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Posterior:

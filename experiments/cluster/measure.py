@@ -1,0 +1,123 @@
+"""How long a pass takes on a cluster of this machine, and on as many threads of one process.
+
+    python experiments/cluster/measure.py pivots --positions 1000000 --workers 2 --worker-threads 1
+    python experiments/cluster/measure.py pivots --positions 4000000 --portions 16 --workers 8 --worker-threads 2
+    python experiments/cluster/measure.py file train.conll --workers 2 --worker-threads 1 -- --kernel poly --degree 2
+
+`pivots` generates data where it is needed; `file` takes that of a file, with options as `kcrf train` has them. Threads
+come first, then the cluster, so that memory is there for one of them at a time. Passes alternate between two points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def timed(posterior, passes: int) -> tuple[list[float], list[float], float]:
+    """Seconds of the first pass and of so many more, with what they found."""
+    rng = np.random.default_rng(0)
+    thetas = rng.normal(size=(2, posterior.size)) * 0.01
+    found, seconds = [], []
+    for number in range(passes + 1):
+        began = time.perf_counter()
+        value, gradient = posterior.engine.evaluate(thetas[number % 2])
+        seconds.append(time.perf_counter() - began)
+        found.append((value, float(gradient @ gradient)))
+    return seconds, found[:2]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["pivots", "file"])
+    parser.add_argument("data", nargs="?")
+    parser.add_argument("--positions", type=int, default=1_000_000)
+    parser.add_argument("--pivots", type=int, default=1_000)
+    parser.add_argument("--portions", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--worker-threads", type=int, default=1)
+    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--memory", type=float, help="GiB for kernel values, of each worker and of threads together")
+    arguments, options = parser.parse_known_args()
+    threads = arguments.workers * arguments.worker_threads
+    report = {**vars(arguments), "threads": threads}
+
+    from distributed import Client, LocalCluster
+
+    from kcrf_core.chains import EDGE, NODE
+    from kcrf_core.cluster import DaskCrew
+    from kcrf_core.objective import ComposedEngine, ComposedTerm, Posterior
+    from kcrf_core.system import Workers
+
+    memory = None if arguments.memory is None else int(arguments.memory * 2**30)
+    with Workers(threads, None if memory is None else memory * arguments.workers) as workers:
+        if arguments.what == "pivots":
+            from generated import DTYPE, Generated
+
+            data = Generated(arguments.positions, arguments.portions, arguments.pivots)
+            posterior = data.on_threads(workers)
+        else:
+            terms, problem, dtype = _of_file(arguments.data, [each for each in options if each != "--"], workers)
+            posterior = Posterior.on_threads(problem, terms, workers, dtype)
+        seconds, expected = timed(posterior, arguments.passes)
+        report["threads_first"], report["threads_pass"] = seconds[0], float(np.median(seconds[1:]))
+        report["threads_least"] = min(seconds[1:])
+        print(json.dumps(report), flush=True)
+        del posterior
+        cluster = LocalCluster(
+            n_workers=arguments.workers,
+            threads_per_worker=arguments.worker_threads,
+            host="127.0.0.1",
+            dashboard_address=None,
+        )
+        with cluster, Client(cluster, direct_to_workers=True) as client:
+            crew = DaskCrew(client, memory, print)
+            crew.check()
+            if arguments.what == "pivots":
+                problem, handles = data.problem(range(arguments.portions)), crew.load(data.recipes())
+                composed = [ComposedTerm(NODE, data.head(workers)), ComposedTerm(EDGE)]
+                engine = ComposedEngine(problem, composed, crew, handles, workers, DTYPE)
+                posterior = Posterior(engine, [1.0, 1.0])
+            else:
+                posterior = Posterior.by_crew(problem, terms, crew, workers, dtype)
+            before = crew.traffic.sent, crew.traffic.received
+            seconds, found = timed(posterior, arguments.passes)
+            report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))
+            report["cluster_least"] = min(seconds[1:])
+            report["sent_per_pass"] = (crew.traffic.sent - before[0]) // (arguments.passes + 1)
+            report["received_per_pass"] = (crew.traffic.received - before[1]) // (arguments.passes + 1)
+    report["same"] = found == expected
+    report["ratio"] = report["cluster_pass"] / report["threads_pass"]
+    report["rate"] = 1 / report["ratio"]
+    print(json.dumps(report, indent=1))
+
+
+def _of_file(path: str, options: list[str], workers):
+    """Terms and problem of a file, as `kcrf train` has them."""
+    from kcrf_cli import options as known
+    from kcrf_cli.commands.train import train
+    from kcrf_cli.running.files import prepare
+    from kcrf_core.fitting import DTYPES, Observer, fit_terms
+    from kcrf_core.objective import ObjectiveTerm
+    from kcrf_core.training.problems import problem_of
+
+    context = train.make_context("train", [path, *options, "--dry-run"])
+    values = context.params
+    chosen = known.given(
+        values, known.kernel_options(), known.ENCODING_OPTIONS, known.CHAIN_OPTIONS, known.TRAINING_OPTIONS
+    )
+    prepared = prepare(path, values["format_"], values["config"], chosen)
+    fitted = fit_terms(prepared.encoding, prepared.dataset, prepared.config, None, workers, Observer())
+    terms = [ObjectiveTerm(term.config.clique, 1.0, term.map, term.kept) for term in fitted]
+    return terms, problem_of(prepared.encoding, prepared.dataset), DTYPES[prepared.config.training.precision]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Training on a real Dask cluster on the loopback: the same bytes, whoever dies, and a line where it cannot go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clusters import OTHER_KCRF, WITHOUT_KCRF, kill, loopback_cluster, make_certificates, wait_for
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are others there")
+
+OPTIONS = ("--sigma2", "1", "--max-passes", "40")
+
+
+def command(*arguments):
+    return [sys.executable, "-W", "ignore", "-m", "kcrf_cli", *map(str, arguments)]
+
+
+def run(*arguments, timeout=180):
+    found = subprocess.run(command(*arguments), capture_output=True, timeout=timeout, text=True)
+    return found.returncode, found.stdout, found.stderr
+
+
+@pytest.fixture
+def data(sample_data):
+    return sample_data / "pitch_accent.conll"
+
+
+@pytest.fixture
+def expected(data, tmp_path, kcrf):
+    """The model of one thread, as bytes."""
+    path = tmp_path / "expected.npz"
+    assert kcrf("train", data, *OPTIONS, "-q", "--threads", "1", "-o", path).code == 0
+    return path.read_bytes()
+
+
+def passes(log: Path) -> int:
+    lines = log.read_text().splitlines() if log.exists() else []
+    return sum(json.loads(line)["event"] == "pass" for line in lines)
+
+
+def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
+    """The same bytes with all of them and with one killed on the way; a client that is killed leaves nothing there."""
+    from distributed import Client
+
+    output, log = tmp_path / "model.npz", tmp_path / "log.jsonl"
+    with loopback_cluster(tmp_path, 3) as cluster:
+        arguments = ("train", data, *OPTIONS, "--engine", cluster.engine, "-o", output, "--log", log)
+        assert run(*arguments, "-q") == (0, "", "")
+        assert output.read_bytes() == expected
+        assert "cluster: 8 shards" in log.read_text() and '"count": 3' in log.read_text()
+
+        output.unlink()
+        log.unlink()
+        running = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: passes(log) >= 3)
+        kill(cluster.workers.pop())
+        said = running.communicate(timeout=180)[1]
+        assert running.returncode == 0 and output.read_bytes() == expected
+        assert "1 worker is gone: what it held is made again by others, 2 are there" in said
+
+        output.unlink()
+        log.unlink()
+        running = subprocess.Popen(command(*arguments, "-q", "--tolerance", "1e-9"))
+        wait_for(lambda: passes(log) >= 2)
+        kill(running)
+        assert not output.exists()
+        with Client(cluster.address) as client:
+            wait_for(lambda: client.run_on_scheduler(_tasks) == 0, 30)
+
+        code, out, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "--memory", "1K", "-o", output)
+        last = err.splitlines()[-1]
+        assert code == 1 and last.startswith("kcrf: shard ") and "has 1 KiB left of 1 KiB" in last
+        assert not output.exists()
+
+
+def _tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_certificates_and_who_has_none(data, expected, tmp_path):
+    files, output = make_certificates(tmp_path), tmp_path / "model.npz"
+    tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])
+    with loopback_cluster(tmp_path, 1, files) as cluster:
+        assert cluster.engine.startswith("tls://")
+        arguments = ("train", data, *OPTIONS, "-o", output, "--engine")
+        assert run(*arguments, cluster.engine, *tls, "-q") == (0, "", "")
+        assert output.read_bytes() == expected
+        output.unlink()
+        code, _, err = run(*arguments, cluster.engine.replace("tls", "dask"), "-q", "--engine-timeout", "2")
+        assert code == 1 and "no scheduler answers at dask://127.0.0.1" in err and len(err.splitlines()) == 1
+        other = tmp_path / "other"
+        other.mkdir()
+        strange = make_certificates(other)
+        tls = ("--tls-ca", strange["ca-file"], "--tls-cert", strange["cert"], "--tls-key", strange["key"])
+        code, _, err = run(*arguments, cluster.engine, *tls, "-q", "--engine-timeout", "2")
+        assert code == 1 and "no scheduler answers at tls://127.0.0.1" in err and len(err.splitlines()) == 1
+        assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "before, said", [(WITHOUT_KCRF, "has no kcrf: install kcrf"), (OTHER_KCRF, "has kcrf 0.0.1, and this is kcrf")]
+)
+def test_workers_without_this_kcrf(before, said, data, tmp_path):
+    output = tmp_path / "model.npz"
+    with loopback_cluster(tmp_path, 0) as cluster:
+        cluster.add_worker(before)
+        code, out, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "-q", "-o", output)
+        assert (code, out) == (1, "") and said in err and len(err.splitlines()) == 1
+        assert not output.exists()
+
+
+def test_nobody_comes(data, tmp_path):
+    with loopback_cluster(tmp_path, 0) as cluster:
+        arguments = ("train", data, "-q", "-o", tmp_path / "model.npz", "--engine-timeout", "1", "--engine")
+        code, _, err = run(*arguments, cluster.engine)
+        assert code == 1 and "no worker came" in err and "(--engine-timeout)" in err
+        kill(cluster.scheduler)
+        code, _, err = run(*arguments, cluster.engine)
+        assert code == 1 and "no scheduler answers" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("which", ["workers", "scheduler"])
+def test_all_are_gone(which, data, tmp_path):
+    """A clear error within a minute, and no model."""
+    output, log = tmp_path / "model.npz", tmp_path / "log.jsonl"
+    with loopback_cluster(tmp_path, 1) as cluster:
+        arguments = ("train", data, "--sigma2", "1", "--tolerance", "1e-9", "--engine", cluster.engine)
+        running = subprocess.Popen(command(*arguments, "-o", output, "--log", log), stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: passes(log) >= 2)
+        began = time.monotonic()
+        kill(cluster.workers[0] if which == "workers" else cluster.scheduler)
+        said = running.communicate(timeout=90)[1].splitlines()[-1]
+        assert time.monotonic() - began < 60
+        assert running.returncode == 1 and not output.exists() and "nothing was written" in said
+        if which == "workers":
+            assert "has no workers any more" in said
+        else:
+            assert "scheduler" in said or "connection to the cluster is lost" in said
+
+
+def test_options_that_do_not_go_together(kcrf, data, tmp_path):
+    output = tmp_path / "model.npz"
+    for arguments, code, said in (
+        (("--engine", "dusk://x:1"), 2, "unknown engine 'dusk://x:1'"),
+        (("--engine", "dask://x"), 2, "dask://HOST:PORT"),
+        (("--engine", "tls://x:1"), 2, "--tls-ca"),
+        (("--engine", "dask", "--tls-ca", "x"), 2, "needs no certificates"),
+        (("--engine", "dask://x:1", "--tls-key", "x"), 2, "certificates are for tls://"),
+        (("--engine", "tls://x:1", "--tls-ca", "a", "--tls-cert", "b", "--tls-key", "c"), 2, "a: no such file"),
+        (("--tls-ca", "x"), 2, "--tls-ca is for a cluster"),
+        (("--engine-timeout", "3"), 2, "--engine-timeout is for a cluster"),
+    ):
+        done = kcrf("train", data, "-o", output, *arguments)
+        assert done.code == code and said in done.err, done.err
+    done = kcrf("crossval", data, "--engine", "dask", "--jobs", "2")
+    assert done.code == 2 and "leave out --jobs" in done.err
+
+
+def test_without_dask(data, tmp_path):
+    code = "import sys; sys.modules['distributed'] = None; from kcrf_cli.main import main; main()"
+    found = subprocess.run(
+        [sys.executable, "-c", code, "train", data, "--engine", "dask", "-q", "-o", tmp_path / "model.npz"],
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 2 and found.stderr == (
+        "kcrf: the engine 'dask' needs Dask: pip install 'kcrf[cluster]' (--engine)\n"
+    )
+
+
+def test_what_each_worker_has_to_hold(kcrf, data):
+    done = kcrf("train", data, "--dry-run", "--engine", "dask://127.0.0.1:8786")
+    last = done.text.splitlines()[-1]
+    assert done.code == 0 and last.startswith("on a cluster: 8 shards of up to ") and "8 workers" in last
+    shard = json.loads(kcrf("train", data, "--dry-run", "--json").text)
+    assert shard["shards"] == 8 and 0 < shard["shard"] < shard["total"]
