@@ -141,16 +141,15 @@ def _triangle_on(place: ArrayPlace, head: PivotHead) -> DeviceTriangle:
 class DeviceKernelRows:
     """Kernel values of positions with pivots, held as far as there is room and computed again where there is none."""
 
-    def __init__(self, rows: KernelRows, dtype: np.dtype, place: ArrayPlace):
+    def __init__(self, rows: KernelRows, dtype: np.dtype, place: ArrayPlace, held: bool = True):
         self._backend, self.dtype, self.shape = place.backend, np.dtype(dtype), rows.shape
         self._maker = BlockMaker(rows.inputs, rows.pivots.kernel, rows.pivots.inputs, self.dtype, place)
         N, M = self.shape
         row = max(M, 1) * self.dtype.itemsize
-        held = place.memory.reserve(self, N * row, row) // row if rows.held else 0
-        self._held = self._backend.empty((held, M), self.dtype)
-        for part in ranges(held, ROWS_AT_ONCE):
+        count = place.memory.reserve(self, N * row, row) // row if held and rows.held else 0
+        self._held = self._backend.empty((count, M), self.dtype)
+        for part in ranges(count, ROWS_AT_ONCE):
             self._held[part] = self._maker.block(part)
-        self.complete = held == N
 
     def pieces(self) -> Iterator[tuple[slice, Array]]:
         """Rows, the held ones first and all at once."""
@@ -183,8 +182,8 @@ class BlockMaker:
         if self._kernel is None:
             self._inputs, self._here = inputs, Pivots(pivots, kernel, dtype)
             return
-        self._pivots = self._kernel.pivots(pivots)
-        self._rows = self._kernel.rows(inputs, self._pivots)
+        frame = self._kernel.frame(pivots)
+        self._pivots, self._rows = self._kernel.pivots(pivots, frame), self._kernel.rows(inputs, frame)
 
     def block(self, part: slice) -> Array:
         """[n, M]."""

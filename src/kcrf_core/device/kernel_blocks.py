@@ -8,7 +8,7 @@ other kernel, one of a plugin, `laid_out` says so with None: its values come fro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,16 +28,20 @@ from ..system import ranges
 from .backend import DOUBLE, Array, Backend
 
 PICTURES_AT_ONCE = 4096
+NO_CODE = -1
 
 
 class DeviceKernel(Protocol):
     """A kernel whose values a device computes."""
 
-    def pivots(self, inputs: Inputs) -> Any:
+    def frame(self, inputs: Inputs) -> Any:
+        """What both sides of blocks have to agree on, out of pivots or of all inputs."""
+
+    def pivots(self, inputs: Inputs, frame: Any) -> Any:
         """Pivots laid out there."""
 
-    def rows(self, inputs: Inputs, pivots: Any) -> Any:
-        """Rows laid out there, for blocks with these pivots."""
+    def rows(self, inputs: Inputs, frame: Any) -> Any:
+        """Rows laid out there."""
 
     def block(self, rows: Any, part: slice, pivots: Any) -> Array:
         """k(rows[part], pivots), [n, M]."""
@@ -58,25 +62,20 @@ class _Inner:
     def _seen(self, inputs: Inputs) -> Inputs:
         return self._kernel.seen_by(inputs)
 
-    def _laid(self, inputs: Inputs, middle: np.ndarray | None, columns: np.ndarray | None) -> _Rows:
-        """Inputs from their middle; of attributes some columns alone."""
-        if middle is not None:
-            inputs = replace(inputs, real=inputs.real - middle)
-        exact = self._kernel.of_distances and inputs.bag is not None
-        return _Rows(inputs, columns, DOUBLE if exact else self._dtype, self._backend)
-
-    def pivots(self, inputs: Inputs) -> _Pivots:
+    def frame(self, inputs: Inputs) -> _Frame:
         inputs = self._seen(inputs)
         middle = inputs.real.mean(axis=0) if self._kernel.of_distances and len(inputs) else None
-        columns = None if inputs.bag is None else np.unique(inputs.bag.indices)
-        laid = self._laid(inputs, middle, columns)
-        bag = None
-        if columns is not None:
-            bag = self._backend.array(np.ascontiguousarray(inputs.bag[:, columns].toarray().T), laid.dtype)
-        return _Pivots(laid, middle, columns, bag)
+        return _Frame(middle, None if inputs.bag is None else np.unique(inputs.bag.indices))
 
-    def rows(self, inputs: Inputs, pivots: _Pivots) -> _Rows:
-        return self._laid(self._seen(inputs), pivots.middle, pivots.columns)
+    def rows(self, inputs: Inputs, frame: _Frame) -> _Rows:
+        inputs = self._seen(inputs)
+        if frame.middle is not None:
+            inputs = replace(inputs, real=inputs.real - frame.middle)
+        exact = self._kernel.of_distances and inputs.bag is not None
+        return _Rows(inputs, frame.columns, DOUBLE if exact else self._dtype, self._backend)
+
+    def pivots(self, inputs: Inputs, frame: _Frame) -> _Pivots:
+        return _Pivots(self.rows(inputs, frame), self._backend)
 
     def block(self, rows: _Rows, part: slice, pivots: _Pivots) -> Array:
         backend, other = self._backend, pivots.laid
@@ -84,7 +83,7 @@ class _Inner:
         for own, theirs in zip(rows.codes, other.codes, strict=True):
             found = found + backend.equal_pairs(own[part], theirs, rows.dtype)
         if pivots.bag is not None:
-            found = found + backend.sparse_product(rows.bag(part), pivots.bag)
+            found = found + backend.sparse_product(rows.sparse(part), pivots.bag)
         found = self._applied(found, rows.norms[part][:, None], other.norms[None, :])
         return backend.cast(found, self._dtype)
 
@@ -142,14 +141,17 @@ class _Parts:
         self._kernel, self._dtype = kernel, dtype
         self._parts = [laid_out(part.kernel, dtype, backend) for part in kernel.parts]
 
-    def pivots(self, inputs: Inputs) -> list[Any]:
-        return [
-            own.pivots(inputs.columns(part.group)) for own, part in zip(self._parts, self._kernel.parts, strict=True)
-        ]
+    def frame(self, inputs: Inputs) -> list[Any]:
+        parts = zip(self._parts, self._kernel.parts, strict=True)
+        return [own.frame(inputs.columns(part.group)) for own, part in parts]
 
-    def rows(self, inputs: Inputs, pivots: list[Any]) -> list[Any]:
-        parts = zip(self._parts, self._kernel.parts, pivots, strict=True)
-        return [own.rows(inputs.columns(part.group), theirs) for own, part, theirs in parts]
+    def pivots(self, inputs: Inputs, frame: list[Any]) -> list[Any]:
+        parts = zip(self._parts, self._kernel.parts, frame, strict=True)
+        return [own.pivots(inputs.columns(part.group), shared) for own, part, shared in parts]
+
+    def rows(self, inputs: Inputs, frame: list[Any]) -> list[Any]:
+        parts = zip(self._parts, self._kernel.parts, frame, strict=True)
+        return [own.rows(inputs.columns(part.group), shared) for own, part, shared in parts]
 
     def _blocks(self, rows: list[Any], part: slice, pivots: list[Any]) -> list[Array]:
         return [own.block(*each) for own, *each in zip(self._parts, rows, [part] * len(rows), pivots, strict=True)]
@@ -183,15 +185,26 @@ class _Cosine:
         roots = np.minimum(self._kernel.inverse_roots(inputs), np.finfo(self._dtype).max)
         return self._backend.array(roots, self._dtype)
 
-    def pivots(self, inputs: Inputs) -> tuple[Any, Array]:
-        return self._inner.pivots(inputs), self._roots(inputs)
+    def frame(self, inputs: Inputs) -> Any:
+        return self._inner.frame(inputs)
 
-    def rows(self, inputs: Inputs, pivots: tuple[Any, Array]) -> tuple[Any, Array]:
-        return self._inner.rows(inputs, pivots[0]), self._roots(inputs)
+    def pivots(self, inputs: Inputs, frame: Any) -> tuple[Any, Array]:
+        return self._inner.pivots(inputs, frame), self._roots(inputs)
+
+    def rows(self, inputs: Inputs, frame: Any) -> tuple[Any, Array]:
+        return self._inner.rows(inputs, frame), self._roots(inputs)
 
     def block(self, rows: tuple[Any, Array], part: slice, pivots: tuple[Any, Array]) -> Array:
         values = self._inner.block(rows[0], part, pivots[0])
         return values * rows[1][part][:, None] * pivots[1][None, :]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where real columns are taken from, and which attributes count."""
+
+    middle: np.ndarray | None
+    columns: np.ndarray | None
 
 
 class _Rows:
@@ -201,23 +214,26 @@ class _Rows:
         self.dtype, self._backend = dtype, backend
         self.norms = backend.array(inputs.squared_norms(), dtype)
         self.real = backend.array(inputs.real, dtype)
-        codes = np.where(inputs.codes < 0, -1, inputs.codes)
+        codes = np.where(inputs.codes < 0, NO_CODE, inputs.codes)
         self.codes = [backend.array(np.ascontiguousarray(column), np.dtype(np.int32)) for column in codes.T]
-        self._bag = None if columns is None else inputs.bag[:, columns].tocsr()
+        self.bag = None if columns is None else inputs.bag[:, columns].tocsr()
 
-    def bag(self, part: slice) -> Any:
-        own = self._bag[part]
+    def sparse(self, part: slice) -> Any:
+        """Attributes of some rows."""
+        own = self.bag[part]
         return self._backend.sparse(own.indptr, own.indices, own.data, own.shape[1], self.dtype)
 
 
 class _Pivots:
     """Pivots laid out for functions of inner products."""
 
-    def __init__(self, laid: _Rows, middle: np.ndarray | None, columns: np.ndarray | None, bag: Array | None):
-        self.laid, self.middle, self.columns, self.bag = laid, middle, columns, bag
+    def __init__(self, laid: _Rows, backend: Backend):
+        self.laid = laid
         # A code that equals no other has another number on each side.
-        backend = laid._backend
-        self.laid.codes = [backend.where(column < 0, -2 + 0 * column, column) for column in self.laid.codes]
+        laid.codes = [backend.where(column < 0, column + NO_CODE, column) for column in laid.codes]
+        self.bag = None
+        if laid.bag is not None:
+            self.bag = backend.array(np.ascontiguousarray(laid.bag.toarray().T), laid.dtype)
 
 
 def _of_parts(maker: Callable[..., Any]) -> Callable[..., Any]:

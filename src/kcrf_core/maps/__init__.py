@@ -38,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy(
             "why_not",
         ],
         "explicit": ["Affine", "ExplicitMap", "MergedColumns", "MergedMap", "merged_columns"],
-        "factorisation": ["Basis"],
+        "factorisation": ["Basis", "Candidates", "FLOORS", "independent_pivots", "truncated"],
         "native": ["TOGETHER", "ordered_sums", "product"],
         "feature_map": [
             "FeatureMap",

@@ -174,6 +174,9 @@ class KernelRows:
 
 def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
+    K = None if workers.device is None else workers.device.triangle(kernel, pivots)
+    if K is not None:
+        return K
     K = square_gram(kernel, pivots, workers)
     if not np.isfinite(K).all():
         raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
@@ -404,6 +407,9 @@ class ReducedMap(KernelMap):
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
+        if self._residual is None and workers.device is not None:
+            squares = workers.device.row_squares(self)
+            self._residual = np.maximum(self._diagonal - squares, 0.0)
         if self._residual is None:
             squares = [
                 np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)
