@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "backend": ["Backend", "NumpyBackend"],
         "choice": ["DeviceChoice", "is_device", "open_device"],
-        "device": ["Device"],
+        "device": ["Device", "Scorer"],
         "device_engine": ["DeviceEngine"],
         "device_vectors": ["DevicePairs", "DeviceVectors"],
         "place": ["DeviceError"],

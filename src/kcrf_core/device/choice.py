@@ -13,10 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from .backend import Backend, NumpyBackend
-from .device import Device
+from ..system import available_threads
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .device import Device
 
 KINDS = "cuda, cuda:NUMBER, torch:cpu and numpy"
 CARD = re.compile(r"cuda(?::(\d+))?")
@@ -42,17 +46,28 @@ class DeviceChoice:
             raise ConfigError(f"unknown engine '{self.address}': devices are {KINDS}", settings=["engine"])
 
 
-def open_device(choice: DeviceChoice, memory: int | None = None, tell: Callable[[str], None] | None = None) -> Device:
-    """The device, with so many bytes for tables; `tell` hears how long it took to get there."""
+def open_device(
+    choice: DeviceChoice,
+    memory: int | None = None,
+    tell: Callable[[str], None] | None = None,
+    threads: int | None = None,
+) -> Device:
+    """The device, with so many bytes for tables; `tell` hears how long it took to get there.
+
+    `threads` are for PyTorch without a card.
+    """
+    from .backend import NumpyBackend
+    from .device import Device
+
     began = perf_counter()
-    backend = NumpyBackend() if choice.address == "numpy" else _with_torch(choice.address)
+    backend = NumpyBackend() if choice.address == "numpy" else _with_torch(choice.address, threads)
     device = Device(backend, memory)
     if tell is not None:
         tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")
     return device
 
 
-def _with_torch(address: str) -> Backend:
+def _with_torch(address: str, threads: int | None) -> Backend:
     if find_spec("torch") is None:
         raise ConfigError(
             f"the engine '{address}' needs PyTorch, which is not installed: pip install 'kcrf[gpu]'",
@@ -63,6 +78,7 @@ def _with_torch(address: str) -> Backend:
     if address == "torch:cpu":
         from .torch_backend import TorchBackend
 
+        torch.set_num_threads(threads or available_threads())
         return TorchBackend(address, "cpu")
     if not torch.cuda.is_available():
         raise ConfigError(

@@ -16,10 +16,28 @@ from .backend import DOUBLE
 from .device_engine import DeviceEngine
 from .device_maps import DeviceKernelRows, map_on
 from .device_pivots import DeviceFactorisation
-from .kernel_blocks import DeviceKernel, laid_out
+from .kernel_blocks import MAKERS, DeviceKernel, laid_out
 from .place import ArrayPlace
 
 ROWS_AT_ONCE = 4096
+
+
+class Scorer:
+    """Pivots and their dual coefficients, for inputs that come later."""
+
+    def __init__(self, pivots: Inputs, form: DeviceKernel, alpha: np.ndarray, dtype: np.dtype, place: ArrayPlace):
+        self._place, self._form = place, form
+        with place.watched():
+            self._frame = form.frame(pivots)
+            self._pivots, self._alpha = form.pivots(pivots, self._frame), place.backend.array(alpha, dtype)
+
+    def scores(self, inputs: Inputs) -> np.ndarray:
+        """k(x, B) alpha of inputs x, [n, C]."""
+        with self._place.watched():
+            rows = self._form.rows(inputs, self._frame)
+            parts = ranges(len(inputs), ROWS_AT_ONCE)
+            found = [self._form.block(rows, part, self._pivots) @ self._alpha for part in parts]
+            return np.concatenate([self._place.backend.numpy(each) for each in found])
 
 
 class Device(ArrayPlace):
@@ -39,9 +57,9 @@ class Device(ArrayPlace):
 
     # ------------------------------------------------------------------------- pivots and kernel values
 
-    def knows(self, kernel: Kernel) -> bool:
-        """Whether kernel values are computed there; those of other kernels come from this process."""
-        return laid_out(kernel, DOUBLE, self.backend) is not None
+    def knows_type(self, kernel: type[Kernel]) -> bool:
+        """Whether values of such kernels are computed there; those of others come from this process."""
+        return kernel in MAKERS
 
     def factorisation(
         self,
@@ -90,6 +108,11 @@ class Device(ArrayPlace):
             found = [self.backend.cast(values @ inverse, DOUBLE) for _, values in rows.pieces()]
             squares = [self.backend.numpy((phi * phi).sum(1)) for phi in found]
         return np.concatenate([*squares, []])
+
+    def scorer(self, pivots: Inputs, kernel: Kernel, alpha: np.ndarray, dtype: np.dtype | type) -> Scorer | None:
+        """What scores new inputs by k(x, B) alpha; None for a kernel that it does not know."""
+        form = laid_out(kernel, np.dtype(dtype), self.backend)
+        return None if form is None else Scorer(pivots, form, alpha, np.dtype(dtype), self)
 
     # ------------------------------------------------------------------------- certificates
 

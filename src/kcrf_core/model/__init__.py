@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy(
         "lagging": ["LagDecoder"],
         "model": ["Model", "ROWS_AT_ONCE", "TERMS"],
         "model_labelling": ["from_model", "from_model_and_dataset"],
+        "device_terms": ["DeviceKernelTerm", "on_device"],
         "pruning": ["PruneReport"],
         "summary": ["strongest_transitions", "summarise", "term_sizes", "trained_by", "unpack"],
         "term": ["Term"],
