@@ -11,7 +11,7 @@ import pytest
 
 from device_problems import KINDS, problem_of, terms_of
 from kcrf_core.chains import Edges
-from kcrf_core.device import Device, DeviceChoice, DeviceEngine, DevicePairs, DeviceVectors, open_device
+from kcrf_core.device import Device, DeviceChoice, DeviceEngine, DevicePairs, DeviceVectors, device_engine, open_device
 from kcrf_core.objective import Engine, Posterior, Vectors
 from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
@@ -153,6 +153,21 @@ def test_kernel_values_without_room_are_computed_in_every_pass(rng, workers, dev
     for value, gradient in found[1:]:
         np.testing.assert_allclose(value, found[0][0], rtol=1e-6)
         np.testing.assert_allclose(*(device.backend.numpy(each) for each in (gradient, found[0][1])), atol=1e-4)
+
+
+def test_long_sequences_are_left_to_threads(rng, workers, device, monkeypatch):
+    monkeypatch.setattr(device_engine, "MOST_STEPS", 4)
+    told = []
+    threads, other = both("edge2", rng, workers, Device(device.backend, None, told.append))
+    check(threads, other, rng, np.float64)
+    assert len(told) == 1 and "threads do forward-backward" in told[0]
+
+
+def test_powers_of_matrices_are_those_of_threads(rng, workers, device):
+    threads, other = both("poly", rng, workers, device)
+    root = rng.normal(size=(30, 30))
+    given = root @ root.T, 0.1, 0.4
+    np.testing.assert_allclose(other.engine.inverse_power(*given), threads.engine.inverse_power(*given), rtol=1e-8)
 
 
 def test_the_engine_has_every_member_of_the_seam():

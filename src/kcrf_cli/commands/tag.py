@@ -168,8 +168,8 @@ def tag(
     the predicted one. Probabilities, where they are asked for, stand between the two labels, so that the predicted one
     is always last and `kcrf evaluate` reads them all.
 
-    With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the scores
-    of pivots come from a card.
+    With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the
+    scores of pivots come from a card.
 
     \b
     Example:

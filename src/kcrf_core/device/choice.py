@@ -61,7 +61,7 @@ def open_device(
 
     began = perf_counter()
     backend = NumpyBackend() if choice.address == "numpy" else _with_torch(choice.address, threads)
-    device = Device(backend, memory)
+    device = Device(backend, memory, tell)
     if tell is not None:
         tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")
     return device

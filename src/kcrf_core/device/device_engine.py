@@ -18,17 +18,29 @@ import numpy as np
 
 from ..chains import EDGE_X, NODE, Clique, Edges, Problem, Sums
 from ..corpora import sequence_rows
-from ..maps import Rounding
-from ..objective import EngineBlocks, ObjectiveTerm, Predictions, TermShape, ThreadEngine
-from ..system import Workers
+from ..maps import RepeatedMap, Rounding
+from ..objective import (
+    EngineBlocks,
+    ObjectiveTerm,
+    Predictions,
+    TermShape,
+    ThreadEngine,
+    inverse_power_parts,
+    spread_rows,
+)
+from ..system import Workers, size_text
 from .backend import DOUBLE, Array
-from .device_maps import LentMap, map_on
+from .device_maps import DeviceKernelRows, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
 from .packed_pairs import PairChains
 from .place import ArrayPlace
 
 HALF = float(np.sqrt(0.5))
+
+MOST_STEPS = 4096  # positions of a sequence, one after another
+# Arrays like the marginals of labels, or of pairs of labels, that a pass holds at a time.
+SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
 
 
 class DeviceEngine:
@@ -58,9 +70,28 @@ class DeviceEngine:
         self._second_order = any(term.clique.second_order for term in self.terms)
         self._maps = {j: map_on(device, self.objective_terms[j].map, self.dtype) for j in self._mapped}
         self._kept = {j: self.backend.array(self.terms[j].kept) for j in self._mapped if self.terms[j].kept is not None}
-        self._set_up_chains()
-        self._evaluated = self.backend.repeated(self._evaluate)
-        self._multiplied = self.backend.repeated(self._product)
+        self._chains_there = self._fits_there()
+        if self._chains_there:
+            self._set_up_chains()
+        recorded = self.backend.repeated if all(own.stays for own in self._maps.values()) else (lambda work: work)
+        self._evaluated, self._multiplied = recorded(self._evaluate), recorded(self._product)
+
+    def _fits_there(self) -> bool:
+        """Whether forward-backward is done on the device; it is said where threads do it."""
+        problem, Y = self.problem, self.problem.label_count
+        longest = int(np.diff(problem.offsets).max(initial=0))
+        if longest > MOST_STEPS:
+            self.device.say(
+                f"threads do forward-backward, for a sequence has {longest:,} positions, and a device has to take them "
+                f"one after another (it does so for up to {MOST_STEPS:,})"
+            )
+            return False
+        pairs = self._second_order or self._per_position
+        needed = 8 * problem.positions * (PAIR_ARRAYS * Y * Y if pairs else SINGLE_ARRAYS * Y)
+        if needed > self.backend.free_memory():
+            self.device.say(f"threads do forward-backward, which would take {size_text(needed)} of its memory")
+            return False
+        return problem.positions > 0
 
     def _set_up_chains(self) -> None:
         """What the labels of the problem are on the device."""
@@ -225,9 +256,9 @@ class DeviceEngine:
 
     def evaluate(self, theta: Array) -> tuple[float, Array]:
         """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
-        if not self.problem.positions:
-            return self._evaluate_here(theta)
         with self.device.watched():
+            if not self._chains_there:
+                return self._evaluate_here(theta)
             told, gradient = self._evaluated(theta)
             likelihood, trusted = self.backend.numpy(told).tolist()
             if trusted and np.isfinite(likelihood):
@@ -262,7 +293,7 @@ class DeviceEngine:
     def product(self, theta: Array, vector: Array) -> Array:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
         with self.device.watched():
-            if self.problem.positions:
+            if self._chains_there:
                 trusted, found = self._multiplied(self._double(theta), self._double(vector))
                 if float(trusted):
                     return self.backend.copy(found)
@@ -323,12 +354,40 @@ class DeviceEngine:
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
         """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+        weights, rows = self.problem.position_weights(), spread_rows(self.problem, most)
         with self.device.watched():
-            return self.here.leading_gram(term, m, most)
+            phi = self._leading_features(term, m, rows)
+            own = self.backend.array(weights[rows], DOUBLE)[:, None]
+            gram = row_sums(phi, self.backend.cast(phi, DOUBLE) * own, self.backend)
+            return self.backend.numpy(gram) * (weights.sum() / weights[rows].sum())
+
+    def _leading_features(self, term: int, m: int, rows: np.ndarray) -> Array:
+        """The first m columns of a nested map at some positions, [n, m]."""
+        own = self.objective_terms[term].map
+        group = rows
+        if isinstance(own, RepeatedMap):
+            own, group = own.distinct, own.group[rows]
+        chosen, places = np.unique(group, return_inverse=True)
+        inverse = self.backend.array(own.head.inverse(m, self.dtype), self.dtype)
+        few = DeviceKernelRows(own.rows.leading(m).subset(chosen), self.dtype, self.device, held=False)
+        return self.backend.rows(few.times(inverse), self.backend.array(places.ravel().astype(np.int64)))
 
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
         """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
-        return self.here.inverse_power(matrix, shift, power)
+        with self.device.watched():
+            return self._inverse_power(matrix, shift, power)
+
+    def _inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        m, backend = len(matrix), self.backend
+        if m == 0:
+            return np.zeros((0, 0))
+        parts, above, scale = inverse_power_parts(float(np.abs(matrix).sum(axis=1).max()), shift, power)
+        there, unit = backend.array(matrix, DOUBLE), backend.array(np.eye(m))
+        total = unit * above
+        for more, factor in parts:
+            total = total + backend.inverse(there + unit * more) * factor
+        found = backend.numpy(total) * scale
+        return (found + found.T) / 2
 
     def real_grams(self, theta: Array, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
         """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""

@@ -70,6 +70,8 @@ def row_sums(values: Array, R: Array, backend: Backend) -> Array:
 class ColumnsMap:
     """Sparse and real columns."""
 
+    stays = True
+
     def __init__(self, own: ExplicitMap, dtype: np.dtype, backend: Backend):
         self._backend, self._dtype, self._split = backend, np.dtype(dtype), own.sparse_size
         rows, columns = own.rows, own.columns
@@ -150,6 +152,7 @@ class DeviceKernelRows:
         self._held = self._backend.empty((count, M), self.dtype)
         for part in ranges(count, ROWS_AT_ONCE):
             self._held[part] = self._maker.block(part)
+        self.stays = count == N or self._maker.stays
 
     def pieces(self) -> Iterator[tuple[slice, Array]]:
         """Rows, the held ones first and all at once."""
@@ -179,6 +182,7 @@ class BlockMaker:
     def __init__(self, inputs: Inputs, kernel: Any, pivots: Inputs, dtype: np.dtype, place: ArrayPlace):
         self._backend, self._dtype = place.backend, np.dtype(dtype)
         self._kernel = laid_out(kernel, dtype, place.backend)
+        self.stays = self._kernel is not None
         if self._kernel is None:
             self._inputs, self._here = inputs, Pivots(pivots, kernel, dtype)
             return
@@ -198,6 +202,7 @@ class PivotMap:
     def __init__(self, own: ReducedMap, dtype: np.dtype, place: ArrayPlace):
         self._backend, self._dtype = place.backend, np.dtype(dtype)
         self.rows = DeviceKernelRows(own.rows, self._dtype, place)
+        self.stays = self.rows.stays
         self._triangle = _triangle_on(place, own.head)
 
     def ready(self, W: Array) -> Array:
@@ -214,7 +219,7 @@ class RepeatedDeviceMap:
     """A map on distinct rows, seen through the positions that they stand at."""
 
     def __init__(self, own: RepeatedMap, distinct: DeviceMap, backend: Backend):
-        self.distinct, self._backend = distinct, backend
+        self.distinct, self._backend, self.stays = distinct, backend, distinct.stays
         self._group = backend.array(own.group, np.dtype(np.int64))
         N, U = len(own.group), int(own.group.max(initial=-1)) + 1
         ends = np.concatenate([[0], np.cumsum(np.bincount(own.group, minlength=U))])

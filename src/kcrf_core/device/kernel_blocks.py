@@ -217,11 +217,15 @@ class _Rows:
         codes = np.where(inputs.codes < 0, NO_CODE, inputs.codes)
         self.codes = [backend.array(np.ascontiguousarray(column), np.dtype(np.int32)) for column in codes.T]
         self.bag = None if columns is None else inputs.bag[:, columns].tocsr()
+        self._sparse: dict[tuple[int | None, int | None], Any] = {}
 
     def sparse(self, part: slice) -> Any:
-        """Attributes of some rows."""
-        own = self.bag[part]
-        return self._backend.sparse(own.indptr, own.indices, own.data, own.shape[1], self.dtype)
+        """Attributes of some rows; they stay there, for the same rows are asked for again."""
+        key = (part.start, part.stop)
+        if key not in self._sparse:
+            own = self.bag[part]
+            self._sparse[key] = self._backend.sparse(own.indptr, own.indices, own.data, own.shape[1], self.dtype)
+        return self._sparse[key]
 
 
 class _Pivots:

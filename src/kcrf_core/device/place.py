@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,13 +22,19 @@ class DeviceError(KcrfError):
 class ArrayPlace:
     """Arrays of one backend."""
 
-    def __init__(self, backend: Backend, memory: int | None = None):
-        self.backend = backend
+    def __init__(self, backend: Backend, memory: int | None = None, tell: Callable[[str], None] | None = None):
+        self.backend, self._tell, self._told = backend, tell, set()
         self.memory = Budget(int(SHARE * backend.free_memory()) if memory is None else memory)
         # What was made of maps and triangles of this process, for as long as those live.
         self.maps: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self.triangles: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._known: dict[int, tuple[weakref.ref, Array]] = {}
+
+    def say(self, line: str) -> None:
+        """Tell what users should know, once."""
+        if self._tell is not None and line not in self._told:
+            self._told.add(line)
+            self._tell(f"engine {self.backend.name}: {line}")
 
     def remember(self, here: np.ndarray, there: Array) -> None:
         """Say that an array of this process, which never changes, is there already."""

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy(
         "composed_engine": ["ComposedEngine", "ComposedTerm"],
         "crews": ["Crew", "LocalCrew"],
         "engine": ["Engine", "EngineBlocks", "Predictions", "TermShape", "Vector"],
-        "inverse_powers": ["OPERATIONS_PER_CUBE"],
+        "inverse_powers": ["OPERATIONS_PER_CUBE", "inverse_power_parts"],
         "parts": [
             "Accumulator",
             "EnginePart",
@@ -26,6 +26,6 @@ __getattr__, __dir__, __all__ = lazy(
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],
         "vectors": ["Vectors", "minimised_model"],
-        "thread_engine": ["ObjectiveTerm", "ThreadEngine"],
+        "thread_engine": ["ObjectiveTerm", "ThreadEngine", "spread_rows"],
     },
 )
