@@ -14,7 +14,7 @@ from kcrf_core.objective import EnginePart, ObjectiveTerm, PartRecipe, Posterior
 from kcrf_core.objective.parts import TermRecipe
 from kcrf_core.system import Workers
 
-LENGTH, COLUMNS, LABELS = 25, 16, 26  # of a sequence, of inputs, and how many there are
+LENGTH, COLUMNS, LABELS = 25, 32, 26  # of a sequence, of inputs, and how many there are
 KERNEL = PolynomialKernel(3, 0.05, 1.0, 1.0)
 DTYPE = np.dtype(np.float32)
 

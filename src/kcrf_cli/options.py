@@ -128,14 +128,14 @@ class MemorySize(click.ParamType):
 class FileToWrite(click.Path):
     """The name of a file that a command writes; `-`, where it may be, is stdout."""
 
-    def __init__(self, stdout: bool = False):
-        super().__init__(dir_okay=False, allow_dash=stdout)
+    def __init__(self, stdout: bool = False, folder: bool = False):
+        super().__init__(dir_okay=folder, allow_dash=stdout)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
         if not path:
             self.fail("the name is empty: give the name of a file to write", param, ctx)
-        if path.endswith((os.sep, os.altsep or os.sep)):
+        if path.endswith((os.sep, os.altsep or os.sep)) and not self.dir_okay:
             self.fail(f"'{path}' is the name of a directory: give the name of a file to write", param, ctx)
         return path
 

@@ -74,7 +74,7 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         with Client(cluster.address) as client:
             wait_for(lambda: client.run_on_scheduler(_tasks) == 0, 30)
 
-        code, out, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "--memory", "1K", "-o", output)
+        code, _, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "--memory", "1K", "-o", output)
         last = err.splitlines()[-1]
         assert code == 1 and last.startswith("kcrf: shard ") and "has 1 KiB left of 1 KiB" in last
         assert not output.exists()

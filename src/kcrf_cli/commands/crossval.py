@@ -149,7 +149,17 @@ def crossval(
     from kcrf_core.training import open_engine
 
     from ..report import plots
-    from ..running.files import fold_numbers, is_archive, load_config, output_stream, read_data, show, unless, write_out
+    from ..running.files import (
+        fold_numbers,
+        is_archive,
+        is_folder,
+        load_config,
+        output_stream,
+        read_data,
+        show,
+        unless,
+        write_out,
+    )
     from ..text import crossval as crossval_text
     from ..text import figures as render
 
@@ -160,7 +170,7 @@ def crossval(
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
-    if is_archive(data):
+    if is_archive(data) or is_folder(data):
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )

@@ -279,12 +279,14 @@ def _labellings(
     from kcrf_core.model import Model, trained_by
     from kcrf_core.scoring import from_tagged
 
-    from ..running.files import is_archive
+    from ..running.files import is_archive, is_folder
 
     def tagged(path: str, kind: str) -> Labelling:
         return from_tagged(read(path, kind))
 
     if model is None:
+        if is_folder(data):
+            raise click.UsageError(f"{data} is encoded, and has no predicted labels: give a model with -m")
         if compare is not None and is_archive(compare):
             raise click.UsageError(
                 f"{compare} is no tagged text: a model can be compared with another one, given with -m"
@@ -329,12 +331,18 @@ def _with_model(
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
     from kcrf_core.errors import FileFormatError
-    from kcrf_core.model import from_model, from_model_and_dataset, load_dataset
+    from kcrf_core.model import from_model, from_model_and_dataset, from_model_and_folder, load_dataset, load_folder
     from kcrf_core.system import Workers
 
-    from ..running.files import is_archive, refuse_vectors
+    from ..running.files import is_archive, is_folder, refuse_vectors
 
     with Workers(threads) as workers:
+        if is_folder(data):
+            refuse_vectors(data, vectors)
+            folder = load_folder(data)
+            if not folder.encoding.same_as(model.encoding):
+                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+            return from_model_and_folder(model, folder, workers, decision)
         if is_archive(data):
             refuse_vectors(data, vectors)
             stored = load_dataset(data)

@@ -53,7 +53,7 @@ def select_basis(
 
     A kernel model with M pivots scores a position by its kernel values with them. Pivots are chosen so that they
     leave little of the kernel unexplained; the unexplained part of the trace is printed. The basis file keeps
-    kernel, encoding and the source line of each pivot.
+    kernel, encoding and the source line of each pivot. Of a folder of shards (see `featurize`) a sample is looked at.
 
     \b
     Example:
@@ -61,9 +61,10 @@ def select_basis(
       kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
     """
     from kcrf_core.device import DeviceChoice
-    from kcrf_core.fitting import select_bases
+    from kcrf_core.fitting import check_shard_terms, select_bases
     from kcrf_core.model import digest, save_basis
-    from kcrf_core.training import open_engine
+    from kcrf_core.system import counted
+    from kcrf_core.training import SAMPLE_POSITIONS, open_engine
 
     from ..report.plots import check_plot, residual_curves
     from ..running.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
@@ -97,8 +98,13 @@ def select_basis(
             talk.note(remark)
         if not quiet:  # working it out goes through the data
             talk.note(memory_line(prepared, workers))
-        basis = select_bases(prepared.encoding, prepared.dataset, prepared.config, workers, talk)
-    save_basis(output, basis, digest(prepared.dataset))
+        chosen_from, folder = prepared.dataset, prepared.folder
+        if folder is not None:
+            check_shard_terms(prepared.config)
+            chosen_from = folder.sample(SAMPLE_POSITIONS)
+            talk.note(f"pivots are chosen among {chosen_from.positions:,} of {counted(folder.positions, 'position')}")
+        basis = select_bases(prepared.encoding, chosen_from, prepared.config, workers, talk)
+    save_basis(output, basis, digest(prepared.dataset) if folder is None else folder.data_digest)
     if plot is not None:
         residual_curves(plot, {term.name: term.curve for term in basis.terms})
     if as_json:

@@ -166,7 +166,8 @@ def tag(
     arrive, so `tag` can stand in a pipe and takes the same memory for any length of input. CoNLL-U files get the
     label in its own column, in place of what stood there; attribute files give two columns, the label they had and
     the predicted one. Probabilities, where they are asked for, stand between the two labels, so that the predicted one
-    is always last and `kcrf evaluate` reads them all.
+    is always last and `kcrf evaluate` reads them all. A folder of shards (see `featurize`) has no text any more: it
+    gives the line that each position has in its source, its label if it has one, and the predicted one.
 
     With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the
     scores of pivots come from a card.
@@ -183,19 +184,23 @@ def tag(
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf tag -m emb.npz sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy
     """
-    from kcrf_core.corpora import FORMATS, display_name, open_vectors, stream_parsers
+    from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..running.files import check_writable, output_stream, say
+    from ..running.files import check_writable, is_folder, output_stream, say
 
     _check(values | {"vectors": vectors})
     if output not in (None, "-"):
         check_writable(output, data, model, *(path for _, path in vectors))
     fitted = Model.load(model)
+    if is_folder(data):
+        _check_folder(data, values | {"vectors": vectors, "format": format_})
+        format_ = COLUMN_FORMAT
     opened = open_vectors(vectors)
-    fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+    if not is_folder(data):
+        fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = format_ or fitted.encoding.format
     decision = options.decision_of(values["decode"], values["cost"], values["threshold"])
     values["costs"] = decision.costs(fitted.labels)
@@ -219,8 +224,14 @@ def tag(
     missing: Counter[str] = Counter()
     with Workers(threads) as workers:
         tagger = _tagger(fitted, values, FORMATS[format_])
+        if is_folder(data):
+            shards = _shard_blocks(data, model, fitted)
+            tagger = replace(tagger, encoded=lambda parsed: parsed.dataset)
         with output_stream(output) as stream:
-            parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
+            if is_folder(data):
+                parsers = shards
+            else:
+                parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
             if opened:
                 parsers = _with_vectors(parsers, opened, display_name(data), workers)
             for written in _tagged(parsers, tagger, own_form, workers, missing):
@@ -308,6 +319,30 @@ def _wishes(values: dict[str, Any]) -> Wishes:
         explain=values["explain"],
         costs=values["costs"],
     )
+
+
+def _check_folder(data: str, values: dict[str, Any]) -> None:
+    """A usage error for what needs the text that a folder of shards was made of."""
+    from ..running.files import refuse_vectors
+
+    refuse_vectors(data, values["vectors"])
+    for name in ("lag", "json_lines", "force", "format"):
+        if values[name]:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
+
+
+def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], ParsedBlock]]:
+    """Encoded sequences as blocks of lines; errors about the folder come before anything is written."""
+    from kcrf_core.errors import FileFormatError
+    from kcrf_core.model import load_folder
+
+    from ..text.shard_blocks import shard_blocks
+
+    folder = load_folder(path)
+    if not folder.encoding.same_as(model.encoding):
+        raise FileFormatError(f"{path}: encoded unlike {name}: featurize it with --like {name}")
+    return shard_blocks(folder)
 
 
 def _with_vectors(

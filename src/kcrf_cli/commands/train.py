@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -137,6 +138,9 @@ def train(
     held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
     Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
 
+    DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
+    sample, and it says on how much.
+
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll -o model.npz
@@ -148,6 +152,8 @@ def train(
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
+      kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
+      kcrf train accent.shards/ --memory 1G -o model.npz
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
@@ -156,7 +162,7 @@ def train(
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, open_engine
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
@@ -237,10 +243,11 @@ def train(
                 interruption.note(remark)
             if not quiet or log is not None:  # working it out goes through the data
                 interruption.note(memory_line(prepared, workers))
-            model, report = fit(
-                prepared.encoding,
-                prepared.dataset,
-                prepared.config,
+            if prepared.folder is None:
+                begin = partial(fit, prepared.encoding, prepared.dataset, prepared.config)
+            else:
+                begin = partial(train_shards, prepared.folder, prepared.config, outline=prepared.dataset)
+            model, report = begin(
                 basis=prepared.basis,
                 workers=workers,
                 observer=interruption,

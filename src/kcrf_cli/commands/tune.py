@@ -186,6 +186,7 @@ def tune(
         check_writable,
         fold_numbers,
         is_archive,
+        is_folder,
         load_config,
         output_stream,
         read_data,
@@ -219,6 +220,11 @@ def tune(
     for path in (data, dev):
         if path is not None and is_archive(path):
             raise click.UsageError(f"{path} is encoded already: features cannot be chosen any more; give text")
+        if path is not None and is_folder(path):
+            raise click.UsageError(
+                f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and its "
+                "features cannot be chosen any more: give text, of which a part is enough to choose by"
+            )
     chosen = options.given(values, options.ENCODING_OPTIONS, ("seed",))
     raw = with_options(load_config(config), chosen)
     source = config or "options"

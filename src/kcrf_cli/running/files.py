@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.fitting import Footprint
-    from kcrf_core.model import StoredBasis
+    from kcrf_core.model import ShardFolder, StoredBasis
     from kcrf_core.system import Budget, Workers
 
 
@@ -43,10 +43,11 @@ class Prepared:
     basis: StoredBasis | None = None
     groups: np.ndarray | None = None  # [S] what belongs together, where that was said
     said: str | None = None  # of features that the data suggested
+    folder: ShardFolder | None = None  # of shards, of which the dataset is the outline
 
     def remarks(self) -> list[str]:
         """What a user should hear of the data before work begins."""
-        found = self.encoding.remarks(self.dataset)
+        found = self.encoding.remarks(self.dataset if self.folder is None else self.folder.amount)
         return found if self.said is None else [*found[:2], self.said, *found[2:]]
 
 
@@ -56,6 +57,11 @@ def is_archive(path: str) -> bool:
         return False  # what is read from a pipe is gone: only files may be looked into
     with open(path, "rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path names a folder, which can only be one of shards."""
+    return path != "-" and os.path.isdir(path)
 
 
 def load_config(path: str | None) -> dict[str, Any]:
@@ -138,13 +144,14 @@ def prepare(
     """
     from kcrf_core.crossval import groups_of, without_column
     from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
-    from kcrf_core.model import load_basis, load_dataset
+    from kcrf_core.model import load_basis, load_dataset, load_folder
 
     raw = load_config(config_path)
-    if config_path is None and basis_path is None and not is_archive(data):
+    encoded = is_archive(data) or is_folder(data)
+    if config_path is None and basis_path is None and not encoded:
         raw = otherwise or {}
     source = config_path or "options"
-    if basis_path is None and not is_archive(data):
+    if basis_path is None and not encoded:
         config = described(raw, options, source)  # its mistakes come before any reading
         corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
         groups = None
@@ -157,13 +164,17 @@ def prepare(
         return Prepared(encoding, dataset, config, groups=groups, said=said)
 
     basis = load_basis(basis_path) if basis_path is not None else None
-    groups = None
-    if is_archive(data):
+    groups = folder = None
+    if encoded:
         if group is not None:
             raise click.UsageError(f"{data} is encoded already, and has no column to group by: give --folds-file")
         refuse_vectors(data, vectors)
-        stored = load_dataset(data)
-        encoding, dataset = stored.encoding, stored.dataset
+        if is_folder(data):
+            stored = folder = load_folder(data)
+            encoding, dataset = folder.encoding, folder.outline()
+        else:
+            stored = load_dataset(data)
+            encoding, dataset = stored.encoding, stored.dataset
         if basis is not None and not basis.encoding.same_as(encoding):
             raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
     else:
@@ -187,7 +198,7 @@ def prepare(
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
         config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding)
-    return Prepared(encoding, dataset, config, basis, groups)
+    return Prepared(encoding, dataset, config, basis, groups, folder=folder)
 
 
 def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
@@ -217,16 +228,16 @@ def load_dev(
     vectors: VectorPaths = (),
 ) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
-    from kcrf_core.encoding import UNOBSERVED
-    from kcrf_core.model import load_dataset
+    from kcrf_core.encoding import UNOBSERVED, join_datasets
+    from kcrf_core.model import load_dataset, load_folder
 
-    if is_archive(path):
+    if is_archive(path) or is_folder(path):
         refuse_vectors(path, vectors, "--dev-vectors")
-        stored = load_dataset(path)
+        stored = load_folder(path) if is_folder(path) else load_dataset(path)
         if not stored.encoding.same_as(encoding):
-            hint = f"featurize it with --like {data}" if is_archive(data) else "give it as text"
+            hint = f"featurize it with --like {data}" if is_archive(data) or is_folder(data) else "give it as text"
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
-        dataset = stored.dataset
+        dataset = join_datasets(list(stored.datasets())) if is_folder(path) else stored.dataset
     else:
         format_ = format_ or encoding.format
         corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
@@ -415,6 +426,8 @@ def show_footprint(
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:
-    from kcrf_core.fitting import footprint
+    from kcrf_core.fitting import footprint, shard_footprint
 
+    if prepared.folder is not None:
+        return shard_footprint(prepared.folder, prepared.config, prepared.basis, budget, threads)
     return footprint(prepared.encoding, prepared.dataset, prepared.config, prepared.basis, budget, threads)

@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -25,7 +25,7 @@ from distributed import Client, Future, KilledWorker, wait
 
 from .._version import __version__
 from ..maps import TOGETHER
-from ..objective import Accumulator, MapRecipe, PartRecipe, Recipe, SomeRows
+from ..objective import Accumulator, DealtBlock, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
 from . import on_workers
 from .errors import TIMEOUTS, ClusterError
@@ -48,6 +48,8 @@ class Traffic:
 
 class DaskCrew:
     """Parts on a cluster."""
+
+    remote = True
 
     def __init__(
         self,
@@ -160,16 +162,19 @@ class DaskCrew:
         self, work: Callable[..., Any], handles: Sequence[Future], question: str, arguments: Arguments
     ) -> list[Future]:
         """A task for each part; arguments that the cluster holds are put where they belong there."""
-        held = [[each for each in own if isinstance(each, Future)] for own in arguments]
-        placed = []
-        for own in arguments:
-            numbers = count()
-            placed.append([on_workers.Place(next(numbers)) if isinstance(each, Future) else each for each in own])
+        arguments = list(arguments)
+        held: list[list[Future]] = [[] for _ in arguments]
+        placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
         keys = [self._key(question) for _ in handles]
         self.traffic.sent += _nbytes(placed)
         return self._client.map(
             work, handles, [question] * len(handles), placed, *zip(*held, strict=True), key=keys, pure=False
         )
+
+    def hold(self, values: Sequence[Any]) -> list[Future]:
+        self.traffic.sent += _nbytes([value.__dict__ if hasattr(value, "__dict__") else value for value in values])
+        keys = [self._key("held") for _ in values]
+        return self._client.map(on_workers.hold, values, key=keys, pure=False)
 
     def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
         self.traffic.questions += 1
@@ -198,7 +203,7 @@ class DaskCrew:
         while True:
             try:
                 wait(futures, timeout=LOOK)
-                results = self._client.sync(self._gathered, futures, callback_timeout=patience)
+                results = self._client.sync(self._gather_all, futures, callback_timeout=patience)
             except TIMEOUTS:
                 if all(future.done() for future in futures):
                     patience *= 2
@@ -211,7 +216,7 @@ class DaskCrew:
             self._look()
             return results
 
-    async def _gathered(self, futures: list[Future]) -> list[Any]:
+    async def _gather_all(self, futures: list[Future]) -> list[Any]:
         return await self._client.gather(futures, asynchronous=True)
 
     def _explained(self, error: BaseException) -> BaseException:
@@ -239,6 +244,18 @@ class DaskCrew:
         return f"cluster: {counted(traffic.questions, 'question')} to its shards, {out} out and {back} back for each"
 
 
+def _placed(value: Any, held: list[Future]) -> Any:
+    """A value with places for what the cluster holds, which goes to a list in their order."""
+    if isinstance(value, Future):
+        held.append(value)
+        return on_workers.Place(len(held) - 1)
+    if isinstance(value, list | tuple):
+        return type(value)(_placed(each, held) for each in value)
+    if isinstance(value, DealtBlock):
+        return replace(value, plan=_placed(value.plan, held), shared=_placed(value.shared, held))
+    return value
+
+
 def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
@@ -249,6 +266,8 @@ def _nbytes(value: Any) -> int:
         return value.nbytes
     if isinstance(value, SomeRows):
         return value.places.nbytes + value.values.nbytes
+    if isinstance(value, DealtBlock):
+        return value.private.nbytes
     if isinstance(value, dict):
         return sum(map(_nbytes, value.values()))
     if isinstance(value, list | tuple):

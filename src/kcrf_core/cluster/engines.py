@@ -148,6 +148,7 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
     _hush()
     if engine.address == LOCAL:
+        stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
         cluster = stack.enter_context(
             LocalCluster(
                 n_workers=threads or available_threads(),

@@ -11,14 +11,14 @@ import platform
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._version import __version__
-from ..objective import MapRecipe, PartRecipe, Recipe, summed
+from ..objective import DealtBlock, MapRecipe, PartRecipe, Recipe, summed
 from ..system import Workers, counted, free_memory, size_text
 from .errors import ClusterError
 
@@ -98,18 +98,18 @@ def _pool(asked: Terms) -> LastingWorkers:
         return pool
 
 
-def hold(recipe: MapRecipe) -> MapRecipe:
-    """Data of a map, kept by the cluster to make parts of."""
-    return recipe
+def hold(value: Any) -> Any:
+    """Data of a map, or parameters that several parts have, kept by the cluster."""
+    return value
 
 
-class Held:
+class HeldHere:
     """Something that a worker holds, and what it is made of.
 
     Where Dask sends it elsewhere, or writes it to disk, that goes and it is made again.
     """
 
-    def __init__(self, thing: Any, size: int, make: Callable[..., Held], *origin: Any):
+    def __init__(self, thing: Any, size: int, make: Callable[..., HeldHere], *origin: Any):
         self.thing, self._size, self._origin = thing, size, (make, origin)
 
     def __reduce__(self) -> tuple:
@@ -119,12 +119,12 @@ class Held:
         return self._size
 
 
-def make_part(recipe: PartRecipe, asked: Terms, *maps: MapRecipe) -> Held:
+def make_part(recipe: PartRecipe, asked: Terms, *maps: MapRecipe) -> HeldHere:
     """A part of data that the cluster has."""
     return load_part(recipe.with_maps(maps), asked)
 
 
-def load_part(recipe: Recipe, asked: Terms) -> Held:
+def load_part(recipe: Recipe, asked: Terms) -> HeldHere:
     """A part, refused by name where it does not fit."""
     pool = _pool(asked)
     with _at_work:
@@ -138,22 +138,33 @@ def load_part(recipe: Recipe, asked: Terms) -> Held:
             )
         part = recipe.load(pool)
         pool.memory.spend(part, needed)
-    return Held(part, needed + recipe.table, load_part, recipe, asked)
+    return HeldHere(part, needed + recipe.table, load_part, recipe, asked)
 
 
-def answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Any:
+def answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any) -> Any:
     """What a part, or something made of it, says to a question."""
-    given = [others[each.number] if isinstance(each, Place) else each for each in arguments]
-    given = [each.thing if isinstance(each, Held) else each for each in given]
+    given = _given(list(arguments), others)
     with _at_work:
         return getattr(held.thing, question)(*given)
 
 
-def keep_answer(held: Held, question: str, arguments: Sequence[Any], *others: Any) -> Held:
+def _given(value: Any, others: Sequence[Any]) -> Any:
+    """An argument with what the cluster holds in its places."""
+    if isinstance(value, Place):
+        value = others[value.number]
+        return value.thing if isinstance(value, HeldHere) else value
+    if isinstance(value, list | tuple):
+        return type(value)(_given(each, others) for each in value)
+    if isinstance(value, DealtBlock):
+        return replace(value, plan=_given(value.plan, others), shared=_given(value.shared, others))
+    return value
+
+
+def keep_answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any) -> HeldHere:
     """The same, to be held here."""
     found = answer(held, question, arguments, *others)
     size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
-    return Held(found, size, keep_answer, held, question, arguments, *others)
+    return HeldHere(found, size, keep_answer, held, question, arguments, *others)
 
 
 def add_answers(answers: Sequence[Any]) -> Any:

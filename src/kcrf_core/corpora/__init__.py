@@ -54,6 +54,7 @@ __getattr__, __dir__, __all__ = lazy(
             "corpus_of",
             "form_of",
         ],
+        "spool": ["SharedColumn", "Spool", "spool_corpus"],
         "vectors": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
         "weight_lines": ["parse_weight"],
     },

@@ -380,12 +380,15 @@ class TablePart:
 
     def coded(self, column: int) -> PackedColumn:
         """A column as codes."""
-        place = int(self.place[column])
         if not self.is_number[column]:
-            return self.others.column(place)
-        lengths = self.lengths[place].astype(np.int32)
-        ends = np.cumsum(lengths, dtype=np.int64) + int(self._text_bounds[place])
-        return coded(self.text, ends - lengths, lengths)
+            return self.others.column(int(self.place[column]))
+        text, lengths = self.text_of(column)
+        return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
+
+    def text_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """The text of a column of numbers, its values end to end, and their lengths [n] int32."""
+        place = int(self.place[column])
+        return self.text[slice(*self._text_bounds[place : place + 2])], self.lengths[place].astype(np.int32)
 
     @cached_property
     def _text_bounds(self) -> np.ndarray:

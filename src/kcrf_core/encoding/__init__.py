@@ -11,8 +11,8 @@ EXPORTS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "counts": ["term_counts"],
-        "dataset": ["Dataset", "UNKNOWN", "UNOBSERVED"],
+        "counts": ["TermCount", "TermCounter", "term_counts"],
+        "dataset": ["Dataset", "Amount", "UNKNOWN", "UNOBSERVED"],
         "defaults": ["Defaults", "configured", "described", "window_of_numbers", "with_defaults", "with_terms"],
         "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export", "literal_names"],
@@ -25,6 +25,15 @@ __getattr__, __dir__, __all__ = lazy(
             "Vocabulary",
         ],
         "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "spooled": [
+            "SUGGESTING_POSITIONS",
+            "SpooledColumns",
+            "encoded_shards",
+            "fit_spooled",
+            "join_datasets",
+            "shard_borders",
+            "spread_sequences",
+        ],
         "template_feature": ["LineFeature", "TemplateFeature", "readable", "template_width"],
         "translating": ["Translation", "translation"],
     },

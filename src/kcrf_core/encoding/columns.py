@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..corpora import MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
+from ..corpora import LACKING, MISSING, NUMBER, WORD, CodedColumn, Corpus, NumberColumn, parse_weight
 from ..errors import DataError
 from .seen_values import SeenValues
 
@@ -19,6 +19,29 @@ MOSTLY_NUMBERS = 0.95
 ROWS_BELOW_A_HEADER = 10
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
+
+class TrainingColumns(Protocol):
+    """Columns that features are fitted to: those of a corpus, or of one on disk that is gone through in parts."""
+
+    corpus: Corpus  # all of it, or a little of it for what all have in common
+    warnings: list[str]  # what looks like a slip
+
+    @property
+    def parts(self) -> Sequence[Columns]:
+        """All of it in parts, made anew each time."""
+
+    def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
+        """Distinct values in order of appearance, and how often each is there [V]."""
+
+    def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
+        """The same of names of attributes."""
+
+    def looks_real(self, column: int, name: str) -> bool:
+        """Whether a column without a declared type holds numbers."""
+
+    def first_line(self, column: int, value: str) -> tuple[str, int] | None:
+        """The source and the line where a column first has a value; None where it has not."""
 
 
 class Columns:
@@ -40,6 +63,21 @@ class Columns:
         # Numbers of a feature, by its name, that its own positions must not get from the fitted feature.
         self.held_out: dict[str, np.ndarray] = {}
         self._derived: dict[tuple[Hashable, ...], tuple[object, Any]] = {}
+
+    @property
+    def parts(self) -> Sequence[Columns]:
+        """All of it, as those who fit to data that comes in parts want it."""
+        return [self]
+
+    def value_counts(self, column: int) -> tuple[list[str], np.ndarray]:
+        """Distinct values in order of appearance, and how often each is there [V]."""
+        values, inverse = self.distinct(column)
+        return values, np.bincount(inverse, minlength=len(values))
+
+    def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
+        """Names of attributes, and how often each is there."""
+        names = CodedColumn.of(self.corpus.attributes.names)
+        return names.values, np.bincount(names.codes, minlength=len(names.values))
 
     def coded(self, column: int) -> CodedColumn:
         if column not in self._coded:
@@ -122,6 +160,14 @@ class Columns:
         self._warn_of_numbers(column, name, words)
         return False
 
+    def first_line(self, column: int, value: str) -> tuple[str, int] | None:
+        """The source and the line where a column first has a value; None where it has not."""
+        values, codes = self.distinct(column)
+        if value not in values:
+            return None
+        t = int((codes == values.index(value)).argmax())
+        return self.corpus.source, int(self.corpus.lines[t])
+
     def _words(self, column: int) -> np.ndarray:
         """Where a column has what is neither a number nor missing, [N]."""
         return (self._kinds_of(column) == WORD)[self.coded(column).codes]
@@ -133,28 +179,33 @@ class Columns:
 
     def _warn_of_numbers(self, column: int, name: str, words: np.ndarray) -> None:
         """Take note of a column that is taken for categories although most of it are numbers."""
-        coded, kinds = self.coded(column), self._kinds_of(column)
-        counts = np.bincount(coded.codes, minlength=len(kinds))
-        there = int(counts[kinds != 0].sum())
-        numbers, values = int(counts[kinds == NUMBER].sum()), len(kinds)
-        t = int(words.argmax())
+        coded, t = self.coded(column), int(words.argmax())
         odd = f"'{coded[t]}' in line {self.corpus.lines[t]}"
-        taken = f"warning: column {name} is taken for {values:,} categories"
-        if 2 * numbers > there:
-            self.warnings.append(
-                f"{taken}: {numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
-                "stands for a missing value, or declare 'type: categorical'"
-            )
-            return
-        commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in coded.values], dtype=bool)
-        if 2 * (numbers + int(counts[commas].sum())) > there:
-            self.warnings.append(f"{taken}: numbers such as {odd} need a point in the place of the comma")
+        self.warnings += mixed_warnings(name, *self.value_counts(column), self._kinds_of(column), odd)
 
     def _kinds_of(self, column: int) -> np.ndarray:
         """Whether each of the distinct values is a number, missing or a word, [V]."""
         if column not in self._kinds:
             self._kinds[column] = self.coded(column).distinct_numbers(self.missing)[1]
         return self._kinds[column]
+
+
+def mixed_warnings(name: str, values: Sequence[str], counts: np.ndarray, kinds: np.ndarray, odd: str) -> list[str]:
+    """What to say of a column that is taken for categories although most of it are numbers; `odd` is one that is none.
+
+    Its distinct values [V] come so often, and are numbers, missing or words.
+    """
+    there, numbers = int(counts[kinds != LACKING].sum()), int(counts[kinds == NUMBER].sum())
+    taken = f"warning: column {name} is taken for {len(values):,} categories"
+    if 2 * numbers > there:
+        return [
+            f"{taken}: {numbers:,} of {there:,} values are numbers, but {odd} is not; name it as 'missing' if it "
+            "stands for a missing value, or declare 'type: categorical'"
+        ]
+    commas = np.array([_DECIMAL_COMMA.fullmatch(value) is not None for value in values], dtype=bool)
+    if 2 * (numbers + int(counts[commas].sum())) > there:
+        return [f"{taken}: numbers such as {odd} need a point in the place of the comma"]
+    return []
 
 
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:

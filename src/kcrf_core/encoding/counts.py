@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..config import Config
-from ..kernels import Inputs
 from .dataset import Dataset
 from .encoding import Encoding
 
@@ -24,23 +23,44 @@ class TermCount:
     weights: int  # of a linear kernel
 
 
+class TermCounter:
+    """Counts the values that terms have in data which comes in parts."""
+
+    def __init__(self, encoding: Encoding, config: Config):
+        self._encoding, self._config = encoding, config
+        self._seen: dict[str, list[np.ndarray]] = {}  # by term: of each column and of attributes, which were there
+        self._real: dict[str, int] = {}
+
+    def add(self, dataset: Dataset) -> None:
+        later = np.ones(dataset.positions, dtype=bool)
+        later[dataset.offsets[:-1]] = False  # nothing comes before the first position: it has no edge
+        for term in self._config.mapped_terms:
+            inputs = self._encoding.inputs(dataset, self._encoding.term_features(term))
+            if term.clique.axes != 1:
+                inputs = inputs.take(later)
+            sizes = [*inputs.sizes.tolist(), *([] if inputs.bag is None else [inputs.bag.shape[1]])]
+            seen = self._seen.setdefault(term.name, [np.zeros(size, dtype=bool) for size in sizes])
+            for there, column in zip(
+                seen, [*inputs.codes.T, *([] if inputs.bag is None else [inputs.bag.indices])], strict=True
+            ):
+                there[column[column >= 0]] = True
+            self._real[term.name] = inputs.real.shape[1]
+
+    def counts(self) -> list[TermCount]:
+        """Of all terms that look at the input, and of the edge term its pairs of labels."""
+        Y = len(self._encoding.labels)
+        out = []
+        for term in self._config.terms:
+            if term in self._config.mapped_terms:
+                count = sum(map(np.count_nonzero, self._seen[term.name])) + self._real[term.name]
+                out.append(TermCount(term.name, term.type, count, count * term.clique.states(Y)))
+            elif not term.clique.second_order:
+                out.append(TermCount(term.name, term.type, 1, term.clique.states(Y)))
+        return out
+
+
 def term_counts(encoding: Encoding, dataset: Dataset, config: Config) -> list[TermCount]:
     """Of all terms that look at the input, and of the edge term its pairs of labels."""
-    Y = len(encoding.labels)
-    later = np.ones(dataset.positions, dtype=bool)
-    later[dataset.offsets[:-1]] = False  # nothing comes before the first position: it has no edge
-    out = []
-    for term in config.terms:
-        if term in config.mapped_terms:
-            inputs = encoding.inputs(dataset, encoding.term_features(term))
-            count = distinct_values(inputs if term.clique.axes == 1 else inputs.take(later))
-            out.append(TermCount(term.name, term.type, count, count * term.clique.states(Y)))
-        elif not term.clique.second_order:
-            out.append(TermCount(term.name, term.type, 1, term.clique.states(Y)))
-    return out
-
-
-def distinct_values(inputs: Inputs) -> int:
-    """Distinct values of all columns, each column's its own."""
-    count = sum(len(np.unique(column[column >= 0])) for column in inputs.codes.T) + inputs.real.shape[1]
-    return count + (0 if inputs.bag is None else len(np.unique(inputs.bag.indices)))
+    counter = TermCounter(encoding, config)
+    counter.add(dataset)
+    return counter.counts()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..chains import borders_within, portion_borders
-from ..corpora import piece_rows
+from ..corpora import complete_sequences, piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -89,3 +89,30 @@ class Dataset:
             cut=cut,
             portions=None if self.portions is None else borders_within(self.portions, which),
         )
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much there is of some encoded data, for telling people."""
+
+    sequences: int = 0
+    positions: int = 0
+    unobserved: int = 0  # labels that are not observed
+    complete: int = 0  # sequences that have all their labels
+    missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Amount:
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        complete = dataset.sequences
+        if hidden:
+            complete = int(complete_sequences(dataset.labels, dataset.offsets).sum())
+        return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
+
+    def plus(self, other: Amount) -> Amount:
+        """That of both together."""
+        missing = dict(self.missing)
+        for name, number in other.missing:
+            missing[name] = missing.get(name, 0) + number
+        numbers = ("sequences", "positions", "unobserved", "complete")
+        return Amount(*(getattr(self, name) + getattr(other, name) for name in numbers), tuple(missing.items()))

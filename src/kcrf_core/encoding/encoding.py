@@ -22,16 +22,14 @@ from ..corpora import (
     MOST_LABELS,
     PLAIN,
     AttributeRows,
-    CodedColumn,
     Corpus,
     Layout,
-    complete_sequences,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..kernels import Group, Inputs, matching_features
 from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
-from .columns import Columns, column_weights
-from .dataset import UNKNOWN, UNOBSERVED, Dataset
+from .columns import Columns, TrainingColumns, column_weights
+from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
 from .feature_storage import pack_feature, unpack_feature
 from .features import (
     AttributeFeature,
@@ -47,7 +45,7 @@ from .features import (
 )
 from .names import FeatureNames, ValueText, attribute_text, field_name, field_value, real_names, real_text, vector_texts
 from .seen_values import SeenValues
-from .template_feature import LineFeature, TemplateFeature, expanded, line_strings, template_width
+from .template_feature import LineFeature, TemplateFeature, line_counts, template_counts, template_width
 from .views import View, view_called, window_text
 
 MANY_LABELS = 200
@@ -245,21 +243,20 @@ class Encoding:
         discrete = [feature for feature in self.features if not isinstance(feature, RealFeature | AttributeFeature)]
         return np.array([size for feature in discrete for size in feature.field_sizes], dtype=np.int64)
 
-    def remarks(self, dataset: Dataset) -> list[str]:
+    def remarks(self, data: Dataset | Amount) -> list[str]:
         """What a user should hear of training data before work begins: its size, and what looks like a slip."""
-        few = _few(self.labels)
-        counts = {"sequence": dataset.sequences, "position": dataset.positions, "label": len(self.labels)}
+        few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
+        counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
         out = [f"{', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
-        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        hidden = amount.unobserved
         if self.unobserved is not None and not hidden:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if hidden:
-            whole = complete_sequences(dataset.labels, dataset.offsets)
             out.append(
                 f"{counted(hidden, 'label is', 'labels are')} not observed ('{self.unobserved}'); "
-                f"{counted(int(whole.sum()), 'sequence has', 'sequences have')} all of theirs"
+                f"{counted(amount.complete, 'sequence has', 'sequences have')} all of theirs"
             )
-        if dataset.sequences == 1 and dataset.positions > 100:
+        if amount.sequences == 1 and amount.positions > 100:
             out.append("warning: all is one sequence; are the blank lines between sequences missing?")
         if len(self.labels) > MANY_LABELS:
             out.append(
@@ -276,7 +273,7 @@ class Encoding:
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
-        return [*out, *self.warnings, *missing_remarks(dataset.missing)]
+        return [*out, *self.warnings, *missing_remarks(amount.missing)]
 
     def kinds(self) -> str:
         """Which features are real and which categorical, with how many values, in a line."""
@@ -478,15 +475,21 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     ['word[0]=but', 'word[1]=it']
     """
     columns = Columns(corpus, config.missing, fitting=True)
+    encoding = fit_to(config, columns)
+    return encoding, encoding.encode(corpus, columns, weighed=True)
+
+
+def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
+    """Vocabularies and scaling from training data, which may come in parts."""
+    corpus = columns.corpus
     names = column_names(config, corpus)
     if config.weight is not None and config.weight not in names[:-1]:
         raise ConfigError(f"'weight' names no column: there is no '{config.weight}' (columns: {listed(names[:-1])})")
-    labels = tuple(sorted(set(columns.distinct(corpus.width - 1)[0]) - {config.unobserved}))
+    labels = tuple(sorted(set(columns.value_counts(corpus.width - 1)[0]) - {config.unobserved}))
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
     if "" in labels:
-        t = corpus.columns[-1].index("")
-        raise DataError("an empty label", corpus.source, int(corpus.lines[t]))
+        raise DataError("an empty label", *columns.first_line(corpus.width - 1, ""))
     if labels == (FORMATS[corpus.format].no_value,):
         raise DataError(f"no labels to train on: column '{names[-1]}' is {labels[0]} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
@@ -521,7 +524,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
         raise ConfigError(f"'{encoding.features_of_labels[0]}' (label-ratio) needs all labels: leave out 'unobserved'")
     for term in config.mapped_terms:
         encoding.term_features(term)  # a glob that matches nothing should be heard of before work starts
-    return encoding, encoding.encode(corpus, columns, weighed=True)
+    return encoding
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
@@ -589,7 +592,7 @@ class _Fitter:
     Windows are made to hold the offsets that terms look at, `seen`, as well.
     """
 
-    def __init__(self, config: Config, names: Sequence[str], columns: Columns, seen: Mapping[str, set[int]]):
+    def __init__(self, config: Config, names: Sequence[str], columns: TrainingColumns, seen: Mapping[str, set[int]]):
         self.config, self.names, self.columns, self.seen = config, names, columns, seen
         self.places = {name: place for place, name in enumerate(names[:-1])}
         self.fitted: dict[str, Feature] = {}
@@ -607,16 +610,16 @@ class _Fitter:
             for number in range(template_width(feature.templates)):
                 self._column(feature, f"c{number}")
         if feature.type in BAGS:
-            rows = corpus.attributes if feature.type == "attributes" else expanded(feature.templates, self.columns)
-            names = CodedColumn.of(rows.names)
-            counts = np.bincount(names.codes, minlength=len(names.values))
-            vocabulary = Vocabulary.fit(names.values, counts, min_count, distinct=True)
             kind = AttributeFeature if feature.type == "attributes" else TemplateFeature
-            fitted: Feature = kind(feature, vocabulary)
+            if feature.type == "attributes":
+                names, counts = self.columns.attribute_counts()
+            else:
+                names, counts = template_counts(feature.templates, self.columns)
+            fitted: Feature = kind(feature, Vocabulary.fit(names, counts, min_count, distinct=True))
         elif feature.templates:
-            values, inverse = line_strings(feature.templates[0], self.columns)
-            counts = np.bincount(inverse, minlength=len(values))
-            fitted = LineFeature(feature, 0, Vocabulary.fit(values, counts, min_count))
+            fitted = LineFeature(
+                feature, 0, Vocabulary.fit(*line_counts(feature.templates[0], self.columns), min_count)
+            )
         elif feature.type == "conjunction":
             feature = self._widened(feature, (0,))
             parts = tuple(self._part(feature, name) for name, _ in feature.parts)

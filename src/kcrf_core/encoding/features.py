@@ -18,10 +18,10 @@ import numpy as np
 
 from ..config import FeatureConfig
 from ..corpora import AttributeRows, CodedColumn, Corpus
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from ..kernels import NOTHING, UNSEEN
 from ..maps import PairTable, number_pairs
-from .columns import Columns
+from .columns import Columns, TrainingColumns
 from .label_ratio import LabelRatios, fit_ratios
 
 if TYPE_CHECKING:
@@ -192,9 +192,8 @@ def boundary_or(code: int, values: Sequence[str], reach: int) -> str:
     return f"_B-{beyond + 1}" if beyond < reach else f"_B+{beyond - reach + 1}"
 
 
-def fit_categorical(config: FeatureConfig, column: int, columns: Columns, min_count: int) -> CategoricalFeature:
-    values, inverse = columns.distinct(column)
-    counts = np.bincount(inverse, minlength=len(values))
+def fit_categorical(config: FeatureConfig, column: int, columns: TrainingColumns, min_count: int) -> CategoricalFeature:
+    values, counts = columns.value_counts(column)
     vocabulary = Vocabulary.fit(transformed(values, config), counts, min_count, config.transform == "identity")
     return CategoricalFeature(config, column, vocabulary)
 
@@ -270,22 +269,78 @@ def _part_codes(
 
 
 def fit_conjunction(
-    config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: Columns, min_count: int
+    config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: TrainingColumns, min_count: int
 ) -> ConjunctionFeature:
-    keys, complete = [], all(part.vocabulary.complete for part in parts)
-    for shift in config.window:
-        codes = _part_codes(config, parts, shift, columns)
-        gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
-        combined, stages = np.where(gone, np.int32(NOTHING), codes[0]), []
-        for part, part_codes in zip(parts[1:], codes[1:], strict=True):
-            seen, combined = number_pairs(combined, part_codes, part_size(part, config))
-            if len(stages) == len(parts) - 2 and min_count > 1:
-                frequent = np.bincount(combined[combined >= 0], minlength=len(seen)) >= min_count
+    """Tuples of the data, gone through once for each stage; what is numbered at once is one part of the data."""
+    complete, offsets = all(part.vocabulary.complete for part in parts), len(config.window)
+    keys: list[list[np.ndarray]] = [[] for _ in range(offsets)]
+    whole = len(columns.parts) == 1
+    carried: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}  # where all is one part: not worked out again
+    for stage, part in enumerate(parts[1:]):
+        last, size = stage == len(parts) - 2, part_size(part, config)
+        tables = [[PairTable(*pair) for pair in zip(own, _sizes(parts, config), strict=False)] for own in keys]
+        found = [SortedKeys(counting=last and min_count > 1) for _ in range(offsets)]
+        for own in columns.parts:
+            for w, shift in enumerate(config.window):
+                if w in carried:
+                    combined, codes = carried[w]
+                else:
+                    codes = _part_codes(config, parts, shift, own)
+                    gone = np.any([part_codes < 0 for part_codes in codes], axis=0)
+                    combined = np.where(gone, np.int32(NOTHING), codes[0])
+                    for part_codes, table in zip(codes[1:], tables[w], strict=False):
+                        combined = table.numbers(combined, part_codes)
+                seen, combined = number_pairs(combined, codes[stage + 1], size)
+                found[w].add(seen, combined)
+                if whole:
+                    carried[w] = combined, codes
+        for w, sorted_keys in enumerate(found):
+            seen, counts = sorted_keys.merged()
+            if counts is not None:
+                frequent = counts >= min_count
                 complete &= bool(frequent.all())
                 seen = seen[frequent]
-            stages.append(seen)
-        keys.append(tuple(stages))
-    return ConjunctionFeature(config, parts, tuple(keys), complete)
+            keys[w].append(seen)
+    return ConjunctionFeature(config, parts, tuple(map(tuple, keys)), complete)
+
+
+def _sizes(parts: Sequence[CategoricalFeature], config: FeatureConfig) -> list[int]:
+    return [part_size(part, config) for part in parts[1:]]
+
+
+class SortedKeys:
+    """Distinct keys out of several parts, ascending, and how often each came where that is counted."""
+
+    def __init__(self, counting: bool):
+        self._counting = counting
+        self._keys: list[np.ndarray] = []
+        self._counts: list[np.ndarray] = []
+
+    def add(self, keys: np.ndarray, numbers: np.ndarray) -> None:
+        """Take distinct keys [Q], and which of them came [n], -1 for none."""
+        self._keys.append(keys)
+        if self._counting:
+            self._counts.append(np.bincount(numbers[numbers >= 0], minlength=len(keys)))
+        if sum(map(len, self._keys[1:])) > len(self._keys[0]):  # so that all of them are never gone through for a few
+            self._merge()
+
+    def merged(self) -> tuple[np.ndarray, np.ndarray | None]:
+        if not self._keys:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64) if self._counting else None
+        self._merge()
+        return self._keys[0], self._counts[0] if self._counting else None
+
+    def _merge(self) -> None:
+        if len(self._keys) == 1:
+            return
+        every = np.concatenate(self._keys)
+        if not self._counting:
+            self._keys = [np.unique(every)]
+            return
+        keys, place = np.unique(every, return_inverse=True)
+        counts = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(counts, place.ravel(), np.concatenate(self._counts))
+        self._keys, self._counts = [keys], [counts]
 
 
 @dataclass(frozen=True)
@@ -441,38 +496,66 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
     return list(config.columns) if count > 1 else [config.name]
 
 
-def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, seed: int) -> RealFeature:
+@dataclass(frozen=True)
+class Moments:
+    """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out."""
+
+    count: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    binary: np.ndarray  # whether all are zeros and ones
+
+    @classmethod
+    def of(cls, raw: np.ndarray) -> Moments:
+        """Those of numbers [n, r]."""
+        lacking = np.isnan(raw)
+        count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not lacking.any():
+                return cls(count, raw.mean(axis=0), raw.std(axis=0), binary)
+            mean, deviation = np.zeros(raw.shape[1]), np.zeros(raw.shape[1])
+            some = count > 0
+            mean[some], deviation[some] = np.nanmean(raw[:, some], axis=0), np.nanstd(raw[:, some], axis=0)
+        return cls(count, mean, deviation, binary)
+
+    def plus(self, other: Moments) -> Moments:
+        """Those of both together."""
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.where((self.count > 0) & (other.count > 0), other.mean - self.mean, 0.0)
+            mean = np.where(self.count > 0, self.mean + share * apart, other.mean)
+            within = (1 - share) * self.deviation**2 + share * other.deviation**2
+            deviation = np.sqrt(within + share * (1 - share) * apart**2)
+        return Moments(count, mean, deviation, self.binary & other.binary)
+
+
+def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, seed: int) -> RealFeature:
     counts = ratios = None
     if config.transform == "frequency":
-        values, inverse = columns.distinct(where[0])
-        counts = dict(zip(values, np.bincount(inverse, minlength=len(values)).tolist(), strict=True))
+        values, found = columns.value_counts(where[0])
+        counts = dict(zip(values, found.tolist(), strict=True))
     if config.transform == "label-ratio":
-        values, inverse = columns.distinct(where[0])
-        names, numbers = columns.distinct(columns.corpus.width - 1)
-        labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
-        ratios, raw = fit_ratios(values, inverse, labels, len(names), columns.corpus.offsets, seed)
-        columns.held_out[config.name] = raw
-    else:
-        raw = _raw_real(config, where, columns, counts, None)
-    lacking = np.isnan(raw)
-    for r in np.flatnonzero(lacking.all(axis=0)):
+        ratios = _fit_ratios(config, where[0], columns, seed)
+    moments: Moments | None = None
+    for part in columns.parts:
+        raw = part.held_out[config.name] if ratios is not None else _raw_real(config, where, part, counts, None)
+        own = Moments.of(raw)
+        for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
+            line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
+            raise DataError(f"a value of '{name}' is too large to be scaled", part.corpus.source, line)
+        moments = own if moments is None else moments.plus(own)
+    for r in np.flatnonzero(moments.count == 0):
         message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
         raise DataError(message, columns.corpus.source, settings=["missing"])
-    with np.errstate(over="ignore", invalid="ignore"):
-        if lacking.any():
-            mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
-        else:
-            mean, scale = raw.mean(axis=0), raw.std(axis=0)
-    for r in np.flatnonzero(~(np.isfinite(mean) & np.isfinite(scale))):
-        line, name = int(columns.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
-        raise DataError(f"a value of '{name}' is too large to be scaled", columns.corpus.source, line)
+    mean, scale, width = moments.mean, moments.deviation, len(moments.mean)
     if config.scale in ("none", "unit"):
-        plain = np.ones(raw.shape[1], dtype=bool)
+        plain = np.ones(width, dtype=bool)
     elif config.scale == "auto":
         # A column of zeros and ones is a yes or no: its units are already those of a categorical value.
-        plain = ((raw == 0) | (raw == 1) | lacking).all(axis=0)
+        plain = moments.binary
     else:
-        plain = np.zeros(raw.shape[1], dtype=bool)
+        plain = np.zeros(width, dtype=bool)
     # Vectors have no missing values.
     fill = np.where(plain, mean, 0.0) if plain.any() and config.vectors is None else None
     mean = np.where(plain, 0.0, mean)
@@ -485,6 +568,20 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: Columns, se
         mean, scale = np.concatenate([mean, zeros]), np.concatenate([scale, np.ones_like(scale)])
         fill = None if fill is None else np.concatenate([fill, zeros])
     return RealFeature(config, where, mean, scale, counts, ratios, fill)
+
+
+def _fit_ratios(config: FeatureConfig, column: int, columns: TrainingColumns, seed: int) -> LabelRatios:
+    """Ratios of all data; those of its own positions, which are others, are put where encoding finds them."""
+    if not isinstance(columns, Columns):
+        raise ConfigError(
+            f"'{config.name}' (label-ratio) needs all data at once: featurize without shards, or leave the feature out"
+        )
+    values, inverse = columns.distinct(column)
+    names, numbers = columns.distinct(columns.corpus.width - 1)
+    labels = np.argsort(np.argsort(names))[numbers]  # in their sorted order
+    ratios, raw = fit_ratios(values, inverse, labels, len(names), columns.corpus.offsets, seed)
+    columns.held_out[config.name] = raw
+    return ratios
 
 
 @dataclass(frozen=True)

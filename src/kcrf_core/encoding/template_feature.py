@@ -8,14 +8,16 @@ Wapiti's expressions match bytes, so that its strings may hold half a character:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 
 from ..config import Macro, is_wapiti_line, matcher, pieces
 from ..corpora import AttributeRows, CodedColumn, in_order, ones
-from .columns import Columns
+from .columns import Columns, TrainingColumns
 from .features import AttributeFeature, CategoricalFeature, boundary_or, shifted
 
 PLACES = "1234#"  # that Wapiti tells apart beyond an end of a sequence
@@ -85,6 +87,38 @@ def expanded(templates: Sequence[str], columns: Columns) -> AttributeRows:
         names=CodedColumn([values[number] for number in order.tolist()], codes),
         values=ones(len(codes)),
     )
+
+
+def template_counts(templates: Sequence[str], columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
+    """All strings of lines in the order in which they first come, and how often each does."""
+
+    def counted(part: Columns) -> tuple[Sequence[str], np.ndarray]:
+        names = expanded(templates, part).names
+        return names.values, np.bincount(names.codes, minlength=len(names.values))
+
+    return _added_up(map(counted, columns.parts))
+
+
+def line_counts(line: str, columns: TrainingColumns) -> tuple[Sequence[str], np.ndarray]:
+    """The same of one line; a string may come twice."""
+
+    def counted(part: Columns) -> tuple[Sequence[str], np.ndarray]:
+        values, inverse = line_strings(line, part)
+        return values, np.bincount(inverse, minlength=len(values))
+
+    return _added_up(map(counted, columns.parts))
+
+
+def _added_up(parts: Iterable[tuple[Sequence[str], np.ndarray]]) -> tuple[Sequence[str], np.ndarray]:
+    """Strings and counts of all parts together; those of a single one as they are."""
+    first, *others = islice(parts := iter(parts), 2)
+    if not others:
+        return first
+    totals: Counter[str] = Counter()
+    for values, counts in chain([first, *others], parts):
+        for value, count in zip(values, counts.tolist(), strict=True):
+            totals[value] += count
+    return list(totals), np.array(list(totals.values()), dtype=np.int64)
 
 
 def line_strings(line: str, columns: Columns) -> tuple[list[str], np.ndarray]:

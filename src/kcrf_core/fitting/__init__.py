@@ -9,7 +9,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "forecast": ["Footprint", "footprint"],
+        "forecast": ["Footprint", "footprint", "shard_footprint"],
         "label_match": ["LabelMatch"],
         "observed_features": ["kept_in", "observed_only"],
         "observer": [
@@ -35,7 +35,9 @@ __getattr__, __dir__, __all__ = lazy(
             "UNDECIDED",
             "WorkersThere",
         ],
+        "shard_maps": ["Scratch", "ShardPart", "ShardedData"],
+        "shard_terms": ["ShardFitter", "ShardedTerm", "check_shard_terms", "observed_in_shards", "shard_map_type"],
         "term_plans": ["begin_growth", "fit_terms", "outside_gain", "select_bases"],
-        "terms": ["DTYPES", "FittedTerm"],
+        "terms": ["DTYPES", "FittedTerm", "MappedTerm"],
     },
 )

@@ -8,15 +8,15 @@ it fits and computed again where it does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..maps import PIECE_VALUES
-from ..model import StoredBasis
+from ..maps import PIECE_VALUES, ColumnOrder
+from ..model import ShardFolder, StoredBasis
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
 from ..system import Budget, available_threads, counted, size_text
@@ -29,6 +29,9 @@ PROGRAM, SCIPY = 44 << 20, 24 << 20
 BYTES_PER_CELL = 8
 # Arrays of a thread that goes through chains: scores, messages, marginals and what is made of them; and those of pairs.
 ARRAYS_PER_LABEL, ARRAYS_PER_PAIR = 6, 3
+
+# Of shards that are not here: labels, and what is made of them for a while; offsets and weights of sequences.
+BYTES_PER_OUTLINED_POSITION, BYTES_PER_OUTLINED_SEQUENCE = 12, 40
 
 
 @dataclass(frozen=True)
@@ -190,3 +193,24 @@ def footprint(
 
 def _nbytes(*arrays: np.ndarray | None) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
+
+
+def shard_footprint(
+    folder: ShardFolder, config: Config, basis: StoredBasis | None, memory: Budget, threads: int | None = None
+) -> Footprint:
+    """What training on shards would take: maps of one shard at a time, and weights of all columns.
+
+    Columns are estimated by those of the largest shard, which are fewer where not all shards have the same values.
+    """
+    largest = max(folder.shards, key=lambda shard: shard.positions)
+    one = footprint(folder.encoding, largest.load(folder.encoding), config, basis, memory, threads)
+    Y, training = len(folder.encoding.labels), config.training
+    empty, parameters = folder.encoding.empty_dataset(), sum(term.clique.size(Y) for term in config.label_terms)
+    for term, own in zip(config.mapped_terms, one.terms, strict=True):
+        order = ColumnOrder.of(folder.encoding.inputs(empty, folder.encoding.term_features(term)))
+        linear = term.kernel.type == "linear"
+        parameters += order.size * term.clique.columns(Y) if linear else own.parameters
+    name = "proximal" if training.c1 else training.solver
+    solver = fit_bytes(parameters, DTYPES[training.precision].itemsize < 8, name, training.max_passes)
+    outline = folder.positions * BYTES_PER_OUTLINED_POSITION + folder.sequences * BYTES_PER_OUTLINED_SEQUENCE
+    return replace(one, data=one.data + outline, solver=solver)

@@ -174,12 +174,13 @@ def add_supports(
     const int[::1] numbers,            # [E] conjunctions of each row
     uint64[:, ::1] hashes,             # [Q, 2] added to: hashes of the sets of rows
     int64[::1] counts,                 # [Q] added to: rows of each conjunction
+    Py_ssize_t before=0,               # rows that were there before these
 ):
     cdef Py_ssize_t t, e, q
     cdef uint64 one, two
     with nogil:
         for t in range(ends.shape[0] - 1):
-            one = mixed(2 * <uint64>t + 1)
+            one = mixed(2 * <uint64>(before + t) + 1)
             two = mixed(one ^ 0x9e3779b97f4a7c15ULL)
             for e in range(ends[t], ends[t + 1]):
                 q = numbers[e]

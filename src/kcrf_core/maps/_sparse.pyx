@@ -135,7 +135,7 @@ def accumulate(
 def add_rows(
     double[:, ::1] total,              # [D, C] added to
     const int64[::1] places,           # [n] rows of it, none of them twice
-    const double[:, ::1] values,       # [n, C]
+    const real[:, ::1] values,         # [n, C]
 ):
     cdef Py_ssize_t i, c, C = values.shape[1]
     cdef double* target

@@ -7,8 +7,9 @@
 
 #include "_dispatch.h"
 
-/* Rows cut into portions, whose sums are taken by themselves: first those of a portion, then those of so many portions
-   after another, then all. `borders` [portions + 1] are rows; `portion_of` has the portion of every so manyeth row. */
+/* Rows cut into portions, whose sums are taken by themselves: first those of a portion, in double precision and then
+   rounded to that of the values, as they are sent from one machine to another; then those of so many portions after
+   another, then all. `borders` [portions + 1] are rows; `portion_of` has the portion of every so manyeth row. */
 #define PORTIONS_TOGETHER 16
 #define ROWS_PER_LOOK 256
 typedef struct {

@@ -78,6 +78,8 @@ static FORCE_INLINE TARGET void NAME(gather_block)(
                     held[v] += wide;
             }
         }
+        for (int v = 0; v < count; v++) /* as it would be sent */
+            held[v] = __builtin_convertvector(__builtin_convertvector(held[v], NAME(halves)), NAME(doubles));
         if (portion / PORTIONS_TOGETHER != number) {
             number = portion / PORTIONS_TOGETHER;
             for (int v = 0; v < count; v++) {
@@ -154,6 +156,8 @@ static FORCE_INLINE TARGET void NAME(gather_few)(
             for (int v = 0; v < count; v++)
                 held[v] += values ? (double)values[k] * row[columns[v]] : (double)row[columns[v]];
         }
+        for (int v = 0; v < count; v++)
+            held[v] = (double)(REAL)held[v];
         if (portion / PORTIONS_TOGETHER != number) {
             number = portion / PORTIONS_TOGETHER;
             for (int v = 0; v < count; v++) {

@@ -25,6 +25,8 @@ from ..kernels import Inputs, PolynomialKernel
 from ..system import Workers, ranges
 from . import _conjunctions
 from .columns import ColumnOrder, one_hot, sparse_block
+from .compressed import NOTHING as NO_VALUES
+from .compressed import CompressedRows
 from .hash_tables import empty_slots
 from .sparse_weights import SparseWeights, Weights
 
@@ -144,6 +146,19 @@ class Conjunctions:
         phi.sum_duplicates()
         return phi
 
+    def training_rows(self, inputs: Inputs) -> CompressedRows:
+        """Phi [n, D] of training rows, as `find_conjunctions` gives it: an entry is the factor of its column.
+
+        All of a column is in such a row or nothing of it, so that the first one stands for it.
+        """
+        ends, numbers = self.known(inputs)
+        first = np.zeros(len(self.keys), dtype=bool)
+        first[np.unique(self.columns, return_index=True)[1]] = True
+        there = first[numbers]
+        indptr = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])[ends]
+        scale = NO_VALUES if (self.norms == 1).all() else self.norms
+        return CompressedRows(self.size, indptr, self.columns[numbers[there]], NO_VALUES, scale)
+
     def known(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Numbers [E] of the conjunctions of each row that training had, and where those of each row end, [n+1]."""
         indptr, indices = _features(inputs)
@@ -211,6 +226,27 @@ def find_conjunctions(
     keys, numbers = _numbered(indptr, indices, kernel.degree, base, ends, workers)
     hashes, counts = np.zeros((len(keys), 2), dtype=np.uint64), np.zeros(len(keys), dtype=np.int64)
     _conjunctions.add_supports(ends, numbers, hashes, counts)
+    found, column_of = _in_columns(keys, hashes, counts, kernel, base, cut_off, merge, by_degree)
+    norms = found.norms
+    # All of a column is in a row or nothing of it: the one that stands for it will do.
+    row_ends, entries = _entries(numbers, ends, column_of, workers)
+    values = np.empty(len(entries))
+    workers.run(lambda part: np.take(norms, entries[part], out=values[part]), ranges(len(entries), ENTRIES_PER_TASK))
+    phi = scipy.sparse.csr_array((values, entries, row_ends), shape=(len(indptr) - 1, found.size))
+    return found, phi
+
+
+def _in_columns(
+    keys: np.ndarray,  # [Q]
+    hashes: np.ndarray,  # [Q, 2] of the rows that have each
+    counts: np.ndarray,  # [Q] how many these are
+    kernel: PolynomialKernel,
+    base: int,
+    cut_off: int,
+    merge: bool,
+    by_degree: bool,
+) -> tuple[Conjunctions, np.ndarray]:
+    """Conjunctions that are kept, with columns, and [Q] the column of those that stand for one, -1 for others."""
     squares = _squares(keys, base, kernel)
     # Without coef0 the smaller conjunctions weigh nothing.
     kept = np.flatnonzero((counts >= cut_off) & (squares > 0)).astype(np.int32)  # [K]
@@ -225,12 +261,51 @@ def find_conjunctions(
     column_of[kept[leaders]] = np.arange(len(leaders), dtype=np.int32)
     columns = column_of[kept[first]]  # [K]
     norms = np.sqrt(np.bincount(columns, squares[kept], minlength=len(leaders)))
-    # All of a column is in a row or nothing of it: the one that stands for it will do.
-    row_ends, entries = _entries(numbers, ends, column_of, workers)
-    values = np.empty(len(entries))
-    workers.run(lambda part: np.take(norms, entries[part], out=values[part]), ranges(len(entries), ENTRIES_PER_TASK))
-    phi = scipy.sparse.csr_array((values, entries, row_ends), shape=(len(indptr) - 1, len(leaders)))
-    return Conjunctions(kernel, base, keys[kept], columns, norms), phi
+    return Conjunctions(kernel, base, keys[kept], columns, norms), column_of
+
+
+class ConjunctionCounter:
+    """The conjunctions of rows that come in parts, numbered in the order in which they first come."""
+
+    def __init__(self, kernel: PolynomialKernel, base: int):
+        self._kernel, self._base = kernel, base
+        self._rows = self.count = 0
+        self._slots = empty_slots(0, _FIRST_SLOTS)
+        self._keys = np.empty(0, dtype=np.int64)
+        self._hashes, self._counts = np.zeros((0, 2), dtype=np.uint64), np.zeros(0, dtype=np.int64)
+
+    def add(self, inputs: Inputs) -> None:
+        """Take more rows."""
+        indptr, indices = _features(inputs)
+        ends = _row_ends(indptr, self._kernel.degree)
+        numbers = np.empty(ends[-1], dtype=np.int32)
+        own = _numbered_part(indptr, indices, self._kernel.degree, self._base, ends, numbers)
+        self._make_room(self.count + len(own))
+        table = np.empty(len(own), dtype=np.int32)
+        self.count = _conjunctions.number_keys(own, self._keys, self._slots, self.count, table)
+        numbers = np.take(table, numbers, out=numbers, mode="clip")  # any other mode makes a copy first
+        _conjunctions.add_supports(ends, numbers, self._hashes, self._counts, self._rows)
+        self._rows += len(indptr) - 1
+
+    def _make_room(self, needed: int) -> None:
+        if needed <= len(self._keys):
+            return
+        size = max(needed, len(self._keys) * 3 // 2)
+        for name in ("_keys", "_hashes", "_counts"):
+            own = getattr(self, name)
+            more = np.zeros((size, *own.shape[1:]), dtype=own.dtype)
+            more[: self.count] = own[: self.count]
+            setattr(self, name, more)
+        if len(self._slots) < 2 * size:
+            self._slots = empty_slots(size)
+            _conjunctions.fill_slots(self._keys, self.count, self._slots)
+
+    def conjunctions(self, cut_off: int, by_degree: bool) -> Conjunctions:
+        """What `find_conjunctions` finds where all rows come at once; this lets go of what it counted."""
+        self._slots = empty_slots(0)
+        found = (self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count])
+        self._keys = self._hashes = self._counts = np.empty(0)
+        return _in_columns(*found, self._kernel, self._base, cut_off, True, by_degree)[0]
 
 
 def _entries(

@@ -59,9 +59,15 @@ class ExplicitMap:
         rows = sparse if isinstance(sparse, CompressedRows) else CompressedRows.of(sparse)
         self._hold(rows, held, rest if rest.any() else None)
 
-    def _hold(self, rows: CompressedRows, dense: np.ndarray, rest: np.ndarray | None) -> None:
+    def _hold(
+        self,
+        rows: CompressedRows,
+        dense: np.ndarray,
+        rest: np.ndarray | None,
+        by_columns: CompressedRows | None = None,  # where it has been worked out
+    ) -> None:
         self._rows, self._dense, self._rest = rows, dense, rest
-        self._columns = rows.by_columns()
+        self._columns = rows.by_columns() if by_columns is None else by_columns
         self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
@@ -82,7 +88,9 @@ class ExplicitMap:
     def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
         """What makes the core of some rows again, anywhere: columns that they have, without factors."""
         part = self._rows.take(rows)
-        used = np.unique(part.indices)
+        there = np.zeros(self.sparse_size, dtype=bool)
+        there[part.indices] = True
+        used = np.flatnonzero(there)
         core = replace(part, scale=NOTHING).narrow(used)
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
         return ExplicitRecipe(core, self._dense[rows], None if self._rest is None else self._rest[rows], columns)
@@ -316,8 +324,12 @@ class ExplicitRecipe:
         return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
 
     def load(self, workers: Workers) -> ExplicitMap:
+        return self.made()
+
+    def made(self, by_columns: CompressedRows | None = None) -> ExplicitMap:
+        """The core; its transpose may be given."""
         made = ExplicitMap.__new__(ExplicitMap)
-        made._hold(self.rows, self.dense, self.rest)
+        made._hold(self.rows, self.dense, self.rest, by_columns)
         return made
 
 
@@ -381,20 +393,39 @@ class MergedColumns:
 
 def merged_columns(one_hot: scipy.sparse.csr_array | CompressedRows) -> MergedColumns | None:
     """Columns with the same rows merged; None where that is not worth it."""
-    D = one_hot.shape[1]
-    if D < FEWEST_FEATURES:
+    if one_hot.shape[1] < FEWEST_FEATURES:
         return None
-    hashes, counts = np.zeros((D, 2), dtype=np.uint64), np.zeros(D, dtype=np.int64)
-    indptr, indices = one_hot.indptr.astype(np.int64, copy=False), one_hot.indices.astype(np.int32, copy=False)
-    _conjunctions.add_supports(indptr, indices, hashes, counts)
-    first = np.empty(D, dtype=np.int32)
-    _conjunctions.first_alike(hashes, empty_slots(D), first)
-    leaders = np.flatnonzero(first == np.arange(D))
-    if len(leaders) > WORTH_MERGING * D:
-        return None
-    number = np.empty(D, dtype=np.int32)
-    number[leaders] = np.arange(len(leaders), dtype=np.int32)
-    return MergedColumns(number[first], len(leaders))
+    supports = ColumnSupports(one_hot.shape[1])
+    supports.add(one_hot.indptr, one_hot.indices)
+    return supports.merged()
+
+
+class ColumnSupports:
+    """Hashes of the rows that columns have ones in, for rows that come in parts."""
+
+    def __init__(self, columns: int):
+        self._rows = 0
+        self._hashes, self._counts = np.zeros((columns, 2), dtype=np.uint64), np.zeros(columns, dtype=np.int64)
+
+    def add(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        """Take more rows."""
+        indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+        _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
+        self._rows += len(indptr) - 1
+
+    def merged(self) -> MergedColumns | None:
+        """Columns with the same rows merged; None where that is not worth it."""
+        D = len(self._counts)
+        if D < FEWEST_FEATURES:
+            return None
+        first = np.empty(D, dtype=np.int32)
+        _conjunctions.first_alike(self._hashes, empty_slots(D), first)
+        leaders = np.flatnonzero(first == np.arange(D))
+        if len(leaders) > WORTH_MERGING * D:
+            return None
+        number = np.empty(D, dtype=np.int32)
+        number[leaders] = np.arange(len(leaders), dtype=np.int32)
+        return MergedColumns(number[first], len(leaders))
 
 
 class MergedMap(ExplicitMap):
@@ -428,8 +459,12 @@ class Affine:
         return cls(sqrt(kernel.scale * kernel.gamma), sqrt(kernel.scale * kernel.coef0))
 
     def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
+        return ExplicitMap(*self.matrix(inputs), dtype)
+
+    def matrix(self, inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+        """Its sparse columns and its dense ones."""
         constant = np.full((len(inputs), 1), self.constant)
-        return ExplicitMap(self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant]), dtype)
+        return self.slope * sparse_block(inputs), np.hstack([self.slope * inputs.real, constant])
 
     def weights(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the inputs themselves and a bias, out of weights of the map's columns."""

@@ -78,5 +78,5 @@ def summed_by(portions: Portions | None, rows: int, work: Callable[[slice], Summ
 
 
 def add_rows(total: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """total[places] += values, in place: [D, C] and [n, C] float64, no place twice."""
+    """total[places] += values, in place: [D, C] float64 and [n, C], no place twice."""
     _sparse.add_rows(total, np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(values))

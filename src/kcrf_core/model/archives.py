@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from .stored_terms import pack_pivots, stored_terms
 
 
 def digest(dataset: Dataset) -> str:
-    """SHA-256 of encoded data: equal for equal data under equal encodings."""
+    """SHA-256 of encoded data: equal for equal data under equal encodings, in the same shards where it has some."""
+    if dataset.portions is not None:
+        return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.portions.tolist()))
     total = hashlib.sha256()
     arrays = [dataset.offsets, dataset.codes, dataset.real]
     arrays += [] if dataset.labels is None else [dataset.labels]
@@ -34,6 +38,11 @@ def digest(dataset: Dataset) -> str:
     return total.hexdigest()
 
 
+def joined_digests(parts: Iterable[str]) -> str:
+    """The digest of data whose shards have these."""
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
 # ----------------------------------------------------------------------------- datasets
 
 
@@ -44,9 +53,9 @@ class StoredDataset:
     config: Config
 
 
-def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
-    header, arrays = encoding.pack()
-    arrays |= {
+def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    """The arrays that a file has of encoded data; `unpack_arrays` makes the same of them."""
+    arrays = {
         "offsets": dataset.offsets,
         "lines": dataset.lines,
         "codes": dataset.codes,
@@ -59,6 +68,14 @@ def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Data
         arrays["weights"] = dataset.weights
     if dataset.bag is not None:
         arrays |= pack_sparse(dataset.bag, "bag")
+    if dataset.portions is not None:
+        arrays["portions"] = dataset.portions
+    return arrays
+
+
+def save_dataset(path: str | os.PathLike[str], encoding: Encoding, dataset: Dataset, config: Config) -> None:
+    header, arrays = encoding.pack()
+    arrays |= dataset_arrays(dataset)
     header |= {"config": config.to_dict(), "digest": digest(dataset)}
     write_container(path, "dataset", header, arrays)
 
@@ -69,6 +86,12 @@ def load_dataset(path: str | os.PathLike[str]) -> StoredDataset:
 
 def unpack_dataset(contents: Contents) -> StoredDataset:
     encoding = Encoding.unpack(contents)
+    dataset = unpack_arrays(contents, encoding)
+    return StoredDataset(encoding, dataset, stored_config(contents, contents.header.get("config")))
+
+
+def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
+    """Encoded data of a file, under its encoding."""
     like = encoding.empty_dataset()
     lines = contents.array("lines", "int64", 1)
     N = len(lines)
@@ -96,8 +119,12 @@ def unpack_dataset(contents: Contents) -> StoredDataset:
     if len(bag_unseen) != N or np.any(bag_unseen < 0):
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
-    dataset = Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path)
-    return StoredDataset(encoding, dataset, _stored_config(contents, contents.header.get("config")))
+    portions = None
+    if "portions" in contents.arrays:
+        portions = contents.array("portions", "int64", 1)
+        if len(portions) < 2 or portions[0] != 0 or portions[-1] != len(offsets) - 1 or np.any(np.diff(portions) <= 0):
+            raise contents.error("'portions' do not fit its sequences")
+    return Dataset(offsets, lines, labels, weights, codes, real, bag, bag_unseen, contents.path, portions=portions)
 
 
 # ----------------------------------------------------------------------------- bases
@@ -150,10 +177,10 @@ def unpack_basis(contents: Contents) -> StoredBasis:
         terms.append(TermBasis(stored.name, stored.features, kernel, pivots, lines, curve))
     if not terms:
         raise contents.error("it has no pivots")
-    return StoredBasis(encoding, _stored_config(contents, contents.header.get("config")), tuple(terms))
+    return StoredBasis(encoding, stored_config(contents, contents.header.get("config")), tuple(terms))
 
 
-def _stored_config(contents: Contents, raw: Any) -> Config:
+def stored_config(contents: Contents, raw: Any) -> Config:
     try:
         return parse_config(raw, contents.path)
     except ConfigError as error:
@@ -164,9 +191,14 @@ def _stored_config(contents: Contents, raw: Any) -> Config:
 
 
 def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
-    """The encoding in a dataset, basis or model, and its raw configuration."""
+    """The encoding in a dataset, folder of shards, basis or model, and its raw configuration."""
+    if os.path.isdir(path):
+        from .shard_folders import load_folder
+
+        folder = load_folder(path)
+        return folder.encoding, folder.config.to_dict()
     contents = read_container(path, "dataset", "basis", "model")
     info = contents.header if contents.header["kind"] != "model" else contents.get("info", dict)
     config = info.get("config", {})
-    _stored_config(contents, config)
+    stored_config(contents, config)
     return Encoding.unpack(contents), config

@@ -11,10 +11,19 @@ import numpy as np
 from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, Dataset
 from ..errors import DataError
-from ..scoring import Decision, Labelling, Probabilities, check_label_count, detect_scheme, readable_column
+from ..scoring import (
+    Decision,
+    Labelling,
+    Probabilities,
+    check_label_count,
+    detect_scheme,
+    joined_labellings,
+    readable_column,
+)
 from ..system import Workers, sequence_chunks
 from .decoding import Decoder, Wishes
 from .model import Model
+from .shard_folders import ShardFolder
 
 AS_STORED = Decision()
 NOT_OBSERVED = "no gold labels to compare with: none is observed"
@@ -48,12 +57,29 @@ def from_model_and_dataset(
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
+    if (dataset.labels == UNOBSERVED).all():
+        raise DataError(NOT_OBSERVED, source)
+    return _of_dataset(model, dataset, source, workers, decision)
+
+
+def from_model_and_folder(
+    model: Model, folder: ShardFolder, workers: Workers, decision: Decision = AS_STORED
+) -> Labelling:
+    """The same for a folder of shards, one shard after another; of all positions there are labels, and no inputs."""
+    if not folder.labelled:
+        raise DataError("no gold labels to compare with", folder.path)
+    parts = [_of_dataset(model, dataset, folder.path, workers, decision) for dataset in folder.datasets()]
+    found = joined_labellings(parts)
+    if not len(found.lines):
+        raise DataError(NOT_OBSERVED, folder.path)
+    return found
+
+
+def _of_dataset(model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision) -> Labelling:
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
     numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
-    if (dataset.labels == UNOBSERVED).all():
-        raise DataError(NOT_OBSERVED, source)
     found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
     return _labelled(model, found, lambda span: dataset.span(*span), model.chunks(dataset), workers, decision)
 

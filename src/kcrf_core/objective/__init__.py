@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy(
         "inverse_powers": ["OPERATIONS_PER_CUBE", "inverse_power_parts"],
         "parts": [
             "Accumulator",
+            "DealtBlock",
             "EnginePart",
             "MapRecipe",
             "PartRecipe",

@@ -7,7 +7,7 @@ them, and what they give is summed in the order of portions and finished here. S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -21,6 +21,7 @@ from ..system import Workers
 from .crews import Crew, Handle
 from .engine import Predictions, TermShape
 from .inverse_powers import inverse_power
+from .parts import DealtBlock, row_plans
 from .thread_engine import (
     ObjectiveTerm,
     inverted_blocks,
@@ -31,6 +32,9 @@ from .thread_engine import (
     term_shape,
 )
 from .vectors import Vectors
+
+# Parameters: with fewer it takes longer to send rows that several parts have apart than to send them several times.
+WORTH_DEALING = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +78,17 @@ class ComposedEngine:
         # Columns and kept places of each term that each part has; None: all.
         self._about = list(crew.ask(self.handles, "about", self._each())) if about is None else about
         self._extents: dict[int, Extent] = {}
+        # Of large blocks: rows that several parts have, and handles of the plans of all parts.
+        self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
+
+    def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
+        rows = [self._chosen(j, number) for number in range(len(self.handles))]
+        if not self.crew.remote or len(rows) < 2 or self.terms[j].size < WORTH_DEALING:
+            return None
+        if any(own is None for own in rows):
+            return None
+        shared, plans = row_plans(rows, self._size(j))
+        return shared, self.crew.hold(plans)
 
     # ------------------------------------------------------------------------- parts
 
@@ -81,7 +96,7 @@ class ComposedEngine:
         """The same arguments for all parts."""
         return [shared] * len(self.handles)
 
-    def _total(self, question: str, arguments: Sequence[tuple]) -> Any:
+    def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
         return self.crew.total(self.handles, question, arguments)
 
     @property
@@ -100,19 +115,31 @@ class ComposedEngine:
         head = self.composed_terms[j].head
         return block if head is None else head.ready(self.terms[j].of_map(block), self.dtype, self.workers)
 
-    def _part_of(self, block: np.ndarray, j: int, number: int) -> np.ndarray:
-        """What a part needs of a block that is ready."""
+    def _chosen(self, j: int, number: int) -> np.ndarray | None:
+        """Rows of a block that a part has, or places that are kept; None: all."""
         columns, places = self._about[number][j]
-        chosen = columns if places is None else places
-        return block if chosen is None else block[chosen]
+        return columns if places is None else places
 
-    def _parts_of(self, vectors: Sequence[np.ndarray]) -> list[list[list[np.ndarray]]]:
+    def _of_parts(self, j: int, block: np.ndarray) -> Iterator[np.ndarray | DealtBlock]:
+        """What each part needs of a block that is ready, made when its turn comes: for all of them it may be much."""
+        if j not in self._dealt:
+            for number in range(len(self.handles)):
+                chosen = self._chosen(j, number)
+                yield block if chosen is None else block[chosen]
+            return
+        rows, plans = self._dealt[j]
+        shared = self.crew.hold([block[rows]])[0]
+        alone = np.ones(len(block), dtype=bool)
+        alone[rows] = False
+        for number, plan in enumerate(plans):
+            chosen = self._chosen(j, number)
+            yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
+
+    def _parts_of(self, vectors: Sequence[np.ndarray]) -> Iterator[list[list[np.ndarray | DealtBlock]]]:
         """What each part needs of each of some vectors."""
-        ready = [self._ready(vector) for vector in vectors]
-        return [
-            [[self._part_of(block, j, number) for j, block in enumerate(blocks)] for blocks in ready]
-            for number in range(len(self.handles))
-        ]
+        coming = [[self._of_parts(j, block) for j, block in enumerate(self._ready(vector))] for vector in vectors]
+        for _ in self.handles:
+            yield [[next(blocks) for blocks in of_vector] for of_vector in coming]
 
     def _finished(self, j: int, sums: np.ndarray) -> np.ndarray:
         """The block of a gradient out of what parts sum up to."""
@@ -153,7 +180,7 @@ class ComposedEngine:
         return map(self.evaluate, thetas)
 
     def _evaluated(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-        arguments = [(points, self._sizes) for points in self._parts_of(thetas)]
+        arguments = ((points, self._sizes) for points in self._parts_of(thetas))
         values, gradients = self._total("evaluate", arguments)
         return [(float(value), self._collected(blocks)) for value, blocks in zip(values, gradients, strict=True)]
 
@@ -204,7 +231,7 @@ class ComposedEngine:
 
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
-        arguments = [(*points, self._sizes) for points in self._parts_of([theta, vector])]
+        arguments = ((*points, self._sizes) for points in self._parts_of([theta, vector]))
         return self._collected(self._total("product", arguments))
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
@@ -262,8 +289,8 @@ class ComposedEngine:
 
     # ------------------------------------------------------------------------- what else a fit is judged by
 
-    def _of_theta(self, theta: np.ndarray, *others: Any) -> list[tuple]:
-        return [(points[0], *others) for points in self._parts_of([theta])]
+    def _of_theta(self, theta: np.ndarray, *others: Any) -> Iterator[tuple]:
+        return ((points[0], *others) for points in self._parts_of([theta]))
 
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
         """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
@@ -325,9 +352,7 @@ class ComposedBlocks:
         """The block of a term with a map times a block of a vector."""
         engine, leave_out = self._engine, self._leaves_out(term)
         ready, size = engine._ready_block(term, block), engine._size(term)
-        arguments = [
-            (term, engine._part_of(ready, term, number), leave_out, size) for number in range(len(self._handles))
-        ]
+        arguments = [(term, block, leave_out, size) for block in engine._of_parts(term, ready)]
         return engine._finished(term, engine.crew.total(self._handles, "product", arguments))
 
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:

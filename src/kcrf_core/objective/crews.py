@@ -8,7 +8,8 @@ order of parts.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,17 +17,22 @@ from ..system import Workers
 from .parts import Accumulator, Recipe
 
 Handle = Any
-Arguments = Sequence[tuple]  # of each part
+Arguments = Iterable[tuple]  # of each part, gone through once
 
 
 class Crew(Protocol):
     """Parts of one problem, wherever they are."""
+
+    remote: bool  # whether what parts are asked has to be sent
 
     def load(self, recipes: Sequence[Recipe]) -> list[Handle]:
         """Handles of parts that are made when they are first asked, and again where they are gone."""
 
     def derive(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> list[Handle]:
         """Handles of what parts answer, which stays where they are."""
+
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        """Handles of values that many questions have among their arguments."""
 
     def ask(self, handles: Sequence[Handle], question: str, arguments: Arguments) -> Iterator[Any]:
         """Answers of all parts, in their order."""
@@ -46,12 +52,18 @@ class LocalHandle:
 
 
 class LocalCrew:
-    """Parts of this process, one after another. Those that fit its memory are kept, the others made again each time."""
+    """Parts of this process, one after another. Those that fit its memory are kept, the others made again each time.
+
+    While one is asked, the next that is not there is read.
+    """
+
+    remote = False
 
     def __init__(self, workers: Workers):
         self._workers = workers
         self._made: dict[int, Any] = {}  # by the identity of handles, as long as those are there
         self._held = 0
+        self._coming: dict[int, Future] = {}  # parts that are being read, likewise
 
     @property
     def held(self) -> int:
@@ -64,9 +76,23 @@ class LocalCrew:
     def derive(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> list[LocalHandle]:
         return [LocalHandle(None, handle, question, own) for handle, own in zip(handles, arguments, strict=True)]
 
+    def hold(self, values: Sequence[Any]) -> list[Any]:
+        return list(values)  # they are here
+
     def ask(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Iterator[Any]:
-        for handle, own in zip(handles, arguments, strict=True):
-            yield self._answer(handle, question, own)
+        with ThreadPoolExecutor(1) as reader:
+            for number, (handle, own) in enumerate(zip(handles, arguments, strict=True)):
+                for later in handles[number + 1 : number + 2]:
+                    self._read_ahead(later, reader)
+                yield self._answer(handle, question, own)
+
+    def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
+        while handle.recipe is None:
+            if id(handle) in self._made:
+                return
+            handle = handle.before
+        if id(handle) not in self._made and id(handle) not in self._coming:
+            self._coming[id(handle)] = reader.submit(handle.recipe.load, self._workers)
 
     def total(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Any:
         found = Accumulator()
@@ -86,7 +112,9 @@ class LocalCrew:
             made, size = self._answer(handle.before, handle.question, handle.arguments), 0
             fits = id(handle.before) in self._made  # what is made of a part that is made again is no better off
         else:
-            made, size = handle.recipe.load(self._workers), handle.recipe.nbytes
+            coming = self._coming.pop(id(handle), None)
+            made = handle.recipe.load(self._workers) if coming is None else coming.result()
+            size = handle.recipe.nbytes
             fits = self._held + size <= self._workers.memory.total
         if fits:
             self._made[id(handle)] = made

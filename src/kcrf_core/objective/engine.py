@@ -42,6 +42,7 @@ class TermShape:
     nested: bool = False  # whether its map's first m columns are the map of its first m pivots
     kept: np.ndarray | None = None  # [size] places in W, row by row, that have parameters; None: all of them
     real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
+    real_columns: int = 0  # all last rows of W that are those of real columns
 
     @property
     def product_size(self) -> int:

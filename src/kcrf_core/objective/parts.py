@@ -23,6 +23,7 @@ from ..maps import TOGETHER, Extent, KeptPlaces, Portions, add_rows, new_token, 
 from ..system import Workers
 from .engine import Predictions
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
+from .vectors import Vectors
 
 Blocks = Sequence[np.ndarray]  # of parameters, one for each term
 
@@ -170,7 +171,7 @@ class SomeRows:
 
     def plus(self, other: SomeRows) -> SomeRows:
         places = np.union1d(self.places, other.places)
-        values = np.zeros((len(places), self.values.shape[1]))
+        values = np.zeros((len(places), self.values.shape[1]))  # sums of several are in double precision
         for each in (self, other):
             add_rows(values, np.searchsorted(places, each.places), each.values)
         return SomeRows(self.size, places, values)
@@ -238,6 +239,51 @@ def _into(total: Any, answer: Any) -> Any:
 # ----------------------------------------------------------------------------- a part
 
 
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """Which rows that a part has of a block are shared with other parts, and where they stand among those."""
+
+    shared: np.ndarray  # [n] bool
+    taken: np.ndarray  # [shared ones] int32
+
+
+@dataclass(frozen=True, eq=False)
+class DealtBlock:
+    """A block of parameters whose shared rows are sent once for all parts."""
+
+    plan: Any  # a RowPlan, or the handle of one
+    shared: Any  # rows that several parts have, or their handle
+    private: np.ndarray  # rows that this part alone has
+
+    def laid_out(self) -> np.ndarray:
+        out = np.empty((len(self.plan.shared), *self.private.shape[1:]), dtype=self.private.dtype)
+        out[self.plan.shared] = self.shared[self.plan.taken]
+        out[~self.plan.shared] = self.private
+        return out
+
+
+def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[RowPlan]]:
+    """Rows that more than one part has, where each has some of so many, and the plan of each part."""
+    counts = np.zeros(size, dtype=np.int32)
+    for own in rows:
+        counts[own] += 1
+    several = counts > 1
+    number = np.cumsum(several, dtype=np.int32) - 1
+    return np.flatnonzero(several), [RowPlan(several[own], number[own][several[own]]) for own in rows]
+
+
+class PartVectors(Vectors):
+    """Vectors of a part, which may also be lists of blocks in precisions of their own."""
+
+    def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
+        return vector[number] if isinstance(vector, list) else super().take(vector, number)
+
+    def cast(self, vector: np.ndarray | list[np.ndarray], dtype: np.dtype) -> Any:
+        if isinstance(vector, list):
+            return [block.astype(dtype, copy=False) for block in vector]
+        return super().cast(vector, dtype)
+
+
 class EnginePart:
     """One portion of the data, with the cores of its terms' maps."""
 
@@ -247,6 +293,7 @@ class EnginePart:
         columns: Sequence[np.ndarray | None],  # of each term, those of the whole map that are here; None: all
         places: Sequence[np.ndarray | None],  # of each term, which parameters that are kept are here; None: all are
     ):
+        engine.vectors = PartVectors(engine.vectors.blocks, engine.workers)
         self.engine, self._columns, self._places = engine, tuple(columns), tuple(places)
 
     def about(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
@@ -255,8 +302,8 @@ class EnginePart:
 
     # ------------------------------------------------------------------------- to and from blocks
 
-    def _vector(self, blocks: Blocks) -> np.ndarray:
-        return np.concatenate([np.asarray(block, dtype=np.float64).ravel() for block in blocks])
+    def _vector(self, blocks: Blocks) -> list[np.ndarray]:
+        return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
 
     def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
         """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
@@ -266,10 +313,13 @@ class EnginePart:
         shape = self.engine.terms[term]
         if not shape.clique.mapped:
             return block
+        if self._columns[term] is None:
+            return block.reshape(shape.rows, shape.columns)
+        if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
+            block = block.astype(self.engine.dtype)
         if self._places[term] is not None:
             return SomeRows(size, self._places[term], block.reshape(-1, 1))
-        block = block.reshape(shape.rows, shape.columns)
-        return block if self._columns[term] is None else SomeRows(size, self._columns[term], block)
+        return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
 
     # ------------------------------------------------------------------------- questions about P
 
@@ -345,8 +395,9 @@ class PartBlocks:
         open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
         return self._blocks.operations, self._blocks.variance, small, open_rows
 
-    def product(self, term: int, block: np.ndarray, leave_out: bool, size: int) -> np.ndarray | SomeRows:
-        found = self._blocks.product(term, np.asarray(block, dtype=np.float64).ravel(), leave_out)
+    def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> np.ndarray | SomeRows:
+        block = block.laid_out() if isinstance(block, DealtBlock) else block
+        found = self._blocks.product(term, block.reshape(-1), leave_out)
         return self._part._block(found, term, size)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:

@@ -81,10 +81,10 @@ def term_shape(clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray |
         return TermShape(clique, clique.size(Y))
     rows, columns = own.size, clique.columns(Y)
     size = rows * columns if kept is None else len(kept)
-    real = real_columns(own)
+    real = all_real = real_columns(own)
     if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
         real = 0
-    return TermShape(clique, size, rows, columns, has_nested_columns(own), kept, real)
+    return TermShape(clique, size, rows, columns, has_nested_columns(own), kept, real, all_real)
 
 
 def label_edges(terms: Sequence[TermShape], vectors: Vectors, theta: np.ndarray, Y: int) -> Edges:

@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
         "costs": ["Decision", "label_costs", "threshold_costs"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
         "judgement": ["Judgement", "JudgementOptions", "judge"],
-        "labelling": ["Labelling", "from_tagged", "from_two_files", "readable_column"],
+        "labelling": ["Labelling", "from_tagged", "from_two_files", "joined_labellings", "readable_column"],
         "schemes": ["Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],

@@ -7,7 +7,7 @@ either one column for each label or one for the predicted label, if it wrote the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,6 +107,37 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
         lines=predicted.lines,
         words=readable_column(gold.columns[:-1]),
     )
+
+
+def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
+    """What one system makes of several parts of the same data, one after another."""
+    first = parts[0]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    missing: dict[str, int] = {}
+    for part in parts:
+        for name, number in part.missing:
+            missing[name] = missing.get(name, 0) + number
+    given = [part.probabilities for part in parts if part.probabilities is not None]
+    return replace(
+        first,
+        gold=_joined_column([part.gold for part in parts]),
+        predicted=_joined_column([part.predicted for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        lines=np.concatenate([part.lines for part in parts]),
+        words=None,
+        probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
+        left_out=sum(part.left_out for part in parts),
+        missing=tuple(missing.items()),
+    )
+
+
+def _joined_column(parts: Sequence[Sequence[str]]) -> CodedColumn:
+    numbers: dict[str, int] = {}
+    codes = []
+    for column in map(CodedColumn.of, parts):
+        own = [numbers.setdefault(value, len(numbers)) for value in column.values]
+        codes.append(np.array(own, dtype=np.int32)[column.codes])
+    return CodedColumn(list(numbers), np.concatenate(codes))
 
 
 def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tuple[Sequence[str], np.ndarray] | None:

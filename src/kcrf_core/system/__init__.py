@@ -12,7 +12,9 @@ __getattr__, __dir__, __all__ = lazy(
         "containers": [
             "Contents",
             "LARGEST",
+            "MAGIC",
             "container_size",
+            "header_of",
             "pack_sparse",
             "pack_strings",
             "read_container",

@@ -197,7 +197,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
             raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
     packed = arrays.pop("header", None)
     try:
-        header = _loads(packed.tobytes().decode("utf-8"))
+        header = header_of(packed.tobytes().decode("utf-8"))
         if header["magic"] != MAGIC:
             raise ValueError
         found, number, version = header["kind"], header["format"], header["version"]
@@ -233,8 +233,8 @@ def _check_needs(contents: Contents) -> None:
         )
 
 
-def _loads(text: str) -> Any:
-    """A header. Its numbers are finite and its text can be written as UTF-8: both are ways to write what is neither."""
+def header_of(text: str) -> Any:
+    """A header. Its numbers are finite and its text can be written as UTF-8: JSON has ways to write what is neither."""
     header = json.loads(text, parse_constant=_finite_number, parse_float=_finite_number, parse_int=_whole_number)
     if "\\ud" in text.lower():  # half of a pair, perhaps; we never write it
         json.dumps(header, ensure_ascii=False).encode("utf-8")

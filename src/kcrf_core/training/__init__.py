@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy(
             "deal",
             "make_splits",
         ],
+        "shard_run": ["SAMPLE_POSITIONS", "train_shards"],
         "structure": ["MIN_GAIN"],
         "training": ["Report", "Verdict", "judge", "problem_splits", "train"],
         "warm_start": ["WarmStart"],

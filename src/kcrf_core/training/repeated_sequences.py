@@ -7,7 +7,7 @@ Sequences with the same inputs and other labels stay apart; `repeated_maps` shar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -27,10 +27,11 @@ def collapse(
     problem: Problem, dataset: Dataset, fitted: Sequence[FittedTerm], observer: Observer
 ) -> tuple[Problem, Dataset, list[FittedTerm]]:
     """The same data and terms with every distinct sequence once, where enough of them recur."""
-    first, group = distinct_sequences(dataset)
-    kept = int(np.diff(dataset.offsets)[first].sum())
-    if kept > (1 - WORTH_COLLAPSING) * dataset.positions:
+    groups = SequenceGroups()
+    groups.add(dataset)
+    if not groups.worth_collapsing:
         return problem, dataset, list(fitted)
+    first, group = groups.found
     observer.note(f"{counted(len(first), 'distinct sequence')} of {dataset.sequences:,}: each is gone through once")
     rows = sequence_rows(dataset.offsets, first)
     smaller = replace(problem.subset(first), weights=np.bincount(group, problem.weights, minlength=len(first)))
@@ -40,8 +41,45 @@ def collapse(
 
 def distinct_sequences(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the first of each group of equal sequences, and for each sequence the number of its group."""
-    seen: dict[bytes, int] = {}
-    first, group = [], np.empty(dataset.sequences, dtype=np.int64)
+    groups = SequenceGroups()
+    groups.add(dataset)
+    return groups.found
+
+
+class SequenceGroups:
+    """Groups of equal sequences, by hashes of data that may come in parts."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, int] = {}
+        self._first: list[int] = []
+        self._groups: list[np.ndarray] = []
+        self._sequences = self._positions = self._kept = 0
+
+    def add(self, dataset: Dataset) -> None:
+        """Take more sequences."""
+        keys, lengths = _sequence_keys(dataset), np.diff(dataset.offsets).tolist()
+        group = np.empty(dataset.sequences, dtype=np.int64)
+        for k, (key, length) in enumerate(zip(keys, lengths, strict=True)):
+            group[k] = number = self._seen.setdefault(key, len(self._seen))
+            if number == len(self._first):
+                self._first.append(self._sequences + k)
+                self._kept += length
+        self._groups.append(group)
+        self._sequences, self._positions = self._sequences + dataset.sequences, self._positions + dataset.positions
+
+    @property
+    def worth_collapsing(self) -> bool:
+        """Whether enough positions fall away where each distinct sequence is gone through once."""
+        return self._kept <= (1 - WORTH_COLLAPSING) * self._positions
+
+    @property
+    def found(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the first of each group, and for each sequence the number of its group."""
+        return np.array(self._first, dtype=np.int64), np.concatenate([np.empty(0, np.int64), *self._groups])
+
+
+def _sequence_keys(dataset: Dataset) -> Iterator[bytes]:
+    """Hashes of the inputs and labels of sequences."""
     for k in range(dataset.sequences):
         rows = slice(int(dataset.offsets[k]), int(dataset.offsets[k + 1]))
         key = blake2b(digest_size=16)
@@ -54,8 +92,4 @@ def distinct_sequences(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
             key.update(np.diff(ends))
             for part in (dataset.bag.indices, dataset.bag.data):
                 key.update(part[ends[0] : ends[-1]])
-        number = seen.setdefault(key.digest(), len(seen))
-        if number == len(first):
-            first.append(k)
-        group[k] = number
-    return np.array(first, dtype=np.int64), group
+        yield key.digest()

@@ -569,8 +569,17 @@ class TrainingRun:
         """The model with what its file says about its training."""
         names = [term.name for term in task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
-        info = {"config": config.to_dict(), "digest": digest(self._dataset), "training": report.to_dict()}
+        info = {"config": config.to_dict(), "digest": self.data_digest(), "training": report.to_dict()}
         return replace(model, info=info)
+
+    def data_digest(self) -> str:
+        """A hash of the data."""
+        return digest(self._dataset)
+
+    @property
+    def precision(self) -> str:
+        """What scores are computed in, which pivots may have a say in."""
+        return self._training.precision
 
 
 def _has_pivots(term: TermConfig) -> bool:

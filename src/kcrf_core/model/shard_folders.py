@@ -1,0 +1,332 @@
+"""Folders of dataset shards: encoded data that need not fit into memory.
+
+    manifest.json     what the folder holds, with a digest of each file; it is written last
+    encoding.npz      vocabularies, scaling and labels, once for all shards
+    shard-0001.npz    encoded sequences, without the encoding; the others follow
+
+A folder is made beside its place and moved there when it is whole, so that nobody finds a part of one. Shards are read
+one at a time; that none is missing is looked at when the folder is opened, and digests when a shard is first read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from .._version import __version__
+from ..config import Config
+from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequences
+from ..errors import FileFormatError
+from ..system import (
+    MAGIC,
+    header_of,
+    naming,
+    read_container,
+    replacing,
+    temporary_beside,
+    write_container,
+)
+from .archives import dataset_arrays, digest, joined_digests, stored_config, unpack_arrays
+
+MANIFEST, ENCODING = "manifest.json", "encoding.npz"
+KIND, FORMAT = "shards", 1
+COUNTS = ("sequences", "positions", "unobserved", "complete")
+HASHED_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class StoredShard:
+    """A shard by its file; it is a plain value, so that another process can load it by itself."""
+
+    path: str
+    number: int  # from 1
+    count: int  # of all
+    sequences: int
+    positions: int
+    size: int  # bytes of the file
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: shard {self.number} of {self.count}"
+
+    def check_present(self) -> None:
+        """Refuse a file that is not there, or not as long as it was."""
+        try:
+            size = os.path.getsize(self.path)
+        except FileNotFoundError:
+            raise FileFormatError(f"{self} is missing: put it back, or featurize the data again") from None
+        if size != self.size:
+            raise FileFormatError(f"{self} is damaged: {size:,} bytes, where {self.size:,} were written; {REMEDY}")
+
+    def load(self, encoding: Encoding, check: bool = True) -> Dataset:
+        """Its data; with a look at its digest, unless somebody has had one."""
+        self.check_present()
+        if check and _sha256(self.path) != self.sha256:
+            raise FileFormatError(f"{self} is damaged: it is not what was written (its digest differs); {REMEDY}")
+        dataset = unpack_arrays(read_container(self.path, "shard"), encoding)
+        if (dataset.sequences, dataset.positions) != (self.sequences, self.positions):
+            raise FileFormatError(f"{self} is not the one that {MANIFEST} tells of; {REMEDY}")
+        return dataset
+
+
+REMEDY = "restore it, or featurize the data again"
+
+
+@dataclass(frozen=True)
+class ShardFolder:
+    """A folder of shards: what all of them share, and where each is."""
+
+    path: str
+    encoding: Encoding
+    config: Config
+    shards: tuple[StoredShard, ...]
+    amount: Amount
+    labelled: bool
+    digest: str  # of all files
+    data_digest: str  # of the encoded data, that of one file with the same shards
+
+    @property
+    def sequences(self) -> int:
+        return self.amount.sequences
+
+    @property
+    def positions(self) -> int:
+        return self.amount.positions
+
+    def datasets(self, check: bool = True) -> Iterator[Dataset]:
+        """All shards, one after another."""
+        for shard in self.shards:
+            yield shard.load(self.encoding, check)
+
+    def sample(self, most: int) -> Dataset:
+        """Sequences with about so many positions in all, evenly spread over the data, or all of it."""
+        which, first, parts = spread_sequences(self.sequences, self.positions, most), 0, []
+        for shard in self.shards:
+            own = which[(which >= first) & (which < first + shard.sequences)] - first
+            if len(own):
+                parts.append(shard.load(self.encoding).subset(own))
+            first += shard.sequences
+        return replace(join_datasets(parts), source=self.path)
+
+    def outline(self) -> Dataset:
+        """All sequences with their labels and weights, and without what stands at their positions.
+
+        Every shard is read once, and its digest looked at.
+        """
+        lengths, labels, weights = [], [], []
+        for dataset in self.datasets():
+            lengths.append(np.diff(dataset.offsets))
+            labels.append(dataset.labels)
+            weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
+        N, every = self.positions, np.concatenate(weights)
+        nothing = np.zeros((N, 0))
+        return Dataset(
+            offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
+            lines=ShardLines(self),
+            labels=np.concatenate(labels) if self.labelled else None,
+            weights=None if (every == 1).all() else every,
+            codes=nothing.astype(np.int32),
+            real=nothing,
+            bag=None,
+            bag_unseen=np.broadcast_to(0.0, N),
+            source=self.path,
+            missing=self.amount.missing,
+            portions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
+        )
+
+
+class ShardLines(Sequence):
+    """Where positions of a folder stand in their sources; shards are read when somebody asks."""
+
+    def __init__(self, folder: ShardFolder, rows: np.ndarray | None = None):
+        self._folder, self._rows = folder, rows
+
+    def __len__(self) -> int:
+        return self._folder.positions if self._rows is None else len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, np.ndarray | slice):
+            rows = np.arange(self._folder.positions) if self._rows is None else self._rows
+            return ShardLines(self._folder, rows[place])
+        t = int(place if self._rows is None else self._rows[place])
+        for shard in self._folder.shards:
+            if t < shard.positions:
+                return int(shard.load(self._folder.encoding, False).lines[t])
+            t -= shard.positions
+        raise IndexError(place)
+
+
+# Encodings of folders that are open in this process: parts of them are made of paths alone.
+_OPEN: WeakValueDictionary[str, Encoding] = WeakValueDictionary()
+
+
+def encoding_of(path: str, digest: str) -> Encoding:
+    """The encoding of the folder at a path with such a digest; it is read where nobody has it."""
+    found = _OPEN.get(digest)
+    if found is not None:
+        return found
+    folder = load_folder(path)
+    if folder.digest != digest:
+        raise FileFormatError(f"{path}: another folder than the one that training began with")
+    return folder.encoding
+
+
+def is_shard_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder that says that it holds shards."""
+    return os.path.isfile(os.path.join(path, MANIFEST))
+
+
+def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
+    """Open a folder of shards; an error names the first file that is missing or not as long as it was."""
+    shown = os.fspath(path)
+    manifest = os.path.join(shown, MANIFEST)
+    try:
+        text = Path(manifest).read_bytes()
+    except FileNotFoundError:
+        raise FileFormatError(
+            f"{shown}: a folder without {MANIFEST}, so that it is no folder of shards, or not a whole one: "
+            "featurize the data again"
+        ) from None
+    try:
+        said = header_of(text.decode("utf-8"))
+        if said["magic"] != MAGIC or said["kind"] != KIND:
+            raise ValueError
+        if said["format"] != FORMAT:
+            raise FileFormatError(
+                f"{manifest}: format {said['format']}, written by kcrf {said['version']}; this is kcrf {__version__}, "
+                f"which reads {FORMAT}: upgrade kcrf"
+            )
+        own = {key: value for key, value in said.items() if key != "digest"}
+        if said["digest"] != _digest(own):
+            raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
+        shards = tuple(
+            StoredShard(
+                os.path.join(shown, _plain(entry["file"])), number, len(said["shards"]), *map(int, sizes), sha256
+            )
+            for number, entry in enumerate(said["shards"], 1)
+            for *sizes, sha256 in [[entry[key] for key in ("sequences", "positions", "bytes", "sha256")]]
+        )
+        missing = tuple((str(name), int(number)) for name, number in said["missing"])
+        amount = Amount(*(int(said[key]) for key in COUNTS), missing)
+        if amount.sequences != sum(shard.sequences for shard in shards) or not shards:
+            raise ValueError
+        labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])
+        encoding_file = os.path.join(shown, _plain(stored["file"]))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise FileFormatError(f"{manifest}: damaged, or not written by kcrf; {REMEDY}") from None
+    if not os.path.exists(encoding_file):
+        raise FileFormatError(f"{encoding_file} is missing: put it back, or featurize the data again")
+    if _sha256(encoding_file) != stored["sha256"]:
+        raise FileFormatError(f"{encoding_file}: damaged or altered: its digest differs; {REMEDY}")
+    contents = read_container(encoding_file, "encoding")
+    for shard in shards:
+        shard.check_present()
+    encoding, config = Encoding.unpack(contents), stored_config(contents, contents.header.get("config"))
+    _OPEN[said["digest"]] = encoding
+    return ShardFolder(shown, encoding, config, shards, amount, labelled, said["digest"], data)
+
+
+def _plain(name: Any) -> str:
+    """The name of a file in the folder itself."""
+    if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no file of the folder")
+    return name
+
+
+@contextlib.contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A folder to write to that takes the place of `path` when the block ends well, and vanishes otherwise.
+
+    An earlier folder of shards is replaced; any other that has something in it is refused.
+    """
+    target = os.path.realpath(os.fspath(path).rstrip(os.sep) or os.sep)
+    check_replaceable(target)
+    temporary = temporary_beside(target)
+    try:
+        with naming(os.fspath(path), temporary):
+            os.mkdir(temporary)
+        yield temporary
+        with naming(os.fspath(path), temporary):
+            if os.path.isdir(target):
+                before = temporary_beside(target)
+                os.rename(target, before)
+                os.rename(temporary, target)
+                shutil.rmtree(before, ignore_errors=True)
+            else:
+                os.rename(temporary, target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where something stands that is no folder of shards."""
+    if os.path.isfile(path):
+        raise FileFormatError(f"{path} is a file, and shards are written to a folder: give another name")
+    if os.path.isdir(path):
+        others = [name for name in sorted(os.listdir(path)) if name not in (MANIFEST, ENCODING) and not _is_shard(name)]
+        if others:
+            raise FileFormatError(f"{path} is there and has other files in it ({others[0]}): give another name")
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("shard-") and name.endswith(".npz")
+
+
+def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:
+    """Write shards to an empty folder as they come, and the manifest when all are there."""
+    header, arrays = encoding.pack()
+    write_container(os.path.join(folder, ENCODING), "encoding", header | {"config": config.to_dict()}, arrays)
+    entries, amount, labelled, digests = [], Amount(), True, []
+    for number, dataset in enumerate(shards, 1):
+        name = f"shard-{number:04d}.npz"
+        path = os.path.join(folder, name)
+        write_container(path, "shard", {}, dataset_arrays(dataset))
+        entries.append(
+            {
+                "file": name,
+                "sequences": dataset.sequences,
+                "positions": dataset.positions,
+                "bytes": os.path.getsize(path),
+                "sha256": _sha256(path),
+            }
+        )
+        labelled, amount = dataset.labels is not None, amount.plus(Amount.of(dataset))
+        digests.append(digest(dataset))
+    said: dict[str, Any] = {
+        "magic": MAGIC,
+        "kind": KIND,
+        "format": FORMAT,
+        "version": __version__,
+        **{key: getattr(amount, key) for key in COUNTS},
+        "labelled": labelled,
+        "data": joined_digests(digests),
+        "missing": list(amount.missing),
+        "encoding": {"file": ENCODING, "sha256": _sha256(os.path.join(folder, ENCODING))},
+        "shards": entries,
+    }
+    said = json.loads(json.dumps(said))
+    with replacing(os.path.join(folder, MANIFEST)) as stream:
+        stream.write((json.dumps({**said, "digest": _digest(said)}, indent=1) + "\n").encode())
+
+
+def _digest(said: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: str) -> str:
+    total = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while part := stream.read(HASHED_AT_ONCE):
+            total.update(part)
+    return total.hexdigest()

@@ -1,0 +1,324 @@
+"""Training on a folder of shards, of which one at a time need be in memory.
+
+Terms, pivots, kernels that have them and sigma2 are chosen on a sample of sequences from all over the folder; explicit
+maps are found on all of it. Then P is minimised over all shards by an engine of parts (`objective.composed_engine`):
+those that fit the memory are held, the others read again in every pass. The model is that of the same data in one file
+with the same shards, given the same choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ..config import Config
+from ..corpora import sequence_rows
+from ..encoding import Dataset, join_datasets, spread_sequences
+from ..errors import ConfigError
+from ..fitting import (
+    Event,
+    FittedTerm,
+    MappedTerm,
+    Note,
+    Observer,
+    Scratch,
+    ShardedData,
+    ShardedTerm,
+    ShardFitter,
+    check_shard_terms,
+    observed_in_shards,
+    shard_map_type,
+)
+from ..model import Model, ShardFolder, StoredBasis, digest, joined_digests
+from ..objective import (
+    ComposedEngine,
+    ComposedTerm,
+    Crew,
+    LocalCrew,
+    MapRecipe,
+    ObjectiveTerm,
+    PartRecipe,
+    Posterior,
+    Vector,
+    term_recipe,
+)
+from ..solvers import Run
+from ..system import Workers, counted, hand_back
+from .growth import Growth
+from .prior_search import Prior
+from .repeated_sequences import SequenceGroups
+from .structure import MIN_GAIN
+from .task import Solution, TrainingTask
+from .training import HoldOut, Report, TrainingRun, TrainOptions
+from .warm_start import WarmStart
+
+# Positions of the sample: sigma2 is searched on a part of it, and pivots are chosen among them.
+SAMPLE_POSITIONS = 400_000
+
+
+@dataclass(frozen=True)
+class ShardedTask(TrainingTask):
+    """Terms whose maps are in shards, by recipes for each portion of the problem."""
+
+    recipes: Mapping[str, Sequence[MapRecipe]] = field(default_factory=dict)
+    names: Sequence[str] = ()  # of the parts
+    crew: Crew | None = None  # who has the parts
+    scratch: Scratch | None = None  # where maps are written
+
+    def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
+        """P of those terms that have a prior variance here; other prior variances are no other data."""
+        Y, present = self.problem.label_count, self.present(sigma2)
+        terms = [
+            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
+            for term in present
+        ]
+        names = tuple(term.name for term in present)
+        if names not in self.engines:
+            self.engines[names] = self._engine(terms, names)
+        return Posterior.on(self.engines[names], terms)
+
+    def subset(self, sequences: np.ndarray) -> ShardedTask:
+        """The sequences of these numbers, in ascending order; their maps are written anew."""
+        offsets, borders = self.problem.offsets, self.problem.borders
+        ends = np.searchsorted(sequences, borders).tolist()
+        alive = [number for number, (first, last) in enumerate(pairwise(ends)) if first < last]
+        rows = [sequence_rows(offsets, sequences[ends[k] : ends[k + 1]]) - offsets[borders[k]] for k in alive]
+        terms, recipes = [], {}
+        for term in self.terms:
+            if term.name in self.recipes:
+                parts = [self.recipes[term.name][number] for number in alive]
+                own = [
+                    part.subset(chosen, self.scratch, self.workers) for part, chosen in zip(parts, rows, strict=True)
+                ]
+                recipes[term.name] = [recipe for recipe, _ in own]
+                if not all(whole for _, whole in own):
+                    term = replace(term, map=term.map.without_counts())
+            terms.append(term)
+        problem, names = self.problem.subset(sequences), [self.names[number] for number in alive]
+        return replace(self, problem=problem, terms=tuple(terms), recipes=recipes, names=names)
+
+    def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> ComposedEngine:
+        places = [term.shape(self.problem.label_count).places for term in terms]
+        parts = []
+        for number, name in enumerate(self.names):
+            own = tuple(
+                term_recipe(term.clique, None if recipes is None else recipes[number], kept)
+                for term, recipes, kept in zip(terms, map(self.recipes.get, names), places, strict=True)
+            )
+            parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
+        composed = [ComposedTerm.of(term) for term in terms]
+        handles = self.crew.load(parts)
+        return ComposedEngine(self.problem, composed, self.crew, handles, self.workers, self.dtype, self.forbidden)
+
+
+def train_shards(
+    folder: ShardFolder,
+    config: Config,
+    *,
+    outline: Dataset | None = None,
+    basis: StoredBasis | None = None,
+    workers: Workers,
+    observer: Observer | None = None,
+    interrupted: Callable[[], bool] | None = None,
+    certify: str = "estimate",
+    select_terms: bool = False,
+    min_gain: float = MIN_GAIN,
+    start: WarmStart | None = None,
+    dev: Dataset | None = None,
+    keep: str = "last",
+    prune: float | None = None,
+    hold_out: HoldOut | None = None,
+) -> tuple[Model, Report]:
+    """Fit a model to a folder of shards; see `train` for what the arguments mean.
+
+    `outline` is the folder's own, where somebody has it. The workers' crew has the parts; without one they are here.
+    """
+    if prune is not None:
+        raise ConfigError(
+            "pruning looks at the scores of all positions at once, and shards are not in memory at once: leave it out",
+            settings=["prune"],
+        )
+    if certify == "exact":
+        raise ConfigError(
+            "an exact certificate takes all pairs of positions, and shards are not in memory at once: leave it out",
+            settings=["certify"],
+        )
+    check_shard_terms(config)
+    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut())
+    with Scratch(folder.path) as scratch:
+        run = ShardRun(
+            folder,
+            folder.outline() if outline is None else outline,
+            config,
+            basis,
+            workers,
+            observer or Observer(),
+            interrupted or (lambda: False),
+            options,
+            scratch,
+        )
+        return run.run()
+
+
+class ShardRun(TrainingRun):
+    """One run on shards. Stages before the final fit look at a sample, `settle` turns to all of the data."""
+
+    def __init__(
+        self,
+        folder: ShardFolder,
+        outline: Dataset,
+        config: Config,
+        basis: StoredBasis | None,
+        workers: Workers,
+        observer: Observer,
+        interrupted: Callable[[], bool],
+        options: TrainOptions,
+        scratch: Scratch,
+    ):
+        super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
+        self._folder, self._scratch = folder, scratch
+        self._crew = LocalCrew(workers) if workers.crew is None else workers.crew
+        kept = None if self._violations is None else self._violations.kept
+        self._data = ShardedData.of(folder, kept)
+
+    def fit_terms(self) -> TrainingTask:
+        """Fix what is chosen on a sample; all of the data where nothing is."""
+        types = {term.name: shard_map_type(term, self._encoding, self._data) for term in self._config.mapped_terms}
+        if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
+            return self._on_shards([term.name for term in self._config.terms], {})
+        # On the sample a kernel may have an explicit map that it has not on all of the data.
+        terms = tuple(
+            replace(term, map=replace(term.map, type=types[term.name])) if term.name in types else term
+            for term in self._config.terms
+        )
+        which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
+        sample = self._sampled(which)
+        self._observer.note(
+            f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
+            f"{sample.positions:,} of {counted(self._dataset.positions, 'position')}"
+        )
+        options = replace(self._options, dev=None, start=None, keep="last", hold_out=self._hold_out.subset(which))
+        rehearsal = TrainingRun(
+            self._encoding,
+            sample,
+            replace(self._config, terms=terms),
+            self._basis,
+            self._workers,
+            _Prefixed(self._observer, "sample: "),
+            self._minimiser.interrupted,
+            options,
+        )
+        task = rehearsal.fit_terms()
+        if rehearsal.precision != self._training.precision:
+            self._training = replace(self._training, precision=rehearsal.precision)
+            self._config = replace(self._config, training=self._training)
+        self._hold_out = options.hold_out
+        return task
+
+    def _sampled(self, which: np.ndarray) -> Dataset:
+        """Some sequences in memory, with their labels as they are trained on."""
+        borders, parts = self._dataset.borders, []
+        for number, part in enumerate(self._data.parts):
+            first, last = np.searchsorted(which, borders[number : number + 2])
+            if first < last:
+                parts.append(part.dataset().subset(which[first:last] - borders[number]))
+        labels = self._dataset.subset(which).labels
+        return replace(join_datasets(parts), labels=labels, source=self._folder.path)
+
+    def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
+        """Terms of these names on all of the data."""
+        training = self._training
+        self._observer.stage("going through shards")
+        first, group, kept = self._distinct()
+        problem = self._problem
+        fitter = ShardFitter(
+            self._encoding, self._data, self._config, chosen, self._scratch, self._workers, self._observer
+        )
+        terms = fitter.fit([term for term in self._config.terms if term.name in names], kept)
+        hand_back()
+        if first is not None:
+            weights = np.bincount(group, problem.weights, minlength=len(first))
+            problem = replace(problem.subset(first), weights=weights)
+        alive = [number for number, own in enumerate(kept) if own is None or len(own)]
+        terms = _of_parts(terms, alive)
+        if training.observed_features:
+            terms = observed_in_shards(terms, problem, self._workers, self._observer)
+        self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
+        return ShardedTask(
+            problem,
+            tuple(term.fitted for term in terms),
+            self._workers,
+            fitter.dtype,
+            self._forbidden,
+            training.c1 or 0.0,
+            recipes={term.fitted.name: term.recipes for term in terms if term.recipes is not None},
+            names=[str(self._data.parts[number].shard) for number in alive],
+            crew=self._crew,
+            scratch=self._scratch,
+        )
+
+    def _distinct(self) -> tuple[np.ndarray | None, np.ndarray | None, list[np.ndarray | None]]:
+        """The first of each group of equal sequences and the group of each, if that pays; those of each part."""
+        groups, borders = SequenceGroups(), self._dataset.borders
+        for dataset in self._trained_on():
+            groups.add(dataset)
+        if not groups.worth_collapsing:
+            return None, None, [None] * len(self._data.parts)
+        first, group = groups.found
+        self._observer.note(
+            f"{counted(len(first), 'distinct sequence')} of {self._dataset.sequences:,}: each is gone through once"
+        )
+        ends = np.searchsorted(first, borders)
+        kept = [first[a:b] - border for a, b, border in zip(ends[:-1], ends[1:], borders[:-1], strict=True)]
+        return first, group, kept
+
+    def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
+        """The task of the final fit, on all shards."""
+        if not isinstance(task, ShardedTask):
+            names = [term.name for term in task.terms]
+            pivots = {term.name: term for term in task.terms if isinstance(term, MappedTerm) and term.basis is not None}
+            del task
+            hand_back()
+            task = self._on_shards(names, pivots)
+        return task, self._dataset
+
+    def starting_point(self, task: TrainingTask, prior: Prior, run: Run) -> Vector:
+        """Parameters to begin with; those of the sample have other columns."""
+        return super().starting_point(task, replace(prior, theta=None), run)
+
+    def outside(self, solution: Solution, growth: Growth | None, dataset: Dataset) -> tuple[float | None, str]:
+        """Nothing lies outside explicit maps; what lies outside pivots is not known, for it takes all positions."""
+        has_pivots = any(term.basis is not None for term in solution.task.terms)
+        return None if has_pivots or not solution.posterior.convex else 0.0, self._options.certify
+
+    def data_digest(self) -> str:
+        if self._violations is None:
+            return self._folder.data_digest
+        return joined_digests(map(digest, self._trained_on()))
+
+    def _trained_on(self) -> Iterator[Dataset]:
+        """Shards with those sequences and labels that are trained on."""
+        borders = self._dataset.offsets[self._dataset.borders].tolist()
+        for part, rows in zip(self._data.parts, pairwise(borders), strict=True):
+            yield replace(part.dataset(), labels=self._dataset.labels[slice(*rows)])
+
+
+def _of_parts(terms: Sequence[ShardedTerm], alive: Sequence[int]) -> list[ShardedTerm]:
+    """Terms with the recipes of those parts alone that have something."""
+    return [
+        term if term.recipes is None else replace(term, recipes=tuple(term.recipes[number] for number in alive))
+        for term in terms
+    ]
+
+
+class _Prefixed(Observer):
+    """Tells another observer, notes with a word before them."""
+
+    def __init__(self, other: Observer, prefix: str):
+        self._other, self._prefix = other, prefix
+
+    def tell(self, event: Event) -> None:
+        self._other.tell(Note(self._prefix + event.text) if isinstance(event, Note) else event)
