@@ -1,0 +1,81 @@
+"""Whole commands, file to model, on one engine: `measure.py GROUP ENGINE TRAIN TEST`; `threads` is no engine.
+
+Each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added to
+build/measured.jsonl: seconds from start to end, those of import and start of the engine, and those of the final fit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BUILD = Path("build")
+GROUPS = {
+    "letters": {
+        **{
+            f"OCR large, poly-3, {size:,} pivots": ["-c", "../ocr/poly3.yaml", "--size", str(size)]
+            for size in (1000, 2000, 4000, 8000, 20000)
+        },
+        "OCR large, image, second order, 4,000 pivots": [
+            *("-c", "../ocr/image.yaml", "--size", "4000", "--order", "2", "--sigma2", "10"),
+        ],
+    },
+    "chunks": {
+        "CoNLL-2000, all pairs": ["-c", "../chunking/pairs.yaml", "--sigma2", "1"],
+        "CoNLL-2000, all pairs, sigma2 searched": ["-c", "../chunking/pairs.yaml"],
+        "CoNLL-2000, triples and suffixes": ["-c", "../chunking/triples.yaml", "--sigma2", "1"],
+        "CoNLL-2000, triples and suffixes, sigma2 searched": ["-c", "../chunking/triples.yaml"],
+    },
+}
+SLOW_WITHOUT_A_CARD = ("20,000",)
+
+
+def main(group: str, engine: str, train: str, test: str) -> None:
+    for name, options in GROUPS[group].items():
+        if engine == "threads" and any(size in name for size in SLOW_WITHOUT_A_CARD):
+            continue
+        found = [trained(engine, train, options) for _ in range(2)][-1]
+        figures = {"row": name, "engine": engine, **found, **judged(test)}
+        with (BUILD / "measured.jsonl").open("a", encoding="utf-8") as stream:
+            print(json.dumps(figures), file=stream)
+        print(figures)
+
+
+def kcrf(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "kcrf_cli", *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def trained(engine: str, train: str, options: list[str]) -> dict[str, float]:
+    chosen = [] if engine == "threads" else ["--engine", engine]
+    log, began = BUILD / "log.jsonl", time.perf_counter()
+    kcrf("train", train, *options, *chosen, "-q", "-o", str(BUILD / "model.npz"), "--log", str(log))
+    seconds = time.perf_counter() - began
+    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    notes = " ".join(event.get("text", "") for event in events)
+    ready = re.search(r"ready after ([\d.]+) s", notes)
+    final = [event["seconds"] for event in events if event["event"] == "pass" and event.get("stage") == "training"]
+    end = next(event for event in events if event["event"] == "end")
+    return {
+        "seconds": seconds,
+        "start": float(ready[1]) if ready else 0.0,
+        "solving": max(final) - min(final) if final else float("nan"),
+        "passes": end["passes"],
+        "gap": end["certified_gap"],
+    }
+
+
+def judged(test: str) -> dict[str, float]:
+    found = json.loads(kcrf("evaluate", "-m", str(BUILD / "model.npz"), test, "-q", "--json"))
+    scores = {"accuracy": found["accuracy"]}
+    if found.get("spans"):
+        scores["f1"] = found["spans"]["f1"]
+    return scores
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,63 @@
+"""results.json, the tables of README.md and pivots.png, from what was measured last of each row."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from readme import fill, table
+
+README, RESULTS = Path("README.md"), Path("results.json")
+
+
+def measured(name: str) -> list[dict]:
+    path = Path("build") / name
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    last = {(found["row"], found["engine"]): found for found in map(json.loads, lines)}
+    return list(last.values())
+
+
+def main() -> None:
+    commands, passes = measured("measured.jsonl"), measured("passes.jsonl")
+    if not commands and not passes:
+        raise SystemExit("nothing was measured yet: make letters chunks passes")
+    RESULTS.write_text(json.dumps({"commands": commands, "passes": passes}, indent=1) + "\n", encoding="utf-8")
+    if commands:
+        header = ["what", "engine", "seconds", "of them start", "solving", "passes", "gap", "accuracy %", "F1"]
+        rows = [
+            [
+                *(found["row"], found["engine"], f"{found['seconds']:.1f}", f"{found['start']:.1f}"),
+                *(f"{found['solving']:.2f}", f"{found['passes']}", f"{found['gap']:.1e}"),
+                *(f"{100 * found['accuracy']:.2f}", f"{100 * found['f1']:.2f}" if "f1" in found else ""),
+            ]
+            for found in commands
+        ]
+        fill(README, table(header, rows, 2), name="commands", peers=("torch",))
+        plotted(commands)
+    if passes:
+        rows = [[each["row"], each["engine"], f"{each['pass']:.4f}", f"{each['share']:.2f}"] for each in passes]
+        fill(README, table(["what", "engine", "seconds per pass", "share"], rows, 2), name="passes", peers=("torch",))
+
+
+def plotted(commands: list[dict]) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for engine in dict.fromkeys(found["engine"] for found in commands):
+        points = []
+        for found in commands:
+            size = re.fullmatch(r"OCR large, poly-3, ([\d,]+) pivots", found["row"])
+            if size and found["engine"] == engine:
+                points.append((int(size[1].replace(",", "")), found["seconds"]))
+        if points:
+            axes.loglog(*zip(*sorted(points), strict=True), "o-", label=engine)
+    axes.set_xlabel("pivots")
+    axes.set_ylabel("seconds, file to model")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig("pivots.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()
