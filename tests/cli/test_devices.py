@@ -124,3 +124,13 @@ def test_too_little_memory(kcrf, data, tmp_path, monkeypatch):
     done = kcrf("train", data, *CHOICES, "--engine", "numpy", "-o", tmp_path / "m.npz", "-q")
     assert done.code == 1 and "too little memory" in done.err and "--memory" in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_estimator_takes_it_too(data):
+    from kcrf_core import KernelCRF
+
+    sequences = [block.split("\n") for block in data.read_text().strip().split("\n\n")]
+    X = [[[float(value) for value in line.split()[:-1]] for line in lines] for lines in sequences]
+    y = [[line.split()[-1] for line in lines] for lines in sequences]
+    found = [KernelCRF("rbf", size=40, sigma2=1.0, engine=engine).fit(X, y).predict(X) for engine in (None, "numpy")]
+    assert found[0] == found[1]

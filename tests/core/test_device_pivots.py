@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from device_problems import KERNELS, PICTURE, inputs_of
-from kcrf_core.device import Device, DeviceChoice, open_device
+from kcrf_core.device import Device, DeviceChoice, device_maps, open_device
 from kcrf_core.kernels import Inputs, gram
 from kcrf_core.maps import GrowingBasis, ReducedMap, choose_pivots, full_basis, pivot_triangle
 from kcrf_core.objective import certificates
@@ -86,3 +86,12 @@ def test_triangles_residuals_and_bounds(rng, both):
         bounds.append(certificates.bound(errors, own, inputs, kernel, 2.0, workers))
     np.testing.assert_allclose(residuals[1], residuals[0], atol=1e-10)
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-8)
+
+
+def test_sums_over_many_rows_are_taken_in_pieces(rng, both, monkeypatch):
+    """In single precision, with rows that fill pieces and some that are left over."""
+    monkeypatch.setattr(device_maps, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(device_maps, "PIECES_AT_ONCE", 3)
+    backend, (values, R) = both[1].device.backend, (rng.normal(size=(150, width)) for width in (7, 2))
+    found = device_maps.row_sums(backend.array(values, np.dtype(np.float32)), backend.array(R), backend)
+    np.testing.assert_allclose(backend.numpy(found), values.T @ R, rtol=1e-5, atol=1e-5)

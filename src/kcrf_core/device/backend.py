@@ -66,7 +66,8 @@ class Backend(Protocol):
 
     def at_least(self, values: Array, least: float) -> Array: ...
 
-    def at_most(self, values: Array, most: float) -> Array: ...
+    def clipped_exp(self, values: Array) -> Array:
+        """exp of values, of those above zero 1; it may be in their place."""
 
     def where(self, condition: Array, a: Array | float, b: Array | float) -> Array: ...
 
@@ -168,8 +169,8 @@ class NumpyBackend:
     def at_least(self, values: np.ndarray, least: float) -> np.ndarray:
         return np.maximum(values, least)
 
-    def at_most(self, values: np.ndarray, most: float) -> np.ndarray:
-        return np.minimum(values, most)
+    def clipped_exp(self, values: np.ndarray) -> np.ndarray:
+        return np.exp(np.minimum(values, 0, out=values), out=values)
 
     def where(self, condition: np.ndarray, a: np.ndarray | float, b: np.ndarray | float) -> np.ndarray:
         return np.where(condition, a, b)

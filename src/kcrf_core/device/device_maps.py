@@ -24,7 +24,7 @@ from .backend import DOUBLE, Array, Backend
 from .kernel_blocks import laid_out
 from .place import ArrayPlace
 
-ROWS_AT_ONCE = 8192
+ROWS_AT_ONCE, PIECES_AT_ONCE = 8192, 32
 
 
 class DeviceMap(Protocol):
@@ -59,11 +59,16 @@ def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace) -> Device
 
 def row_sums(values: Array, R: Array, backend: Backend) -> Array:
     """values^T R for values [N, D] and R [N, C] in double precision, which products are rounded from."""
-    dtype, total = backend.dtype(values), backend.zeros((values.shape[1], R.shape[1]))
+    dtype, (N, D) = backend.dtype(values), values.shape
     if dtype == DOUBLE:
         return values.T @ R
-    for part in ranges(len(values), ROWS_AT_ONCE):
-        total = total + backend.cast(values[part].T @ backend.cast(R[part], dtype), DOUBLE)
+    R, C, whole = backend.cast(R, dtype), R.shape[1], N // ROWS_AT_ONCE
+    total = backend.cast(values[whole * ROWS_AT_ONCE :].T @ R[whole * ROWS_AT_ONCE :], DOUBLE)
+    for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a card
+        part = slice(some.start * ROWS_AT_ONCE, some.stop * ROWS_AT_ONCE)
+        pieces = values[part].reshape(-1, ROWS_AT_ONCE, D)
+        found = backend.permuted(pieces, (0, 2, 1)) @ R[part].reshape(-1, ROWS_AT_ONCE, C)
+        total = total + backend.cast(found, DOUBLE).sum(0)
     return total
 
 

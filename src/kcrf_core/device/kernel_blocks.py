@@ -78,21 +78,29 @@ class _Inner:
         return _Pivots(self.rows(inputs, frame), self._backend)
 
     def block(self, rows: _Rows, part: slice, pivots: _Pivots) -> Array:
-        backend, other = self._backend, pivots.laid
-        found = rows.real[part] @ other.real.T
-        for own, theirs in zip(rows.codes, other.codes, strict=True):
-            found = found + backend.equal_pairs(own[part], theirs, rows.dtype)
-        if pivots.bag is not None:
-            found = found + backend.sparse_product(rows.sparse(part), pivots.bag)
-        found = self._applied(found, rows.norms[part][:, None], other.norms[None, :])
-        return backend.cast(found, self._dtype)
+        found = rows.real[part] @ pivots.laid.real.T
+        if rows.codes or pivots.bag is not None:
+            found = found + self._others(rows, part, pivots)
+        return self._backend.cast(self._applied(found), self._dtype)
 
-    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
+    def _others(self, rows: _Rows, part: slice, pivots: _Pivots) -> Array:
+        """Inner products of codes and attributes."""
+        backend, found = self._backend, None
+        for own, theirs in zip(rows.codes, pivots.laid.codes, strict=True):
+            equal = backend.equal_pairs(own[part], theirs, rows.dtype)
+            found = equal if found is None else found + equal
+        if pivots.bag is not None:
+            products = backend.sparse_product(rows.sparse(part), pivots.bag)
+            found = products if found is None else found + products
+        return found
+
+    def _applied(self, products: Array) -> Array:
+        """Kernel values of inner products."""
         return products
 
 
 class _Polynomial(_Inner):
-    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
+    def _applied(self, products: Array) -> Array:
         kernel = self._kernel
         root = kernel.scale ** (1 / kernel.degree)
         base = products * (root * kernel.gamma) + root * kernel.coef0
@@ -103,11 +111,26 @@ class _Polynomial(_Inner):
 
 
 class _Distances(_Inner):
-    def _applied(self, products: Array, norms: Array, pivot_norms: Array) -> Array:
-        gamma = self._kernel.gamma
-        return self._backend.exp(
-            self._backend.at_most(products * (2 * gamma) - norms * gamma - pivot_norms * gamma, 0.0)
-        )
+    """exp(-gamma |x - x'|^2). Squared lengths go into the matrix product, as two more columns on each side."""
+
+    def rows(self, inputs: Inputs, frame: _Frame) -> _Rows:
+        found, gamma = super().rows(inputs, frame), self._kernel.gamma
+        ones, norms = found.norms[:, None] * 0 + 1, found.norms[:, None] * -gamma
+        found.wide = self._backend.together([found.real * (2 * gamma), norms, ones], 1)
+        return found
+
+    def pivots(self, inputs: Inputs, frame: _Frame) -> _Pivots:
+        found = super().pivots(inputs, frame)
+        laid = found.laid
+        ones, norms = laid.norms[:, None] * 0 + 1, laid.norms[:, None] * -self._kernel.gamma
+        laid.wide = self._backend.together([laid.real, ones, norms], 1)
+        return found
+
+    def block(self, rows: _Rows, part: slice, pivots: _Pivots) -> Array:
+        found = rows.wide[part] @ pivots.laid.wide.T
+        if rows.codes or pivots.bag is not None:
+            found = found + self._others(rows, part, pivots) * (2 * self._kernel.gamma)
+        return self._backend.cast(self._backend.clipped_exp(found), self._dtype)
 
 
 class _Image(_Distances):
@@ -217,6 +240,7 @@ class _Rows:
         codes = np.where(inputs.codes < 0, NO_CODE, inputs.codes)
         self.codes = [backend.array(np.ascontiguousarray(column), np.dtype(np.int32)) for column in codes.T]
         self.bag = None if columns is None else inputs.bag[:, columns].tocsr()
+        self.wide: Array | None = None  # real columns and squared lengths, as a kernel of distances wants them
         self._sparse: dict[tuple[int | None, int | None], Any] = {}
 
     def sparse(self, part: slice) -> Any:

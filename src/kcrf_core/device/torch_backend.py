@@ -92,8 +92,8 @@ class TorchBackend:
     def at_least(self, values: torch.Tensor, least: float) -> torch.Tensor:
         return torch.clamp(values, min=least)
 
-    def at_most(self, values: torch.Tensor, most: float) -> torch.Tensor:
-        return torch.clamp(values, max=most)
+    def clipped_exp(self, values: torch.Tensor) -> torch.Tensor:
+        return values.clamp_(max=0).exp_()
 
     def where(self, condition: torch.Tensor, a: torch.Tensor | float, b: torch.Tensor | float) -> torch.Tensor:
         return torch.where(condition, a, b)
