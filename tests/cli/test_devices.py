@@ -132,5 +132,7 @@ def test_the_estimator_takes_it_too(data):
     sequences = [block.split("\n") for block in data.read_text().strip().split("\n\n")]
     X = [[[float(value) for value in line.split()[:-1]] for line in lines] for lines in sequences]
     y = [[line.split()[-1] for line in lines] for lines in sequences]
-    found = [KernelCRF("rbf", size=40, sigma2=1.0, engine=engine).fit(X, y).predict(X) for engine in (None, "numpy")]
+    found = [
+        KernelCRF(kernel="rbf", size=40, sigma2=1.0, engine=engine).fit(X, y).predict(X) for engine in (None, "numpy")
+    ]
     assert found[0] == found[1]
