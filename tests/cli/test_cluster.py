@@ -72,16 +72,12 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         kill(running)
         assert not output.exists()
         with Client(cluster.address) as client:
-            wait_for(lambda: client.run_on_scheduler(_tasks) == 0, 30)
+            wait_for(lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0, 30)
 
         code, _, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "--memory", "1K", "-o", output)
         last = err.splitlines()[-1]
         assert code == 1 and last.startswith("kcrf: shard ") and "has 1 KiB left of 1 KiB" in last
         assert not output.exists()
-
-
-def _tasks(dask_scheduler):
-    return len(dask_scheduler.tasks)
 
 
 def test_certificates_and_who_has_none(data, expected, tmp_path):
