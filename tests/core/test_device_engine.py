@@ -44,6 +44,8 @@ def check(threads, other, rng, dtype, size=1.0):
     np.testing.assert_allclose(found, value, rtol=bound)
     weights = threads.problem.position_weights().sum()
     np.testing.assert_allclose(other.vectors.to_array(found_gradient), gradient, rtol=bound, atol=bound * weights)
+    short, _ = other.engine.evaluate(other.vectors.cast(there, np.dtype(np.float32)))
+    np.testing.assert_allclose(short, value, rtol=1e-4)  # parameters may come in single precision
     product = threads.engine.product(theta, vector)
     found_product = other.vectors.to_array(other.engine.product(there, there_vector))
     np.testing.assert_allclose(found_product, product, rtol=bound, atol=bound * max(np.abs(product).max(), weights))
@@ -74,7 +76,7 @@ def test_passes_that_cannot_be_trusted_are_done_again(rng, workers, device, monk
     monkeypatch.setattr(other.engine.here, "evaluate", _counted(other.engine.here.evaluate, again))
     monkeypatch.setattr(other.engine.here, "product", _counted(other.engine.here.product, again))
     check(threads, other, rng, np.float64, size=2000.0)
-    assert len(again) == 2
+    assert len(again) == 3
 
 
 def _counted(work, calls):

@@ -259,7 +259,7 @@ class DeviceEngine:
         with self.device.watched():
             if not self._chains_there:
                 return self._evaluate_here(theta)
-            told, gradient = self._evaluated(theta)
+            told, gradient = self._evaluated(self._double(theta))
             likelihood, trusted = self.backend.numpy(told).tolist()
             if trusted and np.isfinite(likelihood):
                 return likelihood, self.backend.copy(gradient)

@@ -49,7 +49,7 @@ def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> Devic
 def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace) -> DeviceMap:
     """The same map there."""
     if isinstance(feature_map, RepeatedMap):
-        return RepeatedDeviceMap(feature_map, _made(feature_map.distinct, dtype, place), place.backend)
+        return RepeatedDeviceMap(feature_map, map_on(place, feature_map.distinct, dtype), place.backend)
     if isinstance(feature_map, ReducedMap):
         return PivotMap(feature_map, dtype, place)
     if isinstance(feature_map, ExplicitMap):
