@@ -273,6 +273,10 @@ class ToyBlocks:
         change = np.stack([w * (p * v - p * (p @ v)) for w, p, v in zip(weights, self.node, u, strict=True)])
         return ToyVector((Phi.T @ change).ravel())
 
+    def diagonal(self, term):
+        Phi, weights = self.engine.features[term], self.engine.problem.position_weights()
+        return ((weights[:, None] * Phi**2).T @ (self.node * (1 - self.node))).ravel()
+
     def leading(self, term, columns, sigma2, settled):
         curvature = self.engine.problem.position_weights()[:, None] * self.node * (1 - self.node) / 2
         inverses = [

@@ -1,18 +1,21 @@
 """PyPI packages with models of CRFsuite: labels, marginals and time with python-crfsuite's tagger and with ours.
 
 Each package labels the same lines twice; in the second run its tagger is replaced by one of ours on the same file.
+Lines are those of the examples in the package's repository, where a clone of it is given, and others made from parts.
 Times are those inside `Tagger.tag`, the smallest of several rounds that take turns, and with opening the file besides.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import os
 import random
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,15 @@ def thai(count: int) -> Iterator[str]:
     letters = "กขคงจชซญดตถทนบปผพฟมยรลวสหอฮะาิีุูเแโไ่้ "
     for _ in range(count):
         yield "".join(rng.choice(letters) for _ in range(rng.randint(5, 40)))
+
+
+def examples(clone: str | None, folders: Sequence[str]) -> list[str]:
+    """The strings of a repository's labelled examples, each once; not all of these files are well-formed XML."""
+    paths = [path for each in folders for path in sorted(Path(clone).glob(f"{each}/*.xml"))] if clone else []
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
+    marked = (one for text in texts for _, one in re.findall(r"(?s)<(AddressString|Name)>(.*?)</\1>", text))
+    strings = (" ".join(html.unescape(re.sub("<[^<>]*>", "", one)).split()) for one in marked)
+    return list(dict.fromkeys(string for string in strings if string))
 
 
 def folder(module: Any) -> str:
@@ -110,14 +122,19 @@ def timed(tagger_class: Any, path: str, sequences: list[Any]) -> tuple[float, fl
     return time.perf_counter() - opened, opened - began, found
 
 
-def marginals(tagger_class: Any, path: str, sequences: list[Any]) -> list[float]:
-    tagger = tagger_class()
-    tagger.open(path)
-    labels, out = sorted(tagger.labels()), []
+def marginals(path: str, sequences: list[Any]) -> tuple[int, float]:
+    """How many marginals there are, of all labels at all positions, and by how much they differ at most."""
+    taggers = [module.Tagger() for module in (pycrfsuite, ours)]
+    for tagger in taggers:
+        tagger.open(path)
+    labels, count, largest = taggers[0].labels(), 0, 0.0
     for items in sequences:
-        tagger.set(items)
-        out += [tagger.marginal(label, t) for t in range(len(items)) for label in labels]
-    return out
+        for tagger in taggers:
+            tagger.set(items)
+        one, other = ([tagger.marginal(label, t) for t in range(len(items)) for label in labels] for tagger in taggers)
+        count += len(one)
+        largest = max(largest, *(abs(a - b) for a, b in zip(one, other, strict=True)))
+    return count, largest
 
 
 def compared(path: str, sequences: list[Any]) -> dict[str, Any]:
@@ -127,13 +144,13 @@ def compared(path: str, sequences: list[Any]) -> dict[str, Any]:
         for module in times:
             spent, opening, labels[module] = timed(module.Tagger, path, sequences)
             times[module].append((spent, spent + opening))
-    few = sequences[:: max(len(sequences) // 1000, 1)]
-    differences = zip(marginals(pycrfsuite.Tagger, path, few), marginals(ours.Tagger, path, few), strict=True)
+    count, largest = marginals(path, sequences)
     tag, whole = (min(one[k] for one in times[ours]) / min(one[k] for one in times[pycrfsuite]) for k in (0, 1))
     return {
         "lines": len(sequences),
         "lines with other labels": sum(a != b for a, b in zip(labels[pycrfsuite], labels[ours], strict=True)),
-        "largest difference of marginals": max(abs(a - b) for a, b in differences),
+        "marginals": count,
+        "largest difference of marginals": largest,
         "seconds of python-crfsuite": round(min(one[0] for one in times[pycrfsuite]), 3),
         "time in tag, ours to theirs": round(tag, 3),
         "with opening": round(whole, 3),
@@ -220,13 +237,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--kcrf", default="kcrf")
+    parser.add_argument("--usaddress", help="a clone of its repository, for the examples there")
+    parser.add_argument("--probablepeople", help="likewise")
     options = parser.parse_args()
+    known = {
+        "usaddress": examples(options.usaddress, ["measure_performance/test_data", "training"]),
+        "probablepeople": examples(options.probablepeople, ["name_data/labeled", "tests"]),
+    }
     found: dict[str, Any] = {}
-    for name, path, features, lines in packages():
-        sequences = [items for items in map(features, lines(options.lines)) if items]
-        found[name] = compared(path, sequences)
+    for name, path, features, made in packages():
+        own = known.get(name.partition(",")[0], [])
+        own = own[:: -(-2 * len(own) // options.lines) or 1]  # half of all lines at most, from all files
+        lines = list(islice(chain(own, made(options.lines)), options.lines))
+        sequences = [items for items in map(features, lines) if items]
+        found[name] = {"examples of its own": len(own)} | compared(path, sequences)
         if name == "usaddress":
-            found["usaddress.parse"] = through_the_package(list(lines(options.lines)))
+            found["usaddress.parse"] = through_the_package(lines)
             found["usaddress, attribute file"] = attribute_file(path, sequences, options.kcrf)
     results.add("packages", found)
 

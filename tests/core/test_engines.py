@@ -107,6 +107,7 @@ def test_both_engines_agree(rng, workers):
         ours, theirs = toy.hessian_blocks(own[0], guess), threads.hessian_blocks(theta, guess)
         np.testing.assert_allclose(ours.unsettled, theirs.unsettled, rtol=1e-9)
         np.testing.assert_allclose(ours.small(2), theirs.small(2), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(ours.diagonal(), theirs.diagonal(), rtol=1e-8, atol=1e-10)
         for j in (0, 1):
             found = numbers(ours.product(j, toy.vectors.take(own[1], j)))
             np.testing.assert_allclose(found, theirs.product(j, vector[threads.blocks[j]]), rtol=1e-8, atol=1e-10)

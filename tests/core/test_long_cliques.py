@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
-from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
+from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, SEEN_TRANSITIONS, Edges, Problem
 from kcrf_core.kernels.plain import RBFKernel
 from kcrf_core.maps import ExplicitMap, ReducedMap
 from kcrf_core.maps import pivots as basis
@@ -115,6 +115,28 @@ def test_forbidden_transitions_stay_where_they_are(rng, workers):
     assert np.isneginf(posterior.potentials_of(found.theta).transitions[0, 1])
 
 
+@pytest.mark.parametrize("c", [0.0, 0.2])
+def test_weights_of_pairs_that_the_data_lacks_stay_zero(rng, workers, c):
+    """Every solver finds the optimum over the others."""
+    labels = np.array([0, 1, 1, 0, 1, 2, 2, 0, 1, 2], dtype=np.int32)
+    problem = Problem(labels, np.array([0, 3, 7, 10]), np.ones(3), 3)
+    feature_map = ExplicitMap.of(random_inputs(rng, 10, 2, 2), np.float64)
+    seen = problem.clique_counts(1).ravel() > 0
+    terms = [ObjectiveTerm(NODE, 2.0, feature_map, threshold=c), ObjectiveTerm(SEEN_TRANSITIONS, 3.0, threshold=c)]
+    posterior = Posterior.on_threads(problem, terms, workers)
+    found = [SOLVERS[name] for name in SOLVERS if not c or name in ("auto", "proximal")]
+    found = [solver(posterior, np.zeros(posterior.size), Run(1e-7, 3000)) for solver in found]
+    for result in found:
+        assert result.reason == CERTIFIED
+        assert ((result.theta[posterior.blocks[1]] != 0) <= seen).all()
+    np.testing.assert_allclose([result.value for result in found], found[0].value, rtol=2e-7)
+    # Each parameter that may move is at its optimum: P without an L1 penalty has no slope there.
+    at, slope = found[0].theta, posterior.evaluate(found[0].theta).gradient
+    rest = np.where(at != 0, slope + c * np.sign(at), np.maximum(abs(slope) - c, 0))
+    assert abs(rest).max() < 0.01 and (0 < seen.sum() < 9)
+    assert (posterior.vector({1: np.ones(9)})[posterior.blocks[1]] == seen).all()  # of a model to start from, too
+
+
 def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     """Sequences of two positions have one pair each: there the block is that of the exact Hessian."""
     Y, S = 3, 6
@@ -128,6 +150,7 @@ def test_blocks_of_edges_that_look_at_the_input(rng, workers):
     own, pairs = posterior.blocks[0], slice(posterior.blocks[1].start, posterior.blocks[1].start + Y * Y)
     v = rng.normal(size=own.stop)
     np.testing.assert_allclose(blocks.product(0, v), dense[own, own] @ v, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(blocks.diagonal()[own], dense.diagonal()[own], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(blocks.small(1)[: Y * Y, : Y * Y], dense[pairs, pairs], rtol=1e-9, atol=1e-11)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -190,12 +191,17 @@ def test_a_dump_reads_like_that_of_crfsuite(path, tmp_path, capsys):
 # ----------------------------------------------------------------------------- training
 
 
-def test_training_minimises_the_objective_of_crfsuite(tmp_path):
+@pytest.mark.parametrize("possible", [False, True])
+def test_training_minimises_the_objective_of_crfsuite(tmp_path, possible):
     """At the optimum of sum -log p + c2 |w|^2 the gradient is zero: counts less expectations are 2 c2 w."""
     c2 = 0.3
-    path = trained(tmp_path / "model", **{"c2": c2, "feature.possible_states": True})
+    parameters = {"c2": c2, "feature.possible_states": True, "feature.possible_transitions": possible}
+    path = trained(tmp_path / "model", **parameters)
+    seen = {pair for _, gold in SEQUENCES for pair in pairwise(gold)}
     with Tagger().open(path) as tagger:
         info, labels = tagger.info(), tagger.labels()
+        assert set(info.transitions) == (set(product(labels, repeat=2)) if possible else seen)
+        assert len(seen) < len(labels) ** 2
         gradient = {key: -2 * c2 * weight for key, weight in info.transitions.items()}
         states = {key: -2 * c2 * weight for key, weight in info.state_features.items()}
         for items, gold in SEQUENCES:
@@ -207,16 +213,13 @@ def test_training_minimises_the_objective_of_crfsuite(tmp_path):
                     for name, value in item.items():
                         states[name, label] = states.get((name, label), 0.0) + error * value
             for t in range(1, len(items)):
-                for y in labels:
-                    for z in labels:
-                        gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
+                for y, z in gradient:
+                    gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
     assert max(map(abs, states.values())) < 0.02 and max(map(abs, gradient.values())) < 0.02
 
 
 def pair(tagger, labels, items, t, y, z):
     """p(y_{t-1}, y_t | x) by enumeration."""
-    from itertools import product
-
     return sum(
         tagger.probability(list(path))
         for path in product(labels, repeat=len(items))

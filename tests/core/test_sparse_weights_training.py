@@ -17,7 +17,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, SparseWeights, find_conjunctions
 from kcrf_core.model import Model
 from kcrf_core.objective import ObjectiveTerm, Posterior
-from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.solvers import CERTIFIED, SOLVERS, Run, proximal
 from kcrf_core.solvers.bundle import Bundle, best_sparse_combination
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -84,6 +84,33 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-6)
     if np.isfinite(sigma2).all():  # else some other parameters are as good
         np.testing.assert_allclose(numbers(found.theta), expected.theta, atol=5e-3)
+
+
+@pytest.mark.parametrize("Y", [2, 3])
+def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
+    """With sequences of one position, where nothing is left out: also where some places alone have parameters."""
+    problem = Problem(rng.integers(0, Y, 7).astype(np.int32), np.arange(8), rng.random(7) + 0.5, Y)
+    ones = scipy.sparse.csr_array((rng.random((7, 5)) < 0.5).astype(float) * np.sqrt([1, 2, 3, 1, 1]))
+    feature_map = ExplicitMap(ones, rng.normal(size=(7, 2)), np.float64)
+    columns = 1 if Y == 2 else Y
+    for kept in (None, np.flatnonzero(rng.random(7 * columns) < 0.6)):
+        terms = [ObjectiveTerm(NODE, 2.0, feature_map, kept, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
+        posterior = Posterior.on_threads(problem, terms, workers)
+        theta = rng.normal(size=posterior.size)
+        exact = [posterior.hessian_product(theta, unit)[k] for k, unit in enumerate(np.eye(posterior.size))]
+        own = posterior.blocks[0]
+        found = posterior.hessian_blocks(theta, guess=True).diagonal()
+        np.testing.assert_allclose(found[own], exact[own], rtol=1e-10)
+
+
+def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers, monkeypatch):
+    posterior = sparse_posterior(rng, workers, 3, (np.inf, np.inf))
+    monkeypatch.setattr(proximal, "FIRST_LOOK", 3)
+    looks, diagonal = [], Run.diagonal
+    monkeypatch.setattr(Run, "diagonal", lambda *arguments: looks.append(diagonal(*arguments)) or looks[-1])
+    found = SOLVERS["auto"](posterior, np.zeros(posterior.size), Run(1e-6, 20_000))
+    assert found.reason == CERTIFIED and len(looks) >= 3 and (looks[0] != looks[1]).any()
+    np.testing.assert_allclose(found.value, by_halves(posterior).fun, rtol=1e-6)
 
 
 def test_bounds_are_never_above_the_optimum(rng, workers):

@@ -123,8 +123,8 @@ def featurize(
     if output is not None and not text_on_stdout and not (parts and not output.endswith(".npz")):
         check_writable(output, *data, config, like, *(path for _, path in vectors))
     if parts:
-        wishes = Wishes(data, output, shards, format_, threads, vectors, quiet)
-        _say(*wishes.featurized(config, like, chosen), quiet, as_json)
+        parted = PartedRun(data, output, shards, format_, threads, vectors, quiet)
+        _say(*parted.featurized(config, like, chosen), quiet, as_json)
         return
     (data,) = data
     said = None
@@ -196,7 +196,7 @@ def _check_parts(
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PartedRun:
     """What is to be made of files that are gone through in parts."""
 
     data: tuple[str, ...]

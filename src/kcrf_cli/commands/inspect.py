@@ -8,7 +8,7 @@ from .. import options
 
 
 @click.command(short_help="Show what a model holds.")
-@click.argument("file", type=click.Path(dir_okay=False), metavar="FILE")
+@click.argument("file", type=click.Path(), metavar="FILE")
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -40,7 +40,7 @@ from .. import options
 def inspect(
     file: str, top: int, dump: bool, plot: str | None, vectors: tuple[tuple[str, str], ...], as_json: bool
 ) -> None:
-    """Show what FILE holds: a model, a basis or a dataset.
+    """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
 
     Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
     the features or pivots that speak most for each label and against it. A pivot is told by its line in the
@@ -59,7 +59,7 @@ def inspect(
     from kcrf_core.system import read_container
 
     from ..report.plots import check_plot
-    from ..running.files import check_writable, show, write_out
+    from ..running.files import check_writable, is_folder, show, write_out
     from ..text import figures as render
     from ..text.inspection import text
 
@@ -68,6 +68,11 @@ def inspect(
     check_plot(plot)
     if plot is not None:
         check_writable(plot, file)
+    if is_folder(file):
+        if dump or plot is not None or vectors:
+            raise click.UsageError(f"{file} is a folder of shards, of which there is nothing to draw, dump or compare")
+        _show_folder(file, as_json)
+        return
     contents = read_container(file, "model", "basis", "dataset")
     kind = contents.header["kind"]
     if kind != "model" and dump:
@@ -91,6 +96,38 @@ def inspect(
         write_out(render.as_json({"schema": 1, **found}))
     else:
         show(text(found, file, top))
+
+
+def _show_folder(path: str, as_json: bool) -> None:
+    """What a folder of shards says of itself; all its shards are there."""
+    from kcrf_core.model import load_folder
+
+    from ..running.files import show, write_out
+    from ..text import figures as render
+
+    folder = load_folder(path)
+    sizes = [shard.positions for shard in folder.shards]
+    figures = {
+        "kind": "shards",
+        "shards": len(sizes),
+        "sequences": folder.sequences,
+        "positions": folder.positions,
+        "fewest_positions": min(sizes),
+        "most_positions": max(sizes),
+        "labels": list(folder.encoding.labels),
+        "labelled": folder.labelled,
+        "bytes": sum(shard.size for shard in folder.shards),
+        "digest": folder.data_digest,
+    }
+    if as_json:
+        write_out(render.as_json({"schema": 1, **figures}))
+        return
+    lines = [
+        f"{path}: a folder of {len(sizes):,} shards with {min(sizes):,} to {max(sizes):,} positions",
+        *folder.encoding.remarks(folder.amount),
+        f"digest of the data {folder.data_digest}",
+    ]
+    show("\n".join(lines))
 
 
 def _draw(path: str, stored: object) -> None:

@@ -164,6 +164,10 @@ class LabelClique(Clique):
     def collect(self, sums: Sums) -> np.ndarray:
         """The gradient's block [size] out of sums over positions."""
 
+    def seen(self, problem: Problem) -> np.ndarray | None:
+        """Which parameters [size] may leave zero on this data; None: all."""
+        return None
+
     def guess_in_data(self, problem: Problem, sigma2: float) -> np.ndarray:
         """A better guess than `curvature_at_zero` at the first entries of the diagonal, where there is one."""
         return np.empty(0)
@@ -344,6 +348,15 @@ class InnerEdge(Edge):
         return total
 
 
+class SeenTransitions(InnerEdge):
+    """The same with weights for those pairs of labels alone that the data has, CRFsuite's default; others stay zero."""
+
+    name = "seen-transitions"
+
+    def seen(self, problem: Problem) -> np.ndarray:
+        return problem.clique_counts(1).ravel() > 0
+
+
 class Edge2(LabelClique):
     name = "edge2"
     second_order = True
@@ -367,6 +380,7 @@ class Edge2(LabelClique):
 
 
 NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
+SEEN_TRANSITIONS = SeenTransitions()
 
 
 def _clique_named(name: str) -> Clique:

@@ -200,16 +200,18 @@ def shard_footprint(
 ) -> Footprint:
     """What training on shards would take: maps of one shard at a time, and weights of all columns.
 
-    Columns are estimated by those of the largest shard, which are fewer where not all shards have the same values.
+    How many columns conjunctions have is estimated by how many more the largest shard has than a half of it.
     """
-    largest = max(folder.shards, key=lambda shard: shard.positions)
-    one = footprint(folder.encoding, largest.load(folder.encoding), config, basis, memory, threads)
+    largest = max(folder.shards, key=lambda shard: shard.positions).load(folder.encoding)
+    one = footprint(folder.encoding, largest, config, basis, memory, threads)
+    half = footprint(folder.encoding, largest.span(0, max(largest.sequences // 2, 1)), config, basis, memory, threads)
     Y, training = len(folder.encoding.labels), config.training
     empty, parameters = folder.encoding.empty_dataset(), sum(term.clique.size(Y) for term in config.label_terms)
-    for term, own in zip(config.mapped_terms, one.terms, strict=True):
+    doublings = np.log2(max(folder.positions / max(largest.positions, 1), 1))
+    for term, own, less in zip(config.mapped_terms, one.terms, half.terms, strict=True):
         order = ColumnOrder.of(folder.encoding.inputs(empty, folder.encoding.term_features(term)))
-        linear = term.kernel.type == "linear"
-        parameters += order.size * term.clique.columns(Y) if linear else own.parameters
+        grown = int(own.parameters * max(own.parameters / max(less.parameters, 1), 1) ** doublings)
+        parameters += order.size * term.clique.columns(Y) if term.kernel.type == "linear" else grown
     name = "proximal" if training.c1 else training.solver
     solver = fit_bytes(parameters, DTYPES[training.precision].itemsize < 8, name, training.max_passes)
     outline = folder.positions * BYTES_PER_OUTLINED_POSITION + folder.sequences * BYTES_PER_OUTLINED_SEQUENCE

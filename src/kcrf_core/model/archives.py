@@ -185,20 +185,3 @@ def stored_config(contents: Contents, raw: Any) -> Config:
         return parse_config(raw, contents.path)
     except ConfigError as error:
         raise contents.error(f"its configuration cannot be read ({error})") from None
-
-
-# ----------------------------------------------------------------------------- any of them
-
-
-def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
-    """The encoding in a dataset, folder of shards, basis or model, and its raw configuration."""
-    if os.path.isdir(path):
-        from .shard_folders import load_folder
-
-        folder = load_folder(path)
-        return folder.encoding, folder.config.to_dict()
-    contents = read_container(path, "dataset", "basis", "model")
-    info = contents.header if contents.header["kind"] != "model" else contents.get("info", dict)
-    config = info.get("config", {})
-    stored_config(contents, config)
-    return Encoding.unpack(contents), config

@@ -330,3 +330,15 @@ def _sha256(path: str) -> str:
         while part := stream.read(HASHED_AT_ONCE):
             total.update(part)
     return total.hexdigest()
+
+
+def load_encoding(path: str | os.PathLike[str]) -> tuple[Encoding, dict[str, Any]]:
+    """The encoding in a dataset, folder of shards, basis or model, and its raw configuration."""
+    if os.path.isdir(path):
+        folder = load_folder(path)
+        return folder.encoding, folder.config.to_dict()
+    contents = read_container(path, "dataset", "basis", "model")
+    info = contents.header if contents.header["kind"] != "model" else contents.get("info", dict)
+    config = info.get("config", {})
+    stored_config(contents, config)
+    return Encoding.unpack(contents), config

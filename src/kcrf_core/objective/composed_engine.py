@@ -355,6 +355,12 @@ class ComposedBlocks:
         arguments = [(term, block, leave_out, size) for block in engine._of_parts(term, ready)]
         return engine._finished(term, engine.crew.total(self._handles, "product", arguments))
 
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, [size]."""
+        engine = self._engine
+        raw = engine.crew.total(self._handles, "raw_diagonal", engine._each(term, engine._size(term)))
+        return engine.terms[term].scaled_squares(raw.ravel(), engine.composed_terms[term].head.scale)
+
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns, label by label, and the operations they took."""
         arguments = [(term, own, settled) for own in columns]

@@ -81,10 +81,13 @@ class LocalCrew:
 
     def ask(self, handles: Sequence[LocalHandle], question: str, arguments: Arguments) -> Iterator[Any]:
         with ThreadPoolExecutor(1) as reader:
-            for number, (handle, own) in enumerate(zip(handles, arguments, strict=True)):
-                for later in handles[number + 1 : number + 2]:
-                    self._read_ahead(later, reader)
-                yield self._answer(handle, question, own)
+            try:
+                for number, (handle, own) in enumerate(zip(handles, arguments, strict=True)):
+                    for later in handles[number + 1 : number + 2]:
+                        self._read_ahead(later, reader)
+                    yield self._answer(handle, question, own)
+            finally:
+                self._coming.clear()  # where nobody asks on
 
     def _read_ahead(self, handle: LocalHandle, reader: ThreadPoolExecutor) -> None:
         while handle.recipe is None:

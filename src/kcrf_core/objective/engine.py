@@ -66,6 +66,12 @@ class TermShape:
         """W in the form that maps take: never laid out where only some places have parameters."""
         return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
+    def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Sums of squares at all parameters [size], from those without factors of columns `scale` [D or fewer]."""
+        factors = np.ones(self.rows)
+        factors[: len(scale)] = np.square(scale)
+        return raw * (np.repeat(factors, self.columns) if self.kept is None else factors[self.kept // self.columns])
+
     def block(self, weights: np.ndarray) -> np.ndarray:
         """Inverse of `weights`; places without a parameter have no say."""
         return weights.ravel() if self.kept is None else weights.ravel()[self.kept]
@@ -85,6 +91,9 @@ class EngineBlocks(Protocol):
 
     def product(self, term: int, block: Vector) -> Vector:
         """The block of a term with a map, without the prior, times a block of a vector."""
+
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, without the prior, [size]."""
 
     def leading(self, term: int, columns: Any, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns, label by label, with the prior; operations that took.

@@ -317,9 +317,19 @@ class EnginePart:
             return block.reshape(shape.rows, shape.columns)
         if not shape.real_columns:  # sums of sparse columns are in the precision of a pass already
             block = block.astype(self.engine.dtype)
+        return self.some_rows(block, term, size)
+
+    def some_rows(self, block: np.ndarray, term: int, size: int) -> SomeRows:
+        """The block of a term that has some columns here, as a part of that of the whole."""
+        shape = self.engine.terms[term]
         if self._places[term] is not None:
             return SomeRows(size, self._places[term], block.reshape(-1, 1))
         return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
+
+    def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> np.ndarray | SomeRows:
+        """The same of sums in double precision."""
+        shape = self.engine.terms[term]
+        return block.reshape(shape.rows, -1) if self._columns[term] is None else self.some_rows(block, term, size)
 
     # ------------------------------------------------------------------------- questions about P
 
@@ -399,6 +409,9 @@ class PartBlocks:
         block = block.laid_out() if isinstance(block, DealtBlock) else block
         found = self._blocks.product(term, block.reshape(-1), leave_out)
         return self._part._block(found, term, size)
+
+    def raw_diagonal(self, term: int, size: int) -> np.ndarray | SomeRows:
+        return self._part.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:
         return self._blocks.leading_grams(term, columns, settled)

@@ -93,8 +93,21 @@ class Posterior:
         )
         # Whether gold labellings are mixed into distributions for a bound.
         self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
+        self._seen = {
+            j: seen
+            for j, term in enumerate(self.terms)
+            if not term.clique.mapped and (seen := term.clique.seen(self.problem)) is not None and not seen.all()
+        }  # of terms over labels alone, which parameters may leave zero
+        self._free = self.vectors.from_array(self._mask()) if self._seen else None
         # Weights that a pass multiplies with, D C of every map.
         self.pass_size = max(sum(term.product_size for term in self.terms), 1)
+
+    def _mask(self) -> np.ndarray:
+        """One for each parameter, zero for those that stay at zero."""
+        out = np.ones(self.size)
+        for j, seen in self._seen.items():
+            out[self.blocks[j]] = seen
+        return out
 
     @classmethod
     def on_threads(
@@ -155,6 +168,8 @@ class Posterior:
             yield self._point(theta, *found)
 
     def _point(self, theta: Vector, log_likelihood: float, gradient: Vector) -> Point:
+        if self._free is not None:
+            gradient = self.vectors.product(gradient, self._free)
         if self.thresholds is not None:
             return self._sparse_point(theta, log_likelihood, gradient)
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)
@@ -234,6 +249,8 @@ class Posterior:
     def hessian_product(self, theta: Vector, vector: Vector) -> Vector:
         """The exact Hessian of P at theta times a vector."""
         product = self.engine.product(theta, vector)
+        if self._free is not None:
+            product = self.vectors.product(product, self._free)
         self.vectors.add_curvature(product, vector, self.sigma2)
         return product
 
@@ -291,7 +308,7 @@ class Posterior:
         """A vector like theta with these blocks of terms, the others at zero."""
         out = np.zeros(self.size)
         for term, values in blocks.items():
-            out[self.blocks[term]] = values
+            out[self.blocks[term]] = np.where(self._seen[term], values, 0.0) if term in self._seen else values
         return self.vectors.from_array(out)
 
     def edges_of(self, theta: Vector) -> Edges:
@@ -345,6 +362,8 @@ class HessianBlocks:
         if block.ndim == 1:
             return block + precision
         block = block.copy()
+        if term in self.posterior._seen:
+            block *= np.outer(self.posterior._seen[term], self.posterior._seen[term])
         block[np.diag_indices_from(block)] += precision
         return block
 
@@ -357,6 +376,18 @@ class HessianBlocks:
         product = self._loss.product(term, block)
         self.posterior.vectors.of_block(term).add_curvature(product, block, self.posterior.sigma2[[term]])
         return product
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of all blocks; terms with maps have explicit ones."""
+        posterior = self.posterior
+        out = np.empty(posterior.size)
+        for j, (part, term) in enumerate(zip(posterior.blocks, posterior.terms, strict=True)):
+            if term.clique.mapped:
+                out[part] = self._loss.diagonal(j) + 1 / posterior.sigma2[j]
+            else:
+                small = self.small(j)
+                out[part] = small if small.ndim == 1 else small.diagonal()
+        return out
 
     def leading(self, term: int, columns: object, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] on leading columns, label by label, and the operations that they took."""

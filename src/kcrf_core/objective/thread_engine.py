@@ -691,6 +691,32 @@ class ThreadBlocks:
         found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), portions)
         return out if shape.kept is not None else found.ravel()
 
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, [size]."""
+        engine = self._engine
+        return engine.terms[term].scaled_squares(self.raw_diagonal(term), engine.objective_terms[term].map.head.scale)
+
+    def raw_diagonal(self, term: int) -> np.ndarray:
+        """The same but for factors of columns, summed over rows."""
+        engine, shape = self._engine, self._engine.terms[term]
+        feature_map, p = engine.objective_terms[term].map, self._marginals[shape.clique]
+        if shape.columns == p.shape[1]:
+            variance = p * (1 - p)
+        else:  # one column of scores for two labels
+            variance = shape.clique.covariance_product(p, np.ones_like(p[:, :1]), engine.problem.label_count)
+        out = np.empty(shape.size)
+
+        def work(column: int) -> None:
+            squares = feature_map.raw_squares(self._weights * variance[:, column], engine.portions)
+            if shape.kept is None:
+                out[column :: shape.columns] = squares
+            else:
+                own = np.flatnonzero(shape.kept % shape.columns == column)
+                out[own] = squares[shape.kept[own] // shape.columns]
+
+        engine.workers.run(work, range(shape.columns))
+        return out
+
     def leading(self, term: int, columns: np.ndarray, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns [N, m], label by label, and the operations they took.
 

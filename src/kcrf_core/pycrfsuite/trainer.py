@@ -1,9 +1,9 @@
 """Training as python-crfsuite's `Trainer` does it, on this library's solver; what is written is a model of CRFsuite.
 
 The objective is CRFsuite's, sum_i -log p(y^i | x^i) + c2 |w|^2, with weights for pairs of attributes and labels that
-the data has (`feature.possible_states`: for all), for all pairs of labels, and none for first and last labels. It is
-minimised until its value is proven to be within 1e-4 of the optimum, so that parameters of other ways to stop, and of
-other algorithms, are taken and have no effect.
+the data has (`feature.possible_states`: for all), for pairs of labels that it has (`feature.possible_transitions`: for
+all), and none for first and last labels. It is minimised until its value is proven to be within 1e-4 of the optimum, so
+that parameters of other ways to stop, and of other algorithms, are taken and have no effect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMMON = {
         _truth,
         "Weights for all pairs of attributes and labels, not those of the data alone.",
     ),
-    "feature.possible_transitions": ("0", _truth, "No effect: all pairs of labels have weights."),
+    "feature.possible_transitions": ("0", _truth, "Weights for all pairs of labels, not those of the data alone."),
 }
 _STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
 _L2 = "Coefficient of the L2 norm of weights."
@@ -226,10 +226,11 @@ class BaseTrainer:
         if not kept:
             self.message("no sequences: an empty model\n\n")
             return None
+        edges = "transitions" if self.get("feature.possible_transitions") else "seen-transitions"
         config = parse_config(
             {
                 "min_count": max(int(np.ceil(self.get("feature.minfreq"))), 1),
-                "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": "transitions"}],
+                "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": edges}],
                 "training": {
                     **({"c1": self.get("c1")} if "c1" in self._values else {}),
                     "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",

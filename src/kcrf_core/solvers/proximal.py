@@ -5,9 +5,11 @@ P, and the penalty as it is. With steps S, changes Y of the gradient and a diago
 
     B = diag(b) - W M W^T,    W = [b S, Y],    M^-1 = [S^T b S, L; L^T, -D]
 
-where L is what is below the diagonal of S^T Y, and D the diagonal (Byrd, Nocedal and Schnabel 1994). Coordinate descent
-finds the minimum (`objective._proximal`), for parameters that are not zero or want to leave it; a line search follows
-(Lee, Sun and Saunders 2014). So many parameters become zero, and others leave it, in one step.
+where L is what is below the diagonal of S^T Y, and D the diagonal (Byrd, Nocedal and Schnabel 1994). b is a power of
+the Hessian's diagonal: under uniform labels to begin with, then at parameters on the way, where frequent features are
+settled for the most part and curve P far less than they seemed to. Coordinate descent finds the minimum
+(`objective._proximal`), for parameters that are not zero or want to leave it; a line search follows (Lee, Sun and
+Saunders 2014). So many parameters become zero, and others leave it, in one step.
 
 OWL-QN, which other CRF programs use, takes a step of plain L-BFGS and keeps it within one orthant. 2,000 sentences of
 CoNLL-2000, c1 0.1, c2 0.01: after 120 passes it is 1.5 % above the optimum, and this 0.2 %, with a tenth of the slope
@@ -16,6 +18,7 @@ beyond thresholds that a certificate is made of.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NoReturn
 
 import numpy as np
@@ -40,6 +43,11 @@ SUFFICIENT_DECREASE, SHORTER, MOST_TRIALS = 1e-4, 0.4, 20
 # Curvatures below this part of the largest one are taken for that: columns that no data has.
 LEAST_CURVATURE = 1e-10
 
+# The diagonal is looked at anew after so many steps, and whenever there are twice as many; it is never taken for less
+# than this part of what it is under uniform labels. 2,000 sentences of CoNLL-2000, c1 0.1, c2 0.01, gap of 1e-3: 126
+# passes, and 158 with the first one; c1 0.5, c2 0, gap after 220 passes: 0.011, and 0.074.
+FIRST_LOOK, LEAST_SHARE = 30, 1e-3
+
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
@@ -47,7 +55,11 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         now = run.evaluate(posterior, theta)
     model = CurvatureModel(posterior, run)
     hand_back()  # what was needed to begin
-    while True:
+    look = 0 if any(term.nested for term in posterior.terms) else FIRST_LOOK  # of pivots there is no such diagonal
+    for taken in count(1):
+        if taken == look:
+            model.look(posterior, theta, run)
+            look *= 2
         found = step(posterior, theta, now, model, run)
         if found is None:
             run.raise_precision(posterior)
@@ -82,15 +94,38 @@ class CurvatureModel:
         self._vectors = posterior.vectors
         self._thresholds = self._vectors.zeros() if posterior.thresholds is None else posterior.thresholds
         guess = posterior.curvature_guess()
-        guess = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300)) ** POWER
-        self._guess = guess
-        self._scale, self._inverse = self._vectors.from_array(guess), self._vectors.from_array(1 / guess)
+        self._uniform = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300))
+        self._take(self._uniform)
         self._most = most_sparse_pairs(posterior.size)
         self._pairs = self._vectors.pairs(self._most, run.kept_dtype(posterior))
         self._order: list[int] = []  # slots of the pairs, the oldest first
         self._crossed = np.zeros((self._most, self._most))  # [i, j] s_i.y_j
         self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(guess s_j)
         self._length = 0.0  # what the guess is multiplied with; zero: nothing is known yet
+
+    def _take(self, diagonal: np.ndarray) -> None:
+        """The Hessian's diagonal, for the first guess."""
+        self._guess = diagonal**POWER
+        self._scale, self._inverse = self._vectors.from_array(self._guess), self._vectors.from_array(1 / self._guess)
+
+    def look(self, posterior: Posterior, theta: Vector, run: Run) -> None:
+        """Take the Hessian's diagonal at these parameters for a guess, and keep what steps have taught."""
+        self._take(np.maximum(run.diagonal(posterior, theta), LEAST_SHARE * self._uniform))
+        rows = max(self._order, default=-1) + 1
+        for slot in self._order:
+            self._put_squares(slot, rows)
+        if self._order:
+            self._put_length(self._order[-1])
+
+    def _put_squares(self, slot: int, rows: int) -> None:
+        """Products of a step with all others, by the guess."""
+        scaled = self._vectors.product(self._pairs.step(slot), self._scale)
+        self._squared[slot, :rows] = self._squared[:rows, slot] = self._pairs.along(scaled, rows)
+
+    def _put_length(self, newest: int) -> None:
+        changed = self._pairs.change(newest)
+        bent = self._vectors.dot(changed, self._vectors.product(changed, self._inverse))
+        self._length = bent / self._crossed[newest, newest]
 
     def __len__(self) -> int:
         return len(self._order)
@@ -130,15 +165,11 @@ class CurvatureModel:
         if not with_change[slot] > 0:
             pairs.forget(slot)
             return
-        taken, changed = pairs.step(slot), pairs.change(slot)
         self._order.append(slot)
         self._crossed[:rows, slot] = with_change
-        self._crossed[slot, :rows] = pairs.changes_along(taken, rows)
-        self._squared[slot, :rows] = self._squared[:rows, slot] = pairs.along(
-            self._vectors.product(taken, self._scale), rows
-        )
-        bent = self._vectors.dot(changed, self._vectors.product(changed, self._inverse))
-        self._length = bent / with_change[slot]
+        self._crossed[slot, :rows] = pairs.changes_along(pairs.step(slot), rows)
+        self._put_squares(slot, rows)
+        self._put_length(slot)
 
     def _free(self) -> int:
         return next(slot for slot in range(self._most) if slot not in self._order)

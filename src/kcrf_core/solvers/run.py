@@ -43,7 +43,7 @@ NEARLY, MOST_ATTEMPTS = 0.5, 3
 
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
 # times the tolerance, and again whenever it is so much smaller.
-WORTH_MIXING, NEARER = 100, 0.8
+WORTH_MIXING, NEARER = 100, 0.9
 
 # Vectors that long are remembered in single precision while passes are: half the memory to hold and to go through.
 LONG = 1 << 15
@@ -239,6 +239,11 @@ class Run:
         self.work += 0.5
         self.add_operations(posterior, blocks.operations)
         return blocks
+
+    def diagonal(self, posterior: Posterior, theta: Vector) -> np.ndarray:
+        """The diagonal of the Hessian's blocks at theta, for the scores of half a pass and sums of the other half."""
+        self.work += 1
+        return posterior.hessian_blocks(theta, guess=True).diagonal()
 
     def block_product(self, blocks: HessianBlocks, term: int, vector: Vector) -> Vector:
         """A block of the Hessian times a vector; for the budget a product like any other."""

@@ -250,7 +250,8 @@ class ShardRun(TrainingRun):
         terms = _of_parts(terms, alive)
         if training.observed_features:
             terms = observed_in_shards(terms, problem, self._workers, self._observer)
-        self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
+        if self._workers.crew is None:
+            self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,
             tuple(term.fitted for term in terms),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import EDGE2, TRANSITIONS, Edge, Edges
+from ..chains import EDGE2, Edge, Edges, InnerEdge
 from ..config import TermConfig, parse_config
 from ..encoding import Encoding, translation
 from ..errors import ConfigError, FileFormatError, NumericError
@@ -134,7 +134,7 @@ class WarmStart:
         parts = [labels.chosen(np.where(np.isfinite(part), part, 0.0), part.ndim) for part in _pair_parts(old)]
         if forbidden is not None:
             parts = [np.where(np.isfinite(f), part, 0.0) for part, f in zip(parts, _pair_parts(forbidden), strict=True)]
-        if term.config.clique is TRANSITIONS:
+        if isinstance(term.config.clique, InnerEdge):
             return parts[0].ravel()
         return np.concatenate([part.ravel() for part in parts])
 
