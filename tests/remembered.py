@@ -206,6 +206,7 @@ def _play(arguments, record):
             name = os.path.normpath(arguments[place]) + name[len(os.path.normpath(about["output"])) :]
         if os.path.exists(name):
             os.unlink(name)
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         shutil.copyfile(f"{record}/{number}", name)
     try:
         for stream, kept in ((2, "err"), (1, "out")):

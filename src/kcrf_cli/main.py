@@ -1,7 +1,7 @@
 """The `kcrf` command: its subcommands, and the one place that turns errors into exit codes.
 
 0 fine   1 run-time or I/O   2 usage and configuration   3 bad data   4 a file that is not what it should be
-5 numeric failure   130 Ctrl-C   141 closed pipe   143 SIGTERM
+5 numeric failure   6 a figure below --fail-under   130 Ctrl-C   141 closed pipe   143 SIGTERM
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import click
 from kcrf_core import errors
 from kcrf_core._version import __version__
 
-from . import about
+from . import about, options
 from .other_tools import command_hint, explain
 from .running.files import STDOUT, discard, say
 from .text.visible import shown
@@ -32,13 +32,13 @@ from .text.visible import shown
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
-ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
     errors.ConfigError: 2,
     errors.DataError: 3,
     errors.FileFormatError: 4,
     errors.NumericError: 5,
+    errors.BelowTarget: 6,
     errors.Interrupted: INTERRUPTED,
 }
 
@@ -64,7 +64,7 @@ class _Group(click.Group):
         hint = None if self.get_command(ctx, args[0]) else command_hint(args[0])
         if hint is not None:
             ctx.fail(f"No such command '{args[0]}': {hint}")
-        ctx.meta[ARGUMENTS] = args[1:]  # to explain errors by
+        ctx.meta[options.ARGUMENTS] = args[1:]  # to explain errors by
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -76,7 +76,7 @@ class _Group(click.Group):
             try:
                 result = super().invoke(ctx)
             except click.UsageError as error:
-                explain(error, ctx.meta.get(ARGUMENTS, ()))
+                explain(error, ctx.meta.get(options.ARGUMENTS, ()))
                 raise
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -124,7 +124,19 @@ def _leave(message: str, code: int) -> NoReturn:
 class _Commands(Mapping[str, click.Command]):
     """The subcommands by name, each imported when it is asked for: whoever tags need not wait for the others."""
 
-    NAMES = ("featurize", "select-basis", "train", "tag", "evaluate", "crossval", "tune", "inspect", "import", "export")
+    NAMES = (
+        "featurize",
+        "select-basis",
+        "train",
+        "tag",
+        "evaluate",
+        "crossval",
+        "audit",
+        "tune",
+        "inspect",
+        "import",
+        "export",
+    )
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self.NAMES:

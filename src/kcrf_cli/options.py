@@ -59,6 +59,15 @@ def check_held_out(group: str | None, folds_file: str | None, block: int | None)
         raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
 
 
+ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
+
+
+def typed_command() -> list[str]:
+    """The subcommand and its arguments, as they were typed."""
+    context = click.get_current_context()
+    return [context.info_name or "", *context.meta.get(ARGUMENTS, ())]
+
+
 def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
     """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
     found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}

@@ -49,6 +49,14 @@ class NumericError(KcrfError):
     """The arithmetic broke down; the message names the cause and the remedy."""
 
 
+class ClusterError(KcrfError):
+    """A cluster that cannot be reached, is gone, or cannot do what it is asked for."""
+
+
+class BelowTarget(KcrfError):
+    """A figure is below what was asked for."""
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The known word that comes closest, as a question to put behind an error; empty where none does."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)

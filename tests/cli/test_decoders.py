@@ -90,8 +90,8 @@ def test_all_commands_follow_the_model(kcrf, folder, model, tmp_path):
     assert (read["decode"], found["decode"]) == (None, "posterior")
     assert read["labels"] == found["labels"]
     other = json.loads(kcrf("evaluate", "-m", model, test, "--decode", "viterbi", "--json").out)
-    assert other["decode"] == "viterbi" and other["accuracy"] < found["accuracy"] - 0.01
-    assert "\ndecoder: posterior decoding\naccuracy" in kcrf("evaluate", "-m", model, test).text
+    assert other["decode"] == "viterbi" and other["accuracy"] < found["accuracy"] - 0.005
+    assert "\ndecoder: posterior decoding\n" in kcrf("evaluate", "-m", model, test).text
     kcrf("evaluate", "-m", model, test, "--html", tmp_path / "page.html")
     assert "Labels by posterior decoding." in (tmp_path / "page.html").read_text()
 

@@ -68,7 +68,7 @@ def test_scheme_is_taken_as_given(kcrf, write):
 
 def test_details(kcrf, write):
     text = kcrf("evaluate", write("spans", SPANS), "--details").text
-    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "accuracy"]
+    assert [part.split()[0] for part in text.split("\n\n")] == ["span", "label", "gold", "F1"]
     assert "gold \\ predicted  B-NP  B-PP  B-VP  I-NP  O\nB-NP                 1     0     0     1  1\n" in text
     many = "".join(f"L{k} L{k}\nL{k} L0\n" for k in range(14)) + "L3 L0\n"
     assert "gold  predicted  confusions\nL3           L0           2\nL1           L0           1\n" in kcrf(
@@ -271,3 +271,54 @@ def test_options_that_contradict_each_other(kcrf, write, trained, tmp_path):
         done = kcrf("evaluate", *arguments)
         assert done.code == 2 and word in done.err and done.out == b"", (arguments, done.err)
     assert {path: path.read_bytes() for path in before} == before
+
+
+# ----------------------------------------------------------------------------- pictures and targets
+
+
+def test_means_of_f1(kcrf, write):
+    assert "F1 of labels: macro 40.00, weighted 53.33\naccuracy" in kcrf("evaluate", write("plain", PLAIN)).text
+    data = write("spans", SPANS)
+    figures = found(kcrf("evaluate", data, "--json"))
+    by_count = sum(one["gold"] * one["f1"] for one in figures["spans"]["types"]) / figures["spans"]["gold"]
+    assert figures["spans"]["weighted_f1"] == pytest.approx(by_count, rel=1e-12)
+    assert f"weighted {100 * by_count:.2f}\n" in kcrf("evaluate", data).text
+    assert "all\t\tweighted_f1\t" in kcrf("evaluate", data, "--tsv").text
+    assert "macro" not in kcrf("evaluate", write("one", "a X X\n")).text
+
+
+@pytest.mark.parametrize("kind", ["all", "f1", "confusion", "reliability", "precision-recall", "roc"])
+def test_pictures(kcrf, trained, sample_data, tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "figure.svg"
+    done = kcrf(
+        "evaluate", "-m", trained, sample_data / "pitch_accent.conll", "--plot", path, "--plot-kind", kind,
+        "--bootstrap", "20",
+    )  # fmt: skip
+    assert done.code == 0 and done.err == ""
+    assert path.read_text().startswith("<?xml")
+
+
+def test_pictures_of_what_a_file_has(kcrf, write, tmp_path):
+    pytest.importorskip("matplotlib")
+    data, path = write("odd", "u $x_{$ $x_{$\nv 日本 $x_{$\n\nw $x_{$ 日本\n"), tmp_path / "p.png"
+    assert kcrf("evaluate", data, "--plot", path).code == 0 and path.read_bytes().startswith(b"\x89PNG")
+    for kind, missing in (("reliability", "predicted labels"), ("roc", "all labels")):
+        done = kcrf("evaluate", data, "--plot", path, "--plot-kind", kind)
+        assert done.code == 3 and missing in done.err and "tag --marginals all" in done.err
+    assert kcrf("evaluate", data, "--plot", tmp_path / "p.jpeg").code == 2
+    assert kcrf("evaluate", data, "--plot-kind", "f1").code == 2
+
+
+def test_targets(kcrf, write, tmp_path):
+    data = write("spans", SPANS)
+    assert kcrf("evaluate", data, "--fail-under", "accuracy=75", "--fail-under", "f1=90.9").code == 0
+    done = kcrf("evaluate", data, "--fail-under", "accuracy=75.1", "--fail-under", "f1=91", "--fail-under", "recall=10")
+    assert done.code == 6 and "accuracy 75.00 %" in done.text  # the figures come first
+    assert done.err == "kcrf: accuracy 75 % is under 75.1 %; f1 90.91 % is under 91 % (--fail-under)\n"
+    done = kcrf("evaluate", data, "--fail-under", "acuracy=80")
+    assert done.code == 2 and "did you mean 'accuracy'?" in done.err
+    assert kcrf("evaluate", data, "--fail-under", "accuracy=101").code == 2
+    done = kcrf("evaluate", write("plain", PLAIN), "--fail-under", "f1=80")
+    assert done.code == 2 and "macro-f1" in done.err
+    assert kcrf("evaluate", write("plain", PLAIN), "--fail-under", "weighted-f1=53").code == 0

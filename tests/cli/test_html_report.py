@@ -179,7 +179,8 @@ def test_worst_sequences_come_first_and_long_ones_are_cut(report):
 def test_positions_without_words_show_their_labels(report):
     text = report("0.5\ta\ta\n1\tb\tc\n\n1\tc\tc\n")
     assert '<span class="t">a</span>' in text
-    assert '<span class="t e">b<small><i>not</i> c</small></span>' in text
+    line = "<small><i>line 2</i></small>"
+    assert f'<span class="t e"><small><i>gold</i> b</small><small><i>got</i> c</small>{line}</span>' in text
 
 
 def test_comparison_is_on_the_page(kcrf, tmp_path):
@@ -261,3 +262,16 @@ def test_strips_without_probabilities(report):
     text = report("".join(f"{t}\ta\t{'ab'[t == 7]}\n" for t in range(100)))
     assert "Gold and predicted" in text
     assert 'class="area"' not in text
+
+
+def test_how_the_page_came_about(kcrf, trained, sample_data, tmp_path):
+    """Command, versions and digest in the footer, and probabilities of labels that are wrong."""
+    import hashlib
+
+    data, path = sample_data / "pitch_accent.conll", tmp_path / "page.html"
+    assert kcrf("evaluate", "-m", trained, data, "--bootstrap", "10", "--html", path).code == 0
+    text = path.read_text()
+    footer = text.split("<footer>")[1]
+    assert "<code>kcrf evaluate -m model.npz pitch_accent.conll --bootstrap 10</code>" in footer
+    assert f"SHA-256 {hashlib.sha256(data.read_bytes()).hexdigest()}" in footer and "NumPy" in footer
+    assert re.search(r"<i>gold</i> [01]</small><small><i>got</i> [01] 0\.\d\d</small>", text)

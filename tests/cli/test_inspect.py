@@ -241,3 +241,33 @@ def test_three_labels_in_a_row(kcrf, sample_data, tmp_path):
     assert sorted(map(abs, weights)) == sorted(np.abs(triples).ravel().tolist())[-3:]
     for each in found:
         assert each["weight"] == triples[tuple(int(label) for label in each["labels"])]
+
+
+def test_importance(kcrf, model, data, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ("--importance", data, "--repetitions", "1", "--threads", "1")
+    found = json.loads(kcrf("inspect", model, *options, "--json").text)["importance"]
+    assert found[0]["loss"] == max(one["loss"] for one in found) > 0 and found[0]["standard_error"] > 0
+    done = kcrf("inspect", model, *options, "--plot", tmp_path / "p.svg")
+    assert done.code == 0 and f"{found[0]['feature']}[{found[0]['offset']}]" in done.text
+    assert (tmp_path / "p.svg").read_text().startswith("<?xml")
+    assert kcrf("inspect", model, *options, "--dump").code == 2
+    assert kcrf("inspect", model, "--importance", tmp_path / "none").code == 1
+
+
+def test_two_labels_have_one_list(kcrf, tmp_path):
+    (tmp_path / "two.conll").write_text("a X\nb Y\n\n" * 4)
+    assert kcrf("train", tmp_path / "two.conll", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    text = kcrf("inspect", tmp_path / "m.npz", "--top", "2").text
+    assert text.count("node, Y against X\n") == 1 and "node, X" not in text
+
+
+def test_calibrated_models(kcrf, sample_data, tmp_path):
+    path, data = tmp_path / "m.npz", sample_data / "pitch_accent.conll"
+    done = kcrf("train", data, "--sigma2", "30", "--calibrate", "--tolerance", "0.01", "-o", path)
+    assert done.code == 0 and "calibrated: held-out log-loss" in done.err
+    assert "calibrated: scores times 0." in kcrf("inspect", path, "--top", "0").text
+    lines = kcrf("evaluate", "-m", path, data).text.splitlines()
+    assert lines[-2].startswith("probabilities: ") and lines[-1].startswith("before calibration: log-loss ")
+    done = kcrf("export", path, "--to", "crfsuite", "-o", tmp_path / "m.crfsuite")
+    assert done.code == 2 and "calibration" in done.err

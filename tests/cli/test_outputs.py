@@ -21,6 +21,7 @@ OUTPUTS = {
     "train": ["train", "DATA", "--sigma2", "1", "-q", "-o"],
     "log": ["train", "DATA", "--sigma2", "1", "-q", "-o", "HERE/n.npz", "--log"],
     "tag": ["tag", "-m", "MODEL", "DATA", "-o"],
+    "figures": ["evaluate", "-m", "MODEL", "DATA", "--plot-kind", "f1", "--plot"],
     "page": ["evaluate", "-m", "MODEL", "DATA", "--html"],
     "crossval": [*QUICK, "-o"],
     "table": [*QUICK, "--tsv"],
@@ -29,7 +30,7 @@ OUTPUTS = {
     "weights": ["inspect", "MODEL", "--plot"],
 }
 OUTPUTS["figure"] = [word for word in OUTPUTS["figure"] if word not in ("--sigma2", "1")]
-PLOTS = ("curve", "figure", "weights")
+PLOTS = ("curve", "figure", "figures", "weights")
 
 
 @pytest.fixture

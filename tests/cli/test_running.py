@@ -27,6 +27,7 @@ from kcrf_core.fitting import (
     Structure,
     TermJudgement,
     Trial,
+    WorkersThere,
 )
 from kcrf_core.solvers import Progress
 from listening import Recorder
@@ -239,6 +240,7 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
         Stage("training"),
         FinalFit(),
         PivotsChosen(3, 10),
+        WorkersThere(2),
         Progress(7, 20.0, 0.5, 10.0, 2, 9.0),
         Trial("all", 0.1, {"node": 0.2}, -0.7, "accuracy", {"viterbi": 0.6}, 2, 2),
         GrowthRound({"node": 10}, 20.0, None, 3.0, None, 7),
@@ -255,10 +257,12 @@ def test_both_and_the_log_hear_everything_that_is_told(tmp_path):
     assert heard[0].events == heard[1].events == told
     lines = events(path)
     # A stage is named in the lines of its passes, and pivots have no line.
-    assert [line["event"] for line in lines] == ["note", "pass", "trial", "growth", "dev", "structure", "end"]
-    assert lines[0]["text"] == "two labels" and lines[1]["stage"] == "training"
-    assert lines[1]["pass"] == lines[3]["passes"] == lines[4]["pass"] == 7
-    assert lines[2]["sigma2"] == {"node": 0.2} and lines[5]["chosen"] == ["node"]
+    assert [line["event"] for line in lines] == [
+        "note", "workers", "pass", "trial", "growth", "dev", "structure", "end"
+    ]  # fmt: skip
+    assert lines[0]["text"] == "two labels" and lines[1]["count"] == 2 and lines[2]["stage"] == "training"
+    assert lines[2]["pass"] == lines[4]["passes"] == lines[5]["pass"] == 7
+    assert lines[3]["sigma2"] == {"node": 0.2} and lines[6]["chosen"] == ["node"]
 
 
 # ----------------------------------------------------------------------------- pivots that training adds

@@ -200,7 +200,11 @@ def test_json_lines_say_what_the_columns_say(kcrf, accent, tmp_path):
             total = sum(p["value"] for p in one["contributions"]) + one["others"]
             assert abs(total - one["difference"]) < 1e-4  # kernel values are of single precision
             for contribution in one["contributions"]:
-                assert contribution["term"] == "edge" or text[contribution["line"] - 1]
+                assert contribution["term"] == "edge" or contribution["what"].startswith(("c", "jointly"))
+            assert abs(sum(one["terms"].values()) - one["difference"]) < 1e-4
+            for pivot in one["similar"]:
+                word = text[pivot["line"] - 1].split("\t")[0]
+                assert 0 <= pivot["similarity"] <= 1.000001 and f"c0[0]={word}" in pivot["text"]
         at += T
     assert at == len(rows)
 

@@ -23,7 +23,8 @@ CORE, COMMANDS = "kcrf_core", "kcrf_cli"
 # Each room imports from rooms before it. The root's few modules come first.
 ROOMS = (
     *("system", "corpora", "scoring", "kernels", "maps", "chains", "objective", "device", "cluster", "solvers"),
-    *("config", "encoding", "model", "trading", "fitting", "training", "crossval", "tuning", "estimator", "pycrfsuite"),
+    *("config", "encoding", "model", "trading", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
+    "pycrfsuite",
 )
 FOUNDATION = ("_version", "_lazy", "errors")
 MOST_IN_THE_ROOT = 4  # with __init__

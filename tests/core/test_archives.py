@@ -310,10 +310,10 @@ def test_other_kinds_and_formats(path):
 @pytest.mark.parametrize("load", [load_dataset, load_basis, load_encoding, Model.load])
 def test_a_file_that_needs_what_is_not_known_here_asks_for_an_upgrade(path, load):
     kind = {load_basis: "basis", Model.load: "model"}.get(load, "dataset")
-    write_container(path, kind, {"version": "9.1", "needs": ["vectors", "calibration"]}, {})
+    write_container(path, kind, {"version": "9.1", "needs": ["vectors", "lattices"]}, {})
     message = refusal(load, path)
     assert "a later version of kcrf, 9.1" in message and message.endswith("upgrade kcrf")
-    assert "vectors, calibration" in message and "damaged" not in message
+    assert "vectors, lattices" in message and "damaged" not in message
 
 
 @pytest.mark.parametrize("needs", [None, "vectors", {"vectors": 1}, [1], [["vectors"]], [None]])

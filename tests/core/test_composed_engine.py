@@ -102,6 +102,9 @@ def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
     inputs, Y = inputs_of(rng, problem.positions), problem.label_count
     if kind == "linear":
         return [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, dtype)), ObjectiveTerm(EDGE, 1.0)]
+    if kind == "sparse":
+        own = ExplicitMap.of(inputs, dtype)
+        return [ObjectiveTerm(NODE, 2.0, own, threshold=0.5), ObjectiveTerm(EDGE, 1.0, threshold=0.5)]
     if kind == "merged":
         monkeypatch.setattr(explicit, "FEWEST_FEATURES", 10)
         codes = np.repeat(inputs.codes[:, :1], 2, axis=1)
@@ -232,9 +235,7 @@ def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monk
 
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
-    if name == "proximal":
-        pytest.skip("needs an L1 penalty")
-    whole, composed = both("pivots", rng, workers, monkeypatch)
+    whole, composed = both("sparse" if name == "proximal" else "pivots", rng, workers, monkeypatch)
     found = [SOLVERS[name](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
 

@@ -368,6 +368,7 @@ def test_dict_survives_json():
         "correct_sequences",
         "sequence_accuracy",
         "macro_f1",
+        "weighted_f1",
         "unknown_gold",
         "labels",
         "confusion",
@@ -378,7 +379,7 @@ def test_dict_survives_json():
     ]
     rates = ["gold", "predicted", "correct", "precision", "recall", "f1"]
     assert list(plain["labels"][0]) == ["label", *rates]
-    assert list(plain["spans"]) == [*rates, "macro_f1", "types"]
+    assert list(plain["spans"]) == [*rates, "macro_f1", "weighted_f1", "types"]
     assert list(plain["confusion"]) == ["labels", "counts"]
 
 

@@ -60,27 +60,51 @@ def test_names():
         assert {part.what for part in by_kind["affine"]} <= described | {"constant"}
         for part in by_kind["conjunctions"]:
             assert part.what == "constant" or set(part.what.split(" & ")) <= described
-        for part in by_kind["kernel"] + by_kind["edge-x kernel"]:
-            assert part.line in corpus.lines.tolist() and part.what in ("pivot", "next: pivot")
         after = set() if t + 1 == dataset.positions else set(model.encoding.describe(dataset, t + 1))
+        for part in by_kind["kernel"] + by_kind["edge-x kernel"]:
+            what = part.what.removeprefix("next: ")
+            assert what == "jointly" or what in (after if part.what.startswith("next: ") else described)
+        assert {pivot.term for pivot in one.similar} <= {term.name for term in model.terms if term.has_pivots}
+        np.testing.assert_allclose(sum(value for _, value in one.terms), one.difference, rtol=1e-8, atol=1e-10)
         for part in by_kind["edge-x"]:
             assert part.what in described or part.what.removeprefix("next: ") in after
 
 
-def test_a_pivot_speaks_by_its_kernel_value():
+def test_a_feature_says_what_its_absence_takes_away():
+    """By kernel values with the group left out, one by one."""
     model, corpus = models.random_model(np.random.default_rng(9), ("kernel",))
     dataset, (term,) = model.encoding.encode(corpus), model.terms
     inputs = model.encoding.inputs(dataset, term.features)
+
+    def difference(codes, real, one):
+        same = (codes == term.pivots.codes) & (codes >= 0)
+        lengths = (codes != -1).sum() + real @ real + term.pivots.squared_norms()
+        distances = lengths - 2 * (same.sum(axis=1) + term.pivots.real @ real)
+        return np.exp(-term.kernel.gamma * distances) @ (term.alpha[:, one.label] - term.alpha[:, one.against])
+
     for t, one in enumerate(explain(model, dataset, MANY).explanations):
-        for part in one.contributions:
-            if part.line is None:
-                continue
-            m = term.lines.tolist().index(part.line)
-            distance = inputs.take([t]).squared_norms() + term.pivots.take([m]).squared_norms()
-            same = (inputs.codes[t] == term.pivots.codes[m]) & (inputs.codes[t] >= 0)
-            distance -= 2 * (same.sum() + inputs.real[t] @ term.pivots.real[m])
-            weight = term.alpha[m, one.label] - term.alpha[m, one.against]
-            np.testing.assert_allclose(part.value, np.exp(-term.kernel.gamma * distance[0]) * weight, rtol=1e-8)
+        codes, real = inputs.codes[t], inputs.real[t]
+        whole = difference(codes, real, one)
+        expected = []
+        for c in range(len(codes)):
+            expected.append(whole - difference(np.where(np.arange(len(codes)) == c, -1, codes), real, one))
+        for r in range(len(real)):
+            expected.append(whole - difference(codes, np.where(np.arange(len(real)) == r, 0.0, real), one))
+        expected.append(whole - sum(expected))  # jointly
+        positive = sorted((value for value in expected if value > 1e-12), reverse=True)
+        values = [part.value for part in one.contributions if part.term == term.name and part.value > 1e-12]
+        np.testing.assert_allclose(values, positive, rtol=1e-6, atol=1e-9)
+
+
+def test_similar_pivots():
+    model, corpus = models.random_model(np.random.default_rng(9), ("kernel",))
+    dataset, (term,) = model.encoding.encode(corpus), model.terms
+    for t, one in enumerate(explain(model, dataset, 2).explanations):
+        assert 1 <= len(one.similar) <= 2
+        assert one.similar[0].similarity == max(pivot.similarity for pivot in one.similar) <= 1 + 1e-9
+        if corpus.lines[t] in term.lines:
+            assert one.similar[0].similarity == pytest.approx(1, rel=1e-6)
+            assert set(one.similar[0].text.split(", ")) <= set(model.encoding.describe(dataset, t))
 
 
 def test_where_nothing_else_is_possible():

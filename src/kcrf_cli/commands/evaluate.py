@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ from .. import options
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
     from kcrf_core.model import Model
-    from kcrf_core.scoring import Decision, Labelling
+    from kcrf_core.scoring import Decision, Judgement, Labelling
 
-REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
+REPORT_RESAMPLES = 1000  # of a page or a picture, which have room for intervals
+
+PLOT_KINDS = ("all", "f1", "confusion", "reliability", "precision-recall", "roc")
+TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-f1", "weighted-f1")
 
 
 @click.command(short_help="Score predicted labels against gold ones.")
@@ -113,6 +117,26 @@ REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
     metavar="N",
     help="Sequences with the most errors to show in the page. Default: 20.",
 )
+@click.option(
+    "--plot",
+    type=options.FileToWrite(),
+    metavar="FIGURE",
+    help="Draw the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
+)
+@click.option(
+    "--plot-kind",
+    type=click.Choice(PLOT_KINDS),
+    help="What to draw: F1 by label or type of span, the confusion of labels, how far probabilities can be believed, "
+    "curves of each label, or all on a sheet of two columns. Default: all.",
+)
+@click.option(
+    "--fail-under",
+    type=options.LabelNumber(),
+    multiple=True,
+    metavar="FIGURE=P",
+    help=f"End with exit code 6 if a figure is below P per cent, as accuracy=80; figures: {', '.join(TARGETS)}. Can be "
+    "repeated. Default: none.",
+)
 @options.vectors
 @options.format
 @options.layout
@@ -141,6 +165,9 @@ def evaluate(
     details: bool,
     html: str | None,
     worst: int,
+    plot: str | None,
+    plot_kind: str | None,
+    fail_under: tuple[tuple[str, float], ...],
     vectors: tuple[tuple[str, str], ...],
     format_: str | None,
     separator: str | None,
@@ -163,14 +190,17 @@ def evaluate(
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --html report.html
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --decode posterior --metric macro-f1
       kcrf evaluate -m model.npz sample_data/pitch_accent.conll --cost 1=3
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.pdf --fail-under accuracy=60
+      kcrf evaluate -m model.npz sample_data/pitch_accent.conll --plot figure.svg --plot-kind reliability
       kcrf tag -m model.npz sample_data/pitch_accent.conll | kcrf evaluate - --json
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.corpora import Layout
-    from kcrf_core.scoring import JudgementOptions, judge
+    from kcrf_core.scoring import JudgementOptions, calibrate, judge
     from kcrf_core.system import counted
 
+    from ..report.plots import check_plot
     from ..running.files import check_writable, output_stream, read_data, say, show, write_out
     from ..text import evaluation as evaluation_text
     from ..text import figures as render
@@ -192,16 +222,25 @@ def evaluate(
     decision = options.decision_of(decode, cost, threshold)
     if vectors and model is None:
         raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
-    if html is not None:
-        check_writable(html, data, model, gold, compare, *(path for _, path in vectors))
+    if plot_kind is not None and plot is None:
+        raise click.UsageError("--plot-kind says what to draw: give --plot FIGURE, too")
+    _check_targets(fail_under)
+    check_plot(plot)
+    for path in (html, plot):
+        if path is not None:
+            check_writable(path, data, model, gold, compare, *(path for _, path in vectors))
 
     read = partial(
         read_data, layout=Layout(separator, bool(header), tuple(comment or ())), threads=threads, quiet=quiet
     )
+    plain = None
     if gold is not None:
         first, second = _against(gold, data, compare, format_, label, read)
     else:
-        first, second, stored = _labellings(data, model, compare, format_, threads, vectors, decision, read)
+        curves = plot is not None and plot_kind in (None, "all", "precision-recall", "roc")
+        first, second, stored, plain = _labellings(
+            data, model, compare, format_, threads, vectors, decision, read, curves
+        )
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
     if first.left_out and not quiet:
@@ -218,7 +257,7 @@ def evaluate(
             scheme={None: "auto", "none": None}.get(scheme, scheme),
             strict=strict,
             metric=metric,
-            resamples=(REPORT_RESAMPLES if html is not None else 0) if bootstrap is None else bootstrap,
+            resamples=(REPORT_RESAMPLES if html or plot else 0) if bootstrap is None else bootstrap,
             confidence=confidence,
             draws=draws,
             bins=bins,
@@ -226,19 +265,76 @@ def evaluate(
             block=block,
         ),
     )
+    if plain is not None:
+        found = replace(found, uncalibrated=calibrate(plain.probabilities, plain.right, bins))
     if html is not None:
         from kcrf_core.corpora import display_name
 
-        from ..report.html import page
+        from ..report.html import origin_of, page
 
+        system, other = model or first.source, compare and display_name(compare)
+        origin = origin_of(options.typed_command(), data)
         with output_stream(html) as stream:
-            stream.write(page(found, first, model or first.source, compare and display_name(compare), worst).encode())
+            stream.write(page(found, first, system, other, worst, origin).encode())
+    if plot is not None:
+        _draw(plot, plot_kind or "all", found, first)
     if as_json:
         write_out(render.as_json(found.to_dict()))
     elif as_tsv:
         write_out(evaluation_text.tsv(found))
     else:
         show(evaluation_text.text(found, details))
+    _hold_against(found, fail_under)
+
+
+def _check_targets(targets: Sequence[tuple[str, float]]) -> None:
+    from kcrf_core.errors import suggestion
+
+    for name, least in targets:
+        if name not in TARGETS:
+            known = f"there are {', '.join(TARGETS)}"
+            raise click.UsageError(f"--fail-under has no figure '{name}'{suggestion(name, TARGETS)}: {known}")
+        if not 0 <= least <= 100:
+            raise click.UsageError(f"--fail-under {name}={least:g}: the figure is in per cent, from 0 to 100")
+
+
+def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> None:
+    """An error with an exit code of its own where figures are below what was asked for; all of them are named."""
+    from kcrf_core.errors import BelowTarget, ConfigError
+
+    means = found.scores if found.spans is None else found.spans
+    figures = {"accuracy": found.scores.accuracy, "sequence-accuracy": found.scores.sequence_accuracy}
+    figures |= {"macro-f1": means.macro_f1, "weighted-f1": means.weighted_f1}
+    if found.spans is not None:
+        total = found.spans.total
+        figures |= {"precision": total.precision, "recall": total.recall, "f1": total.f1}
+    below = []
+    for name, least in targets:
+        if name not in figures:
+            raise ConfigError(
+                f"no {name} to hold against {least:g} %: it is that of spans, and these labels are of no scheme of "
+                "spans: take macro-f1 or accuracy",
+                settings=["fail_under"],
+            )
+        if 100 * figures[name] < least:
+            below.append(f"{name} {100 * figures[name]:.4g} % is under {least:g} %")
+    if below:
+        raise BelowTarget("; ".join(below), settings=["fail_under"])
+
+
+def _draw(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
+    from kcrf_core.errors import DataError
+
+    from ..report import plots
+
+    if kind != "all" and kind not in plots.pictures_of(labelling):
+        which = "the predicted labels" if kind == "reliability" else "all labels"
+        raise DataError(
+            f"no probabilities of {which} to draw: give a model, or columns LABEL:p as tag --marginals all writes them",
+            labelling.source,
+            settings=["model", "plot_kind"],
+        )
+    plots.evaluation(path, kind, found, labelling)
 
 
 def _against(
@@ -272,8 +368,12 @@ def _labellings(
     vectors: Sequence[tuple[str, str]],
     decision: Decision,
     read: Callable[..., Corpus],
-) -> tuple[Labelling, Labelling | None, str | None]:
-    """What one or two systems make of the data, which is read once, and the metric that a model was trained by."""
+    marginals: bool,
+) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
+    """What one or two systems make of the data, which is read once, and the metric that a model was trained by.
+
+    A model whose probabilities are calibrated also labels the data without that.
+    """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
     from kcrf_core.model import Model, trained_by
@@ -300,7 +400,7 @@ def _labellings(
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
-        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None
+        return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None, None
 
     corpora: dict[tuple, Corpus] = {}
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
@@ -310,11 +410,17 @@ def _labellings(
     found = []
     for name, each in models:
         own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
-        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora))
+        wanted_here = marginals and not found
+        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora, wanted_here))
     metric = trained_by(models[0][1])
+    plain = None
+    if models[0][1].calibration is not None:
+        uncalibrated = replace(models[0][1], calibration=None)
+        own = [pair for pair in vectors if pair[0] in uncalibrated.encoding.vectors or pair[0] not in wanted]
+        plain = _with_model(data, model, uncalibrated, own, format_, threads, decision, read, corpora, False)
     if compare is None:
-        return found[0], None, metric
-    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric
+        return found[0], None, metric, plain
+    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric, plain
 
 
 def _with_model(
@@ -327,6 +433,7 @@ def _with_model(
     decision: Decision,
     read: Callable[..., Corpus],
     corpora: dict[tuple, Corpus],
+    marginals: bool,
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
@@ -342,17 +449,17 @@ def _with_model(
             folder = load_folder(data)
             if not folder.encoding.same_as(model.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_folder(model, folder, workers, decision)
+            return from_model_and_folder(model, folder, workers, decision, marginals)
         if is_archive(data):
             refuse_vectors(data, vectors)
             stored = load_dataset(data)
             if not stored.encoding.same_as(model.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_dataset(model, stored.dataset, data, workers, decision)
+            return from_model_and_dataset(model, stored.dataset, data, workers, decision, marginals)
         opened = open_vectors(vectors)
         model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
         format_, columns = format_ or model.encoding.format, model.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
         if key not in corpora:
             corpora[key] = read(data, format_, columns, layout=model.encoding.layout)
-        return from_model(model, with_vectors(corpora[key], opened), workers, decision)
+        return from_model(model, with_vectors(corpora[key], opened), workers, decision, marginals)

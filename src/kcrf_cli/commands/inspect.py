@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from .. import options
+
+if TYPE_CHECKING:
+    from kcrf_core.model import Importance, Model
 
 
 @click.command(short_help="Show what a model holds.")
@@ -36,21 +43,45 @@ from .. import options
     help="Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "
     "Default: none.",
 )
+@click.option(
+    "--importance",
+    type=click.Path(),
+    metavar="DATA",
+    help="Tell how much a model makes of each column at each offset, by labelled data: what log p of labels loses "
+    "where its values are dealt out anew; --plot draws that. Default: weights alone.",
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=3,
+    metavar="N",
+    help="How often values are dealt out for --importance. Default: 3.",
+)
+@options.threads
 @options.json
 def inspect(
-    file: str, top: int, dump: bool, plot: str | None, vectors: tuple[tuple[str, str], ...], as_json: bool
+    file: str,
+    top: int,
+    dump: bool,
+    plot: str | None,
+    vectors: tuple[tuple[str, str], ...],
+    importance: str | None,
+    repetitions: int,
+    threads: int | None,
+    as_json: bool,
 ) -> None:
     """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
 
     Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
     the features or pivots that speak most for each label and against it. A pivot is told by its line in the
-    training data.
+    training data. With --importance also what each column is worth on labelled data.
 
     \b
     Example:
       kcrf train sample_data/pitch_accent.conll --sigma2 1 -o model.npz
       kcrf inspect model.npz --top 3
       kcrf inspect model.npz --dump | grep -F "c1[0]="
+      kcrf inspect model.npz --top 0 --importance sample_data/pitch_accent.conll --repetitions 1
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o emb.npz
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
@@ -85,13 +116,20 @@ def inspect(
         if dump:
             raise click.UsageError("--dump prints weights alone: leave out --vectors")
         stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
+    told = None
+    if importance is not None:
+        if kind != "model" or dump:
+            raise click.UsageError("--importance is that of a model, beside what else is told of it: leave out --dump")
+        told = _importance(stored, importance, vectors, repetitions, threads)
     if plot is not None:
-        _draw(plot, stored)
+        _draw(plot, stored, told)
     if dump:
         _dump(stored)
         return
     found = summarise(contents, stored, top)
     found["given_vectors"] = [each.described() for each in opened]
+    if told is not None:
+        found["importance"] = [one.to_dict() for one in told]
     if as_json:
         write_out(render.as_json({"schema": 1, **found}))
     else:
@@ -130,12 +168,40 @@ def _show_folder(path: str, as_json: bool) -> None:
     show("\n".join(lines))
 
 
-def _draw(path: str, stored: object) -> None:
+def _importance(
+    model: Model, data: str, vectors: Sequence[tuple[str, str]], repetitions: int, threads: int | None
+) -> list[Importance]:
+    """How much the model makes of each feature, by labelled data; a bar shows how far it is."""
+    from tqdm import tqdm
+
+    from kcrf_core.errors import FileFormatError
+    from kcrf_core.model import importances, load_dataset
+    from kcrf_core.system import Workers
+
+    from ..running.files import is_archive, read_data
+
+    encoding = model.encoding
+    if is_archive(data):
+        archive = load_dataset(data)
+        if not archive.encoding.same_as(encoding):
+            raise FileFormatError(f"{data}: encoded unlike the model: featurize it with --like MODEL")
+        dataset = archive.dataset
+    else:
+        corpus = read_data(data, encoding.format, encoding.columns, encoding.layout, threads, True, vectors)
+        dataset = encoding.encode(corpus)
+    unseen = sys.stderr is None or not sys.stderr.isatty()
+    with Workers(threads) as workers, tqdm(desc="features", file=sys.stderr, leave=False, disable=unseen) as bar:
+        return importances(model, dataset, workers, repetitions, done=lambda: bar.update())
+
+
+def _draw(path: str, stored: object, importance: list[Importance] | None = None) -> None:
     from kcrf_core.model import Model
 
     from ..report import plots
 
-    if isinstance(stored, Model):
+    if importance is not None:
+        plots.importance(path, importance)
+    elif isinstance(stored, Model):
         plots.transitions(path, stored.labels, stored.edges)
     else:
         plots.residual_curves(path, {term.name: term.curve for term in stored.terms})

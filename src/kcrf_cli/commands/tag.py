@@ -78,8 +78,8 @@ OUTPUT = options.group(
         "--explain",
         type=click.IntRange(min=1),
         metavar="K",
-        help="Under each position, lines beginning with '#: ': the K pivots, features and transitions that speak most "
-        "for its label against the runner-up.",
+        help="Under each position, lines beginning with '#: ': the K features, conjunctions and transitions that speak "
+        "most for its label against the runner-up, and of a model with pivots the training positions most like it.",
     ),
     click.option("--json-lines", is_flag=True, help="Write a JSON object for each sequence instead of its lines."),
 )

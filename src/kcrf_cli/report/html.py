@@ -73,9 +73,10 @@ def worst_sequences(labelling: Labelling, number: int) -> str:
     as_strips = lengths > (STRIP_OF_NUMBERS if labelling.words is None else STRIP)
     parts = []
     if not as_strips[order].all():
-        legend = "Under a wrong word what it should be, and not the label it got."
+        legend = "Under a wrong word its gold label, the label it got"
         if labelling.words is None:
-            legend = "The gold labels; under a position that is wrong, the label it got instead."
+            legend = "The gold labels; where a position is wrong, its gold label, the label it got"
+        legend += " and its line." if labelling.probabilities is None else " with its probability, and its line."
         parts.append(f'<p class="note">{legend}</p>')
     if as_strips[order].any():
         drawn, palette = _drawn(labelling, wrong)
@@ -140,8 +141,10 @@ def _token(labelling: Labelling, t: int, wrong: bool) -> str:
     word = gold if labelling.words is None else safe(shortened(labelling.words[t], LONGEST_WORD))
     if not wrong:
         return f'<span class="t">{word}</span>'
-    should = "" if labelling.words is None else f"<small>{gold}</small>"
-    return f'<span class="t e">{word}{should}<small><i>not</i> {predicted}</small></span>'
+    sure = "" if labelling.probabilities is None else f" {labelling.probabilities.predicted[t]:.2f}"
+    line = f"<small><i>line {int(labelling.lines[t]):,}</i></small>"
+    labels = f"<small><i>gold</i> {gold}</small><small><i>got</i> {predicted}{sure}</small>"
+    return f'<span class="t e">{"" if labelling.words is None else word}{labels}{line}</span>'
 
 
 # Longer tables are folded away.
@@ -164,6 +167,10 @@ td.name { text-align: left; }
 th { color: var(--dim); font-weight: 500; } tr.all td { font-weight: 600; }
 summary { cursor: pointer; color: var(--dim); }
 .wide { overflow-x: auto; }
+footer code { overflow-wrap: anywhere; }
+@media (max-width: 600px) { body { margin: 1rem auto; padding: 0 .6rem; font-size: 14px; }
+  th, td { padding: .15rem .3rem; font-size: .78rem; } td:last-child { white-space: normal; }
+  .picture svg { max-width: 100%; height: auto; } }
 svg { max-width: none; font-family: system-ui, sans-serif; }
 svg text { fill: var(--text); text-anchor: middle; } svg .axis, svg .tick { fill: var(--dim); }
 svg .end { text-anchor: end; } svg .start { text-anchor: start; }
@@ -178,24 +185,8 @@ svg .curve { stroke: var(--good); stroke-width: 2; fill: none; } svg .point { fi
 ).strip()
 
 
-def page(found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int) -> str:
-    """The whole document; the same judgement of the same files gives the same text.
-
-    `system` and `other` are the files, models or tagged ones, that the labels come from.
-    """
-    title = f"Evaluation of {_shown_name(system)}"
-    if system != labelling.source:
-        title += f" on {_shown_name(labelling.source)}"
-    sections = [
-        ("Summary", _summary(found)),
-        ("Comparison", None if other is None else _comparison(found, system, other)),
-        (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
-        ("Labels", _scores("label", map(score_row, found.scores.labels))),
-        ("Confusion", _confusion(found.scores)),
-        ("Reliability", None if found.calibration is None else _reliability(found)),
-        ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
-    ]
-    body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
+def document(title: str, body: str, origin: Sequence[str]) -> str:
+    """A whole page: its title, what it shows, and in the footer where that comes from."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -209,13 +200,65 @@ def page(found: Judgement, labelling: Labelling, system: str, other: str | None,
 <body>
 <h1>{safe(title)}</h1>
 {body}
-<footer><p>kcrf {safe(__version__)}</p></footer>
+{footer(origin)}
 </body>
 </html>
 """
 
 
-def _shown_name(source: str) -> str:
+def page(
+    found: Judgement, labelling: Labelling, system: str, other: str | None, worst: int, origin: Sequence[str] = ()
+) -> str:
+    """The whole document; the same judgement of the same files gives the same text.
+
+    `system` and `other` are the files, models or tagged ones, that the labels come from; `origin` says in lines how the
+    page came about.
+    """
+    title = f"Evaluation of {shown_name(system)}"
+    if system != labelling.source:
+        title += f" on {shown_name(labelling.source)}"
+    sections = [
+        ("Summary", _summary(found)),
+        ("Comparison", None if other is None else _comparison(found, system, other)),
+        (f"Spans{', strictly' * found.options.strict}", None if found.spans is None else _spans(found)),
+        ("Labels", _scores("label", map(score_row, found.scores.labels))),
+        ("Confusion", _confusion(found.scores)),
+        ("Reliability", None if found.calibration is None else _reliability(found)),
+        ("Worst sequences", worst_sequences(labelling, worst) if worst else None),
+    ]
+    body = "\n".join(f"<section>\n<h2>{name}</h2>\n{text}\n</section>" for name, text in sections if text is not None)
+    return document(title, body, origin)
+
+
+def footer(origin: Sequence[str]) -> str:
+    """How a page came about, at its end."""
+    lines = [f"kcrf {safe(__version__)}", *(f"<code>{safe(line)}</code>" for line in origin)]
+    return f"<footer><p>{'<br>'.join(lines)}</p></footer>"
+
+
+def origin_of(arguments: Sequence[str], data: str) -> list[str]:
+    """The command as it was typed, without folders; versions; and the digest of the data, if it is a file."""
+    import hashlib
+    import platform
+    import shlex
+
+    words: list[str] = []
+    for word in arguments:
+        if words and words[-1] == "--html":  # the page's own name is no part of what it says
+            words.pop()
+        elif not word.startswith("--html="):
+            words.append(os.path.basename(word) if os.sep in word and not word.startswith("-") else word)
+    lines = [f"kcrf {shlex.join(words)}", f"Python {platform.python_version()}, NumPy {np.__version__}"]
+    if os.path.isfile(data):
+        digest = hashlib.sha256()
+        with open(data, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        lines.append(f"{shown_name(data)}: SHA-256 {digest.hexdigest()}")
+    return lines
+
+
+def shown_name(source: str) -> str:
     """Without its folder: the page does not depend on where files lie."""
     return os.path.basename(source)
 
@@ -262,7 +305,7 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
         ["in neither", f"{compared.both_wrong:,}"],
     ]
     notes = [
-        f"This is {_shown_name(system)}, the other is {_shown_name(other)}"
+        f"This is {shown_name(system)}, the other is {shown_name(other)}"
         + ("." if compared.decode in (None, found.decode) else f", by {DECODERS[compared.decode]}."),
         f"p by paired randomisation over sequences, {counted(found.options.draws, 'draw')}, two-sided.",
     ]
@@ -286,7 +329,7 @@ def _confusion(scores: Evaluation) -> str:
     notes = ["Rows are gold labels, columns predicted ones; the shade is the share of the row."]
     if len(names) > svg.MOST_LABELS:
         notes.append(f"Of {len(names):,} labels, the {svg.MOST_LABELS - 1} with most errors; all others in one row.")
-    out = f'{_note(notes)}<div class="wide">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
+    out = f'{_note(notes)}<div class="wide picture">\n{svg.confusion_matrix(names, scores.confusion)}\n</div>'
     pairs = confusions(scores)[:MOST_CONFUSIONS]
     if not pairs:
         return out

@@ -14,13 +14,18 @@ from kcrf_core.system import counted, replacing
 if TYPE_CHECKING:
     import numpy as np
 
+    from kcrf_core.audit import Audit
     from kcrf_core.chains import Edges
+    from kcrf_core.model import Importance
+    from kcrf_core.scoring import Interval, Judgement, Labelling
     from kcrf_core.tuning import Tuning
 
 FORMATS = ("png", "svg", "pdf")
 
 # Labels up to which transitions have their numbers in them, and their names beside them.
-MOST_NUMBERS, MOST_TICKS = 12, 120
+MOST_NUMBERS, MOST_TICKS = 30, 120
+MOST_FEATURES = 40  # of a picture of importance
+FEW_LABELS = 12  # up to which numbers have two digits after the point
 
 
 def check_plot(path: str | None) -> None:
@@ -42,15 +47,30 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
 
     figure, axes = _figure()
     for name, curve in curves.items():
-        axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=name)
+        axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("pivots")
-    axes.set_ylabel("trace unexplained, %")
+    _plain_ticks(axes.xaxis)
+    _plain_ticks(axes.yaxis)
+    axes.set_title("What the pivots leave of the kernel", fontsize=10)
+    axes.set_xlabel("number of pivots")
+    axes.set_ylabel("part of the trace not explained, %")
     axes.grid(True, which="both", alpha=0.3)
     if len(curves) > 1:
         axes.legend()
     _save(figure, path)
+
+
+def _plain_ticks(axis: Any) -> None:
+    """Numbers of a logarithmic axis as people write them, 0.1 and 1,000; a short one has some between powers of ten."""
+    import numpy as np
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    powers = np.log10(max(high, 1e-300)) - np.log10(max(low, 1e-300))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if powers < 2.5 else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
@@ -75,19 +95,23 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
             value = table[row, column]
             dark = abs(value) > 0.6 * most
             colour = "white" if dark else "black"
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+            number = f"{value:.2f}" if Y <= FEW_LABELS else f"{round(value, 1) + 0.0:.1f}"  # no -0.0
+            size = 7 if Y <= FEW_LABELS else 5.5
+            axes.text(column, row, number, ha="center", va="center", fontsize=size, color=colour)
     if Y <= MOST_TICKS:
         names = [_plain(shortened(label)) for label in labels]
         upright = max(map(len, names)) > 4
         axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
+    axes.set_title("What a label adds to the score after another", fontsize=10)
     axes.set_xlabel("label")
     axes.set_ylabel("label before")
     axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
     axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
     axes.grid(True, which="minor", color="0.85", lw=0.4)
     axes.tick_params(which="minor", length=0)
-    figure.colorbar(image, label="weight", shrink=0.8)
+    about = ", hatched: forbidden" if forbidden.any() else ""
+    figure.colorbar(image, label=f"weight (log score){about}", shrink=0.8)
     _save(figure, path)
 
 
@@ -146,8 +170,9 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.set_xlim(-0.5, len(names) - 0.5)
     if across is not None:
         axes.set_xlabel(across)
-    names = {"f1": "span F1", "macro_f1": "macro F1", "log_loss": "log-loss"}
+    names = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
     axes.set_ylabel(names.get(measure, "accuracy, %"))
+    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
     if "nested" in results:
         judged = results["nested"][measure]
         mean, deviation = scale * judged["mean"], scale * judged["deviation"]
@@ -201,11 +226,241 @@ def search(path: str, tuning: Tuning) -> None:
     axes.plot(
         spent[number], unit * yardstick.figure(tuning.chosen.value), "*", ms=14, color="black", zorder=5, label="chosen"
     )
+    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far", fontsize=10)
     axes.set_xlabel("work spent, %")
     axes.set_ylabel(yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
     _save(figure, path)
+
+
+def importance(path: str, found: Sequence[Importance]) -> None:
+    """What a model loses without each feature, with standard errors, the most important first."""
+    shown = list(found)[:MOST_FEATURES]
+    figure, axes = _figure(6, min(max(1.2 + 0.24 * len(shown), 2.0), 12.0))
+    places = range(len(shown))
+    errors = [one.error if one.error < float("inf") else 0.0 for one in shown]
+    axes.barh(places, [one.loss for one in shown], xerr=errors, height=0.65, color=BLUE, alpha=0.5, capsize=2)
+    axes.set_yticks(list(places), [_plain(one.name) for one in shown], fontsize=8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    some = f" ({len(shown)} of {len(found)})" if len(shown) < len(found) else ""
+    axes.set_title(f"What each feature is worth{some}; bars: one standard error over sequences", fontsize=10)
+    axes.set_xlabel("loss of log p(label) where its values are dealt out anew, in nats", fontsize=9)
+    axes.axvline(0, color="0.4", lw=0.8)
+    axes.grid(True, axis="x", alpha=0.3)
+    _save(figure, path)
+
+
+def doubtful(path: str, audit: Audit) -> None:
+    """How many of the positions that come first are wrong by expectation, against how many one looks at."""
+    import numpy as np
+
+    wrong = audit.evidence.wrong[audit.order]
+    found = np.cumsum(wrong)
+    most = min(len(wrong), max(int(3 * audit.expected), 50))
+    looked = np.arange(1, most + 1)
+    figure, axes = _figure()
+    axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
+    axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
+    axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, 1.25 * audit.expected + 1)
+    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}", fontsize=10)
+    axes.set_xlabel("positions looked at, the most doubtful first")
+    axes.set_ylabel("wrong labels among them")
+    axes.grid(True, alpha=0.3)
+    axes.legend(loc="lower right", fontsize=8)
+    _save(figure, path)
+
+
+# ----------------------------------------------------------------------------- evaluation
+
+COLUMN = 3.4  # inches, the width of a column of a paper with two
+MOST_CURVES = 8
+MOST_ROWS = 30  # of F1 by label
+SHEET_LABELS = 15  # of the confusion on a sheet with other pictures
+MOST_COUNTS = 20  # labels up to which the confusion has its counts
+TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
+BLUE, ORANGE = "#2f6db5", "#c8551b"
+
+
+def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
+    """One picture of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns."""
+    from matplotlib import rc_context
+
+    drawers = {
+        "f1": _f1_by_label,
+        "confusion": _confusion,
+        "reliability": _reliability,
+        "precision-recall": _precision_recall,
+        "roc": _roc,
+    }
+    kinds = pictures_of(labelling) if kind == "all" else [kind]
+    with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.linewidth": 0.6}):
+        if kind == "all":
+            heights = [2.9] * ((len(kinds) + 1) // 2)
+            figure = _empty_figure(2 * COLUMN + 0.2, sum(heights))
+            places = figure.subplots(len(heights), 2, squeeze=False).ravel()
+            for axes in places[len(kinds) :]:
+                axes.set_visible(False)
+        else:
+            figure, axes = _figure(COLUMN, _height(kind, found))
+            places = [axes]
+        for axes, each in zip(places, kinds, strict=False):
+            drawers[each](axes, found, labelling, SHEET_LABELS if kind == "all" else MOST_ROWS)
+        _save(figure, path)
+
+
+def pictures_of(labelling: Labelling) -> list[str]:
+    """The kinds that the labels and their probabilities are enough for."""
+    kinds = ["f1", "confusion"]
+    if labelling.probabilities is not None:
+        kinds.append("reliability")
+    if labelling.marginals is not None:
+        kinds += ["precision-recall", "roc"]
+    return kinds
+
+
+def _height(kind: str, found: Judgement) -> float:
+    from kcrf_core.scoring import scores_shown
+
+    if kind == "f1":
+        return min(max(0.9 + 0.16 * len(scores_shown(found)), 1.6), 6.0)
+    return 2.9
+
+
+def _bars_text(found: Judgement) -> str:
+    return f"{100 * found.options.confidence:g} % intervals by bootstrap"
+
+
+def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarray:
+    """Lengths of error bars in per cent, [2, n]."""
+    import numpy as np
+
+    low, high = ([getattr(each, side) for each in intervals] for side in ("low", "high"))
+    return 100 * np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
+
+
+def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+    from kcrf_core.scoring import f1_intervals, scores_shown
+
+    from .svg import shortened
+
+    every = sorted(scores_shown(found), key=lambda score: (-score.gold, score.name))
+    shown, intervals = every[:most], f1_intervals(found, labelling)
+    values = [score.f1 for score in shown]
+    places = range(len(shown))
+    axes.barh(places, [100 * value for value in values], height=0.62, color=BLUE, alpha=0.35, lw=0)
+    if intervals:
+        bars = _errors(values, [intervals[score.name] for score in shown])
+        axes.errorbar(
+            [100 * value for value in values], places, xerr=bars, fmt="o", ms=3, lw=0.9, capsize=1.5, color=BLUE
+        )
+    else:
+        axes.plot([100 * value for value in values], places, "o", ms=3, color=BLUE)
+    size = MIDDLE if len(shown) <= 12 else SMALL if len(shown) <= 20 else TINY
+    names = [f"{_plain(shortened(score.name or 'spans'))} ({score.gold:,})" for score in shown]
+    axes.set_yticks(list(places), names, fontsize=size)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(0, 102)
+    what = "label" if found.spans is None else "type of span"
+    some = f", the {len(shown)} most frequent of {len(every)}" if len(shown) < len(every) else ""
+    axes.set_title(f"F1 by {what}{some}")
+    axes.set_xlabel(f"F1, %{f' ({_bars_text(found)})' if intervals else ''}", fontsize=SMALL)
+    axes.set_ylabel("(number of gold ones)", fontsize=SMALL)
+    axes.grid(True, axis="x", alpha=0.3, lw=0.5)
+
+
+def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+    import numpy as np
+
+    from .svg import compact, gathered, shortened
+
+    names, counts = gathered([score.name for score in found.scores.labels], found.scores.confusion, most)
+    Y = len(names)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(100 * shares, cmap="Blues", vmin=0, vmax=100)
+    numbers = MIDDLE if Y <= 5 else TINY if Y <= 10 else 4.5
+    if Y <= MOST_COUNTS:
+        for row, column in zip(*np.nonzero(counts), strict=True):
+            colour = "white" if shares[row, column] > 0.55 else "black"
+            number = compact(int(counts[row, column]))
+            axes.text(column, row, number, ha="center", va="center", fontsize=numbers, color=colour)
+    size = SMALL if Y <= 8 else TINY if Y <= 20 else 4.5
+    shown = [_plain(shortened(name)) for name in names]
+    upright = max(map(len, shown)) * Y > 30
+    axes.set_xticks(range(Y), shown, rotation=90 if upright else 0, fontsize=size)
+    axes.set_yticks(range(Y), shown, fontsize=size)
+    axes.tick_params(length=2)
+    axes.set_title("Confusion of labels")
+    axes.set_xlabel("predicted", fontsize=SMALL)
+    axes.set_ylabel("gold", fontsize=SMALL)
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label("part of the gold label, %", fontsize=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+
+
+def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+    import numpy as np
+
+    from kcrf_core.scoring import bin_intervals
+
+    bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
+    sure, right = (np.array([100 * getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
+    counts = np.array([one.positions for one in bins])
+    axes.plot([0, 100], [0, 100], color="0.55", lw=0.8, ls="--", label="as sure as right")
+    if intervals:
+        bars = _errors(right / 100, intervals)
+        axes.errorbar(sure, right, yerr=bars, fmt="none", lw=0.9, capsize=2, color=BLUE)
+    axes.plot(sure, right, lw=0.8, color=BLUE, alpha=0.6)
+    axes.scatter(sure, right, s=8 + 110 * counts / counts.max(), color=BLUE, alpha=0.75, lw=0, zorder=3)
+    axes.set_xlim(min(100 * bins[0].low, 95), 101)
+    lowest = min([*right, *sure, *(100 * each.low for each in intervals)])
+    axes.set_ylim(max(-2, lowest - 5), 104)
+    error = 100 * found.calibration.calibration_error
+    axes.set_title(f"Reliability (expected error {error:.2f} %)")
+    note = f"\n(dots by number of positions{f'; {_bars_text(found)}' if intervals else ''})"
+    axes.set_ylabel("right, %", fontsize=SMALL)
+    axes.set_xlabel(f"mean probability of the predicted label, %{note}", fontsize=SMALL)
+    axes.grid(True, alpha=0.3, lw=0.5)
+    axes.legend(loc="upper left", fontsize=SMALL, frameon=False)
+
+
+def _precision_recall(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+    _curves(axes, labelling, "Precision and recall by label", ("recall", "precision"), "average_precision")
+
+
+def _roc(axes: Any, found: Judgement, labelling: Labelling, most: int) -> None:
+    axes.plot([0, 100], [0, 100], color="0.7", lw=0.8, ls="--")
+    _curves(axes, labelling, "ROC by label", ("false_alarms", "recall"), "area")
+
+
+def _curves(axes: Any, labelling: Labelling, title: str, across: tuple[str, str], area: str) -> None:
+    """Curves of the most frequent labels; the legend has the areas below them."""
+    import numpy as np
+
+    from kcrf_core.scoring import label_curves
+
+    from .svg import shortened
+
+    curves = label_curves(labelling.marginals, labelling.gold, MOST_CURVES)
+    for curve in curves:
+        x, y = (100 * getattr(curve, name) for name in across)
+        begin = 0.0 if area == "area" else y[0]
+        x, y = np.append(0.0, x), np.append(begin, y)
+        name = f"{_plain(shortened(curve.label))} {100 * getattr(curve, area):.1f}"
+        axes.plot(x, y, lw=1, label=name, drawstyle="default" if area == "area" else "steps-pre")
+    axes.set_xlim(-1, 101)
+    axes.set_ylim(-1, 103)
+    axes.set_title(title)
+    words = {"recall": "recall, %", "precision": "precision, %", "false_alarms": "false alarms, % of other positions"}
+    axes.set_xlabel(words[across[0]], fontsize=SMALL)
+    axes.set_ylabel(words[across[1]], fontsize=SMALL)
+    axes.grid(True, alpha=0.3, lw=0.5)
+    meaning = "average precision, %" if area == "average_precision" else "area below, %"
+    some = "" if len(curves) < MOST_CURVES else ", most frequent labels"
+    corner = "lower left" if area == "average_precision" else "lower right"
+    axes.legend(loc=corner, fontsize=TINY, title=meaning + some, title_fontsize=TINY, ncols=1 + (len(curves) > 4))
 
 
 def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
@@ -218,10 +473,14 @@ def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
 
 
 def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
+    figure = _empty_figure(width, height)
+    return figure, figure.subplots()
+
+
+def _empty_figure(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")  # no window, no global state
-    return figure, figure.subplots()
+    return Figure(figsize=(width, height), layout="constrained")  # no window, no global state
 
 
 def _save(figure: Any, path: str) -> None:
@@ -232,4 +491,4 @@ def _save(figure: Any, path: str) -> None:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
     with replacing(path) as stream, rc_context({"svg.hashsalt": "kcrf"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for a character that no font has
-        figure.savefig(stream, format=suffix, dpi=150, metadata=metadata)
+        figure.savefig(stream, format=suffix, dpi=150 if figure.get_figwidth() > COLUMN else 300, metadata=metadata)

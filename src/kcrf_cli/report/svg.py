@@ -49,15 +49,15 @@ def compact(count: int) -> str:
 # ----------------------------------------------------------------------------- confusion
 
 
-def gathered(names: Sequence[str], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names and counts of at most `MOST_LABELS` rows: those with most errors in their order, then all others as one."""
-    if len(names) <= MOST_LABELS:
+def gathered(names: Sequence[str], counts: np.ndarray, most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
+    """Names and counts of at most `most` rows: those with most errors in their order, then all others as one."""
+    if len(names) <= most:
         return list(names), counts
     wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * np.diagonal(counts)
-    kept = np.sort(np.argsort(-wrong, kind="stable")[: MOST_LABELS - 1])
-    place = np.full(len(names), MOST_LABELS - 1)
-    place[kept] = np.arange(MOST_LABELS - 1)
-    small = np.zeros((MOST_LABELS, MOST_LABELS), dtype=np.int64)
+    kept = np.sort(np.argsort(-wrong, kind="stable")[: most - 1])
+    place = np.full(len(names), most - 1)
+    place[kept] = np.arange(most - 1)
+    small = np.zeros((most, most), dtype=np.int64)
     np.add.at(small, (place[:, None], place[None, :]), counts)
     return [*(names[y] for y in kept.tolist()), OTHERS], small
 

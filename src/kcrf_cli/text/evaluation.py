@@ -102,6 +102,7 @@ def totals(found: Judgement) -> list[str]:
     """Lines with the figures over everything; what counts comes last."""
     scores = found.scores
     lines = [] if found.decode is None else [f"decoder: {DECODERS[found.decode]}"]
+    lines += _means_lines(found)
     lines += [
         f"accuracy {percent(scores.accuracy)} % ({scores.correct:,} of {counted(scores.positions, 'position')})"
         + interval_text(found, "accuracy"),
@@ -112,6 +113,8 @@ def totals(found: Judgement) -> list[str]:
         lines.append("no confidence intervals: they need more than one sequence")
     if found.calibration is not None:
         lines.append(calibration_text(found.calibration))
+    if found.uncalibrated is not None:
+        lines.append(f"before calibration: {calibration_text(found.uncalibrated).removeprefix('probabilities: ')}")
     if scores.spans is not None:
         lines += _span_lines(found)
     if scores.unknown_gold:
@@ -121,6 +124,15 @@ def totals(found: Judgement) -> list[str]:
     if found.options.metric is not None:
         lines.append(f"{found.headline.text} ({found.headline.error_text})")
     return lines
+
+
+def _means_lines(found: Judgement) -> list[str]:
+    """Means of F1 over labels or types of spans, where there are several."""
+    scores, spans = found.scores, found.spans
+    name, of = ("labels", scores) if spans is None else ("types of spans", spans)
+    if len(scores.labels if spans is None else spans.types) < 2:
+        return []
+    return [f"F1 of {name}: macro {percent(of.macro_f1)}, weighted {percent(of.weighted_f1)}"]
 
 
 def _span_lines(found: Judgement) -> list[str]:
@@ -249,6 +261,7 @@ def _rows(found: Judgement) -> Iterator[tuple]:
     for figure in ("positions", "sequences", "correct", "accuracy", "correct_sequences", "sequence_accuracy"):
         yield "all", "", figure, getattr(scores, figure)
     yield "all", "", "macro_f1", scores.macro_f1
+    yield "all", "", "weighted_f1", scores.weighted_f1
     if found.decode is not None:
         yield "all", "", "decode", found.decode
     for name, value in found.headline.to_dict().items():

@@ -14,6 +14,7 @@ from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 from .visible import shown, shown_json
 
 if TYPE_CHECKING:
+    from kcrf_core.crossval import CalibrationReport
     from kcrf_core.fitting import DevScore, GrowthRound, Structure
     from kcrf_core.model import PruneReport
     from kcrf_core.training import DevReport, Growth, Report
@@ -162,6 +163,14 @@ def decoder_text(report: Report) -> str:
     chosen = report.decoder
     why = "" if chosen.data is None else f", by {chosen.yardstick.title} of {chosen.data} data"
     return f"decoder: {DECODERS[chosen.decode]}{why}"
+
+
+def calibrated_text(found: CalibrationReport) -> str:
+    """What calibration does to held-out probabilities."""
+    change = f"held-out log-loss {found.after:.4f}, {found.before:.4f} before (+- {found.error:.4f})"
+    if found.kept:
+        return f"calibrated: {change}; scores times {found.sharpness:.3g}"
+    return f"not calibrated, as it gains no more than noise: {change}"
 
 
 def pruned_lines(pruned: PruneReport, size: int) -> list[str]:

@@ -26,7 +26,9 @@ def text(found: dict[str, Any], path: str, top: int) -> str:
             parts.append(_transitions(found, top))
         if found.get("triples", {}).get("top"):
             parts.append(_strongest("strongest triples of labels", found["triples"]["top"]))
-        parts += [_top(term) for term in found["terms"] if term.get("top")]
+        parts += [_top(term, found["labels"]) for term in found["terms"] if term.get("top")]
+        if "importance" in found:
+            parts.append(_importance(found["importance"]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -53,6 +55,10 @@ def _head(found: dict[str, Any], path: str) -> str:
         rule = f", {forbidden:,} of them forbidden" if forbidden else ""
         lines.append(f"transitions: {len(found['labels']) ** 2:,}{rule}; order {found['order']}")
         lines.append(f"decoder: {DECODERS[found['decode']]}{_compared(found.get('training'))}")
+        if "calibration" in found:
+            lines.append(
+                f"calibrated: scores times {found['calibration']['sharpness']:.4g}, with an offset for each label"
+            )
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None
@@ -203,15 +209,33 @@ def _strongest(title: str, entries: Sequence[dict[str, Any]]) -> str:
     return "\n".join([title, *lines])
 
 
-def _top(term: dict[str, Any]) -> str:
-    """Of each label what speaks for it and against it; of pairs of labels the same."""
-    name = shown(term["name"])
+def _top(term: dict[str, Any], labels: Sequence[str]) -> str:
+    """Of each label what speaks for it and against it; of pairs of labels the same.
+
+    Two labels have one list: what speaks for one of them speaks against the other as much.
+    """
+    name, entries = shown(term["name"]), term["top"]
+    mirrored = len(labels) == 2 and all(len(entry["labels"]) == 1 for entry in entries)
+    if mirrored:
+        entries = [entry for entry in entries if entry["labels"] == [labels[1]]] or entries[:1]
     blocks = []
-    for entry in term["top"]:
-        lines = [f"{name}, {' -> '.join(map(shown, entry['labels']))}"]
+    for entry in entries:
+        against = [label for label in labels if mirrored and [label] != entry["labels"]]
+        about = [" -> ".join(map(shown, entry["labels"])), *map(shown, against)]
+        lines = [f"{name}, {' against '.join(about)}"]
         lines += [f"{item['weight']:10.3f}  {shown(item['name'])}" for item in entry["items"]]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _importance(entries: Sequence[dict[str, Any]]) -> str:
+    """Features by what the model loses without them."""
+    rows = []
+    for one in entries:
+        name = one["feature"] if one["offset"] is None else f"{one['feature']}[{one['offset']}]"
+        rows.append([name, f"{one['loss']:.4f} +- {one['standard_error']:.4f}", f"{100 * one['accuracy']:.2f}"])
+    title = "what the model loses where values of one feature are dealt out anew, +- standard error over sequences"
+    return f"{title}\n" + table(("feature[offset]", "log p", "accuracy, points"), rows)
 
 
 def _first_pivots(term: dict[str, Any]) -> str:

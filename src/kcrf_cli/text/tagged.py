@@ -291,24 +291,35 @@ def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
     if one.against is None:
         return [f"{labels[one.label]}: no other label is possible here"]
     out = [f"{labels[one.label]} against {labels[one.against]} {one.difference:+.4f}"]
-    for part in one.contributions:
-        what = part.what if part.line is None else f"{part.what} in line {part.line} of the training data"
-        out.append(f"  {part.value:+.4f} {part.term}: {what}")
+    out += [f"  {part.value:+.4f} {part.term}: {part.what}" for part in one.contributions]
     out.append(f"  {one.others:+.4f} all others")
+    if len(one.terms) > 2:  # the last are transitions
+        out.append("  by term: " + ", ".join(f"{name} {value:+.4f}" for name, value in one.terms))
+    for pivot in one.similar:
+        out.append(f"  like line {pivot.line} of the training data ({100 * pivot.similarity:.0f} %): {pivot.text}")
     return out
 
 
 def _json_explanation(one: Explanation, labels: Sequence[str]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
-    parts = []
-    for part in one.contributions:
-        line = {} if part.line is None else {"line": part.line}
-        parts.append({"term": part.term, "what": part.what, "value": round(part.value, 6)} | line)
+    parts = [{"term": part.term, "what": part.what, "value": round(part.value, 6)} for part in one.contributions]
+    similar = [
+        {
+            "term": pivot.term,
+            "line": pivot.line,
+            "similarity": round(pivot.similarity, 6),
+            "value": round(pivot.value, 6),
+            "text": pivot.text,
+        }
+        for pivot in one.similar
+    ]
     return {
         "label": labels[one.label],
         "against": labels[one.against],
         "difference": round(one.difference, 6),
         "contributions": parts,
         "others": round(one.others, 6),
+        "terms": {name: round(value, 6) for name, value in one.terms},
+        **({"similar": similar} if similar else {}),
     }

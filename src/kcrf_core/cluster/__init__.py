@@ -4,13 +4,16 @@
 does in this process.
 """
 
+import asyncio
+
 from .._lazy import lazy
+
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "engines": ["ClusterEngine", "open_crew"],
-        "errors": ["ClusterError"],
         "dask_crew": ["DaskCrew"],
     },
 )

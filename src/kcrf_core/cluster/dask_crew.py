@@ -24,11 +24,11 @@ import numpy as np
 from distributed import Client, Future, KilledWorker, wait
 
 from .._version import __version__
+from ..errors import ClusterError
 from ..maps import TOGETHER
 from ..objective import Accumulator, DealtBlock, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
-from . import on_workers
-from .errors import TIMEOUTS, ClusterError
+from . import TIMEOUTS, on_workers
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler

@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
+from ..errors import ClusterError, ConfigError
 from ..system import available_threads
-from .errors import TIMEOUTS, ClusterError
+from . import TIMEOUTS
 
 if TYPE_CHECKING:
     from .dask_crew import DaskCrew

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..errors import ClusterError
 from ..objective import DealtBlock, MapRecipe, PartRecipe, Recipe, summed
 from ..system import Workers, counted, free_memory, size_text
-from .errors import ClusterError
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
 SHARE_OF_LIMIT, SHARE_OF_FREE = 0.55, 0.6

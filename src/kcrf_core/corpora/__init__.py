@@ -40,7 +40,7 @@ __getattr__, __dir__, __all__ = lazy(
         "crfsuite": ["WEIGHT", "escaped"],
         "formats": ["Format", "guess_format", "read_corpus", "stream_corpus", "stream_parsers"],
         "layout": ["Layout", "MISSING", "PLAIN"],
-        "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines"],
+        "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines", "open_input"],
         "sequences": [
             "BREAKS",
             "COLUMNS",

@@ -21,7 +21,7 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
-from ..corpora import CodedColumn, Corpus, sequence_rows
+from ..corpora import CodedColumn, Corpus, piece_rows, sequence_rows
 from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
@@ -276,8 +276,9 @@ def run_task(
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
     with Workers(threads, memory, crew, device) as workers:
-        config, encoding, dataset, test, test_part = _encoded(plan, task)
-        model, report = train(encoding, dataset, config, workers=workers)
+        data = fold_data(plan, task)
+        test, test_part = data.test, data.test_part
+        model, report = train(data.encoding, data.dataset, data.config, workers=workers)
         costs = np.array([plan.costs[label] for label in model.labels]) if plan.costs else None
         best = _over_cuts(model, test, lambda own, part: decided_labels(own, part, plan.decision, costs, workers))
         more = {"log_loss": _log_loss(model, test, workers)} if plan.judged_by == "log_loss" else {}
@@ -302,15 +303,35 @@ def run_task(
     }
 
 
-def _encoded(plan: Plan, task: Task) -> tuple[Config, Encoding, Dataset, Dataset, Corpus]:
-    """Configuration and encoding of the training part, the part itself, the test part, and that before encoding."""
+@dataclass(frozen=True)
+class FoldData:
+    """What one training of a fold sees."""
+
+    config: Config  # with features that the training part suggests
+    encoding: Encoding  # fitted to the training part
+    dataset: Dataset  # the training part
+    test: Dataset
+    test_part: Corpus  # the same before encoding
+
+
+def task_rows(plan: Plan, task: Task) -> np.ndarray:
+    """Where positions of the test part stand in the corpus."""
+    test = plan.parts(task)[1]
+    if plan.blocks is None:
+        return sequence_rows(plan.corpus.offsets, test)
+    held = plan.blocks.pieces.take(test)
+    return piece_rows(held.first, held.last)
+
+
+def fold_data(plan: Plan, task: Task) -> FoldData:
+    """Training and test part of a task, encoded as the training part suggests."""
     rest, test = plan.parts(task)
     corpus, blocks = plan.corpus, plan.blocks
     if blocks is None:
         training_part, test_part = corpus.subset(rest), corpus.subset(test)
         config = plan.config_for(task.setting, training_part)
         encoding, dataset = fit_encoding(config, training_part)
-        return config, encoding, dataset, encoding.encode(test_part), test_part
+        return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part)
     held = blocks.pieces.take(test)
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
     if not len(fit.first):
@@ -331,20 +352,25 @@ def _encoded(plan: Plan, task: Task) -> tuple[Config, Encoding, Dataset, Dataset
         parts.append(everything.pieces(pieces.first, pieces.last, sequence, cut))
     if encoding.features_of_labels:
         parts[0] = replace(dataset, cut=parts[0].cut)
-    return config, encoding, *parts, _pieces(corpus, held)
+    return FoldData(config, encoding, *parts, _pieces(corpus, held))
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
     """What is found at each position, [N], by the model without potentials of ends where sequences are cut."""
+    parts, rows = zip(*((found(own, part), where) for own, part, where in cut_parts(model, dataset)), strict=True)
+    return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
+
+
+def cut_parts(model: Model, dataset: Dataset) -> Iterator[tuple[Model, Dataset, np.ndarray]]:
+    """Sequences that are cut off in the same way, the model for them, and where their positions stand."""
     if dataset.cut is None:
-        return found(model, dataset)
-    parts, rows = [], []
+        yield model, dataset, np.arange(dataset.positions)
+        return
     for cut in itertools.product((False, True), repeat=2):
         alike = np.flatnonzero((dataset.cut == cut).all(axis=1))
         if len(alike):
-            parts.append(found(replace(model, edges=model.edges.cut(*cut)), dataset.subset(alike)))
-            rows.append(sequence_rows(dataset.offsets, alike))
-    return np.concatenate(parts)[np.argsort(np.concatenate(rows))]
+            own = replace(model, edges=model.edges.cut(*cut))
+            yield own, dataset.subset(alike), sequence_rows(dataset.offsets, alike)
 
 
 def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:

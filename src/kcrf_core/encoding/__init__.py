@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy(
             "RealFeature",
             "Vocabulary",
         ],
-        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "plain_names"],
+        "names": ["CONSTANT", "FeatureNames", "conjunction_name", "field_name", "plain_names", "real_names"],
         "spooled": [
             "SUGGESTING_POSITIONS",
             "SpooledColumns",
@@ -36,5 +36,6 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "template_feature": ["LineFeature", "TemplateFeature", "readable", "template_width"],
         "translating": ["Translation", "translation"],
+        "views": ["View"],
     },
 )

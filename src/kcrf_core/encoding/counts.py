@@ -52,7 +52,7 @@ class TermCounter:
         out = []
         for term in self._config.terms:
             if term in self._config.mapped_terms:
-                count = sum(map(np.count_nonzero, self._seen[term.name])) + self._real[term.name]
+                count = int(sum(map(np.count_nonzero, self._seen[term.name]))) + self._real[term.name]
                 out.append(TermCount(term.name, term.type, count, count * term.clique.states(Y)))
             elif not term.clique.second_order:
                 out.append(TermCount(term.name, term.type, 1, term.clique.states(Y)))

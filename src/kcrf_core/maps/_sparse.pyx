@@ -132,6 +132,49 @@ def accumulate(
             total[i] += part[i]
 
 
+cdef extern from "_thin_products.h" nogil:
+    enum:
+        PORTIONS_TOGETHER
+        NEXT_PORTION
+        NEXT_GROUP
+    int ROW_OF(int index)
+
+
+def mark_portions(
+    const int64[::1] indptr,           # [D+1]
+    int[::1] indices,                  # [nnz] rows, ascending within each D; marked already, or not
+    const int64[::1] borders,          # [portions + 1] rows
+):
+    """Mark indices that are in another portion than those before them, for adjoints that sum by portions."""
+    cdef Py_ssize_t f, portion, before
+    cdef int64 k
+    cdef int row
+    cdef unsigned int mark
+    with nogil:
+        for f in range(indptr.shape[0] - 1):
+            portion = 0
+            for k in range(indptr[f], indptr[f + 1]):
+                row, before, mark = ROW_OF(indices[k]), portion, 0
+                while portion + 2 < borders.shape[0] and row >= borders[portion + 1]:
+                    portion += 1
+                if k > indptr[f] and portion != before:
+                    mark = NEXT_PORTION
+                    if portion / PORTIONS_TOGETHER != before / PORTIONS_TOGETHER:
+                        mark |= NEXT_GROUP
+                indices[k] = <int>(<unsigned int>row | mark)
+
+
+def unmarked(const int[::1] indices):
+    """Rows without marks, a copy."""
+    rows = np.empty(indices.shape[0], dtype=np.int32)
+    cdef int[::1] out = rows
+    cdef Py_ssize_t k
+    with nogil:
+        for k in range(indices.shape[0]):
+            out[k] = ROW_OF(indices[k])
+    return rows
+
+
 def add_rows(
     double[:, ::1] total,              # [D, C] added to
     const int64[::1] places,           # [n] rows of it, none of them twice

@@ -9,38 +9,12 @@
 
 /* Rows cut into portions, whose sums are taken by themselves: first those of a portion, in double precision and then
    rounded to that of the values, as they are sent from one machine to another; then those of so many portions after
-   another, then all. `borders` [portions + 1] are rows; `portion_of` has the portion of every so manyeth row. */
+   another, then all. Indices are rows; one has NEXT_PORTION set where it is in another portion than the one before it,
+   and NEXT_GROUP, too, where that is among the next so many. */
 #define PORTIONS_TOGETHER 16
-#define ROWS_PER_LOOK 256
-typedef struct {
-    const long long *borders;
-    const int *portion_of;
-} kcrf_portions;
-
-static inline int kcrf_portion(const kcrf_portions *portions, int row)
-{
-    int portion = portions->portion_of[row / ROWS_PER_LOOK];
-    while (row >= portions->borders[portion + 1])
-        portion++;
-    return portion;
-}
-
-/* The first of ascending indices begin..end that is beyond a portion. */
-static inline long long kcrf_portion_end(
-    const kcrf_portions *portions, int portion, const int *indices, long long begin, long long end)
-{
-    long long border = portions->borders[portion + 1];
-    if (indices[end - 1] < border)
-        return end;
-    while (begin < end) {
-        long long middle = begin + (end - begin) / 2;
-        if (indices[middle] < border)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
-}
+#define NEXT_PORTION (1u << 31)
+#define NEXT_GROUP (1u << 30)
+#define ROW_OF(index) ((int)((unsigned)(index) & (NEXT_GROUP - 1)))
 
 #define REAL float
 #define LANES NARROW_LANES
@@ -91,15 +65,15 @@ static inline void kcrf_multiply(
         KCRF_DISPATCH(kcrf_multiply_double, indptr, indices, values, W, C, first, last, out);
 }
 
-/* out [last - first, C] = A[first:last] R, in double precision; indices of a row ascend, and are in portions. */
+/* out [last - first, C] = A[first:last] R, in double precision, by portions. */
 static inline void kcrf_gather(
-    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C,
-    const kcrf_portions *portions, ptrdiff_t first, ptrdiff_t last, double *out, int single)
+    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, ptrdiff_t first,
+    ptrdiff_t last, double *out, int single)
 {
     if (single)
-        KCRF_DISPATCH(kcrf_gather_float, indptr, indices, values, R, C, portions, first, last, out);
+        KCRF_DISPATCH(kcrf_gather_float, indptr, indices, values, R, C, first, last, out);
     else
-        KCRF_DISPATCH(kcrf_gather_double, indptr, indices, values, R, C, portions, first, last, out);
+        KCRF_DISPATCH(kcrf_gather_double, indptr, indices, values, R, C, first, last, out);
 }
 
 /* The product of `kcrf_multiply` with a W of which only some places are held; see `NAME(multiply_kept)`. */
@@ -115,16 +89,15 @@ static inline void kcrf_multiply_kept(
 
 /* The sums of `kcrf_gather` at places kept[ends[first]:ends[last]] alone, put into `out` [K] there. */
 static inline void kcrf_gather_kept(
-    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C,
-    const kcrf_portions *portions, const long long *kept, const long long *ends, const double *scale, ptrdiff_t first,
-    ptrdiff_t last, double *room, double *out, int single)
+    const long long *indptr, const int *indices, const void *values, const void *R, ptrdiff_t C, const long long *kept,
+    const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out, int single)
 {
     if (single)
         KCRF_DISPATCH(
-            kcrf_gather_kept_float, indptr, indices, values, R, C, portions, kept, ends, scale, first, last, room, out);
+            kcrf_gather_kept_float, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
     else
         KCRF_DISPATCH(
-            kcrf_gather_kept_double, indptr, indices, values, R, C, portions, kept, ends, scale, first, last, room, out);
+            kcrf_gather_kept_double, indptr, indices, values, R, C, kept, ends, scale, first, last, room, out);
 }
 
 #endif

@@ -32,7 +32,23 @@ static FORCE_INLINE TARGET void NAME(fetch)(const REAL *rows, const int *indices
     }
 }
 
+static FORCE_INLINE TARGET void NAME(fetch_row)(
+    const REAL *rows, const int *indices, long long k, long long end, ptrdiff_t C)
+{
+    if (k + AHEAD < end) {
+        const REAL *row = rows + (ptrdiff_t)ROW_OF(indices[k + AHEAD]) * C;
+        PREFETCH(row);
+        PREFETCH(row + C - 1);
+    }
+}
+
 #if LANES > 1
+/* A sum in the precision in which it leaves a portion. */
+static FORCE_INLINE TARGET NAME(doubles) NAME(sent)(NAME(doubles) sum)
+{
+    return __builtin_convertvector(__builtin_convertvector(sum, NAME(halves)), NAME(doubles));
+}
+
 static FORCE_INLINE TARGET void NAME(multiply_block)(
     const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *W, ptrdiff_t C,
     const ptrdiff_t *at, REAL *out, const int count)
@@ -56,42 +72,33 @@ static FORCE_INLINE TARGET void NAME(multiply_block)(
 
 static FORCE_INLINE TARGET void NAME(gather_block)(
     const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *R, ptrdiff_t C,
-    const kcrf_portions *portions, const ptrdiff_t *at, double *out, const int count)
+    const ptrdiff_t *at, double *out, const int count)
 {
     NAME(doubles) held[4], group[4], total[4];
-    int number = 0;
     for (int v = 0; v < count; v++)
-        group[v] = total[v] = (NAME(doubles)){0};
-    for (long long k = begin; k < end;) {
-        int portion = kcrf_portion(portions, indices[k]);
-        long long stop = kcrf_portion_end(portions, portion, indices, k, end);
-        for (int v = 0; v < count; v++)
-            held[v] = (NAME(doubles)){0};
-        for (; k < stop; k++) {
-            const REAL *row = R + (ptrdiff_t)indices[k] * C;
-            NAME(fetch)(R, indices, k, last, C);
+        held[v] = group[v] = total[v] = (NAME(doubles)){0};
+    for (long long k = begin; k < end; k++) {
+        const REAL *row = R + (ptrdiff_t)ROW_OF(indices[k]) * C;
+        NAME(fetch_row)(R, indices, k, last, C);
+        if (__builtin_expect(indices[k] < 0, 0))
             for (int v = 0; v < count; v++) {
-                NAME(doubles) wide = __builtin_convertvector(*(const NAME(halves) *)(row + at[v]), NAME(doubles));
-                if (values)
-                    held[v] += (double)values[k] * wide;
-                else
-                    held[v] += wide;
+                group[v] += NAME(sent)(held[v]);
+                held[v] = (NAME(doubles)){0};
+                if ((unsigned)indices[k] & NEXT_GROUP) {
+                    total[v] += group[v];
+                    group[v] = (NAME(doubles)){0};
+                }
             }
+        for (int v = 0; v < count; v++) {
+            NAME(doubles) wide = __builtin_convertvector(*(const NAME(halves) *)(row + at[v]), NAME(doubles));
+            if (values)
+                held[v] += (double)values[k] * wide;
+            else
+                held[v] += wide;
         }
-        for (int v = 0; v < count; v++) /* as it would be sent */
-            held[v] = __builtin_convertvector(__builtin_convertvector(held[v], NAME(halves)), NAME(doubles));
-        if (portion / PORTIONS_TOGETHER != number) {
-            number = portion / PORTIONS_TOGETHER;
-            for (int v = 0; v < count; v++) {
-                total[v] += group[v];
-                group[v] = held[v];
-            }
-        } else
-            for (int v = 0; v < count; v++)
-                group[v] += held[v];
     }
     for (int v = 0; v < count; v++)
-        *(NAME(doubles) *)(out + at[v]) = total[v] + group[v];
+        *(NAME(doubles) *)(out + at[v]) = total[v] + (group[v] + NAME(sent)(held[v]));
 }
 
 /* Where the vectors from number `first` on begin, up to four of them; how many. */
@@ -141,40 +148,31 @@ static TARGET void NAME(multiply)(
 
 static FORCE_INLINE TARGET void NAME(gather_few)(
     const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *R, ptrdiff_t C,
-    const kcrf_portions *portions, const long long *columns, double *out, const int count)
+    const long long *columns, double *out, const int count)
 {
-    double held[4], group[4] = {0.0, 0.0, 0.0, 0.0}, total[4] = {0.0, 0.0, 0.0, 0.0};
-    int number = 0;
-    for (long long k = begin; k < end;) {
-        int portion = kcrf_portion(portions, indices[k]);
-        long long stop = kcrf_portion_end(portions, portion, indices, k, end);
-        for (int v = 0; v < count; v++)
-            held[v] = 0.0;
-        for (; k < stop; k++) {
-            const REAL *row = R + (ptrdiff_t)indices[k] * C;
-            NAME(fetch)(R, indices, k, last, C);
-            for (int v = 0; v < count; v++)
-                held[v] += values ? (double)values[k] * row[columns[v]] : (double)row[columns[v]];
-        }
-        for (int v = 0; v < count; v++)
-            held[v] = (double)(REAL)held[v];
-        if (portion / PORTIONS_TOGETHER != number) {
-            number = portion / PORTIONS_TOGETHER;
+    double held[4] = {0.0, 0.0, 0.0, 0.0}, group[4] = {0.0, 0.0, 0.0, 0.0}, total[4] = {0.0, 0.0, 0.0, 0.0};
+    for (long long k = begin; k < end; k++) {
+        const REAL *row = R + (ptrdiff_t)ROW_OF(indices[k]) * C;
+        NAME(fetch_row)(R, indices, k, last, C);
+        if (__builtin_expect(indices[k] < 0, 0))
             for (int v = 0; v < count; v++) {
-                total[v] += group[v];
-                group[v] = held[v];
+                group[v] += (double)(REAL)held[v];
+                held[v] = 0.0;
+                if ((unsigned)indices[k] & NEXT_GROUP) {
+                    total[v] += group[v];
+                    group[v] = 0.0;
+                }
             }
-        } else
-            for (int v = 0; v < count; v++)
-                group[v] += held[v];
+        for (int v = 0; v < count; v++)
+            held[v] += values ? (double)values[k] * row[columns[v]] : (double)row[columns[v]];
     }
     for (int v = 0; v < count; v++)
-        out[v] = total[v] + group[v];
+        out[v] = total[v] + (group[v] + (double)(REAL)held[v]);
 }
 
 static TARGET void NAME(gather)(
-    const long long *indptr, const int *indices, const REAL *values, const REAL *R, ptrdiff_t C,
-    const kcrf_portions *portions, ptrdiff_t first, ptrdiff_t last, double *out)
+    const long long *indptr, const int *indices, const REAL *values, const REAL *R, ptrdiff_t C, ptrdiff_t first,
+    ptrdiff_t last, double *out)
 {
     for (ptrdiff_t f = first; f < last; f++, out += C) {
         long long begin = indptr[f], end = indptr[f + 1];
@@ -183,7 +181,7 @@ static TARGET void NAME(gather)(
             ptrdiff_t at[4];
             for (ptrdiff_t vector = 0; vector * LANES < C; vector += 4) {
                 int count = NAME(places)(vector, C, LANES, at);
-                BY_COUNT(gather_block, count, indices, values, begin, end, indptr[last], R, C, portions, at, out)
+                BY_COUNT(gather_block, count, indices, values, begin, end, indptr[last], R, C, at, out)
             }
             continue;
         }
@@ -191,7 +189,7 @@ static TARGET void NAME(gather)(
         for (ptrdiff_t c = 0; c < C; c += 4) {
             const long long columns[4] = {c, c + 1, c + 2, c + 3};
             int few = C - c < 4 ? (int)(C - c) : 4;
-            BY_COUNT(gather_few, few, indices, values, begin, end, indptr[last], R, C, portions, columns, out + c)
+            BY_COUNT(gather_few, few, indices, values, begin, end, indptr[last], R, C, columns, out + c)
         }
     }
 }
@@ -277,16 +275,15 @@ static TARGET void NAME(multiply_kept)(
 
 /* Sums at places kept[ends[f]] up to kept[ends[f + 1]] of W alone, each times the scale of its row. `room` is for C. */
 static TARGET void NAME(gather_kept)(
-    const long long *indptr, const int *indices, const REAL *values, const REAL *R, ptrdiff_t C,
-    const kcrf_portions *portions, const long long *kept, const long long *ends, const double *scale, ptrdiff_t first,
-    ptrdiff_t last, double *room, double *out)
+    const long long *indptr, const int *indices, const REAL *values, const REAL *R, ptrdiff_t C, const long long *kept,
+    const long long *ends, const double *scale, ptrdiff_t first, ptrdiff_t last, double *room, double *out)
 {
     for (ptrdiff_t f = first; f < last; f++) {
         double *sums = out + ends[f];
         const long long *own = kept + ends[f];
         ptrdiff_t count = ends[f + 1] - ends[f];
         if (FEW_COLUMNS * count >= C) {
-            NAME(gather)(indptr, indices, values, R, C, portions, f, f + 1, room);
+            NAME(gather)(indptr, indices, values, R, C, f, f + 1, room);
             for (ptrdiff_t p = 0; p < count; p++)
                 sums[p] = room[own[p] - f * C];
         } else
@@ -296,7 +293,7 @@ static TARGET void NAME(gather_kept)(
                 for (int v = 0; v < few; v++)
                     columns[v] = own[p + v] - f * C;
                 BY_COUNT(
-                    gather_few, few, indices, values, indptr[f], indptr[f + 1], indptr[last], R, C, portions, columns,
+                    gather_few, few, indices, values, indptr[f], indptr[f + 1], indptr[last], R, C, columns,
                     sums + p)
             }
         if (scale)

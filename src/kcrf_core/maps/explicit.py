@@ -68,6 +68,7 @@ class ExplicitMap:
     ) -> None:
         self._rows, self._dense, self._rest = rows, dense, rest
         self._columns = rows.by_columns() if by_columns is None else by_columns
+        self._marked = np.empty(0, dtype=np.int64)  # borders of portions that are marked there
         self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
@@ -214,9 +215,8 @@ class ExplicitMap:
         # Feature by feature through the transpose: no thread needs a gradient of its own.
         out = np.empty((self.size, R.shape[1])) if out is None else out
         part, R, C = self._columns, np.ascontiguousarray(R), R.shape[1]
-        portions = portions or Portions.one(len(R))
-        cuts = (portions.borders, portions.portion_of)
-        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, *cuts, self._tasks)
+        self._mark(portions)
+        entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):
             native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
             if self.dense_size:
@@ -226,6 +226,14 @@ class ExplicitMap:
         if self.dense_size:
             out[self.sparse_size :] = summed[:, :C]
         return out
+
+    def _mark(self, portions: Portions | None) -> None:
+        """Mark where portions begin in the transpose, where that is not done yet."""
+        several = portions is not None and len(portions) > 1
+        borders = portions.borders if several else np.empty(0, dtype=np.int64)
+        if not np.array_equal(borders, self._marked):
+            _sparse.mark_portions(self._columns.indptr, self._columns.indices, borders)
+            self._marked = borders
 
     @cached_property
     def _tasks(self) -> np.ndarray:
@@ -279,7 +287,7 @@ class ExplicitMap:
         order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(self._rows.shape[0] + 1)).astype(np.int64)
         part, own = self._columns, np.ascontiguousarray(columns[order], dtype=np.int32)
-        pairs = (part.indptr, part.indices, part.values, ends, own, width)
+        pairs = (part.indptr, _sparse.unmarked(part.indices), part.values, ends, own, width)
         places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
         if len(places):
             _sparse.seen_places(*pairs, places)

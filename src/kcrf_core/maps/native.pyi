@@ -6,7 +6,6 @@ LOWER: int
 UPPER: int
 ALONE: Team
 TOGETHER: int
-LOOK: int
 
 class Products:
     @property
@@ -30,8 +29,6 @@ def features_gathered(
     values: ndarray,
     scale: ndarray,
     R: ndarray,
-    borders: ndarray,
-    portion_of: ndarray,
     tasks: ndarray,
     out: ndarray,
 ) -> None: ...
@@ -42,8 +39,6 @@ def kept_places_gathered(
     values: ndarray,
     scale: ndarray,
     R: ndarray,
-    borders: ndarray,
-    portion_of: ndarray,
     tasks: ndarray,
     kept: ndarray,
     ends: ndarray,

@@ -21,17 +21,13 @@ from ._prefetch cimport prefetch
 cdef extern from "_thin_products.h" nogil:
     enum:
         PORTIONS_TOGETHER
-        ROWS_PER_LOOK
-    ctypedef struct kcrf_portions:
-        const long long* borders
-        const int* portion_of
     void kcrf_multiply(
         const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
         Py_ssize_t first, Py_ssize_t last, void* out, bint single,
     )
     void kcrf_gather(
         const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        const kcrf_portions* portions, Py_ssize_t first, Py_ssize_t last, double* out, bint single,
+        Py_ssize_t first, Py_ssize_t last, double* out, bint single,
     )
     void kcrf_multiply_kept(
         const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
@@ -39,8 +35,8 @@ cdef extern from "_thin_products.h" nogil:
     )
     void kcrf_gather_kept(
         const long long* indptr, const int* indices, const void* values, const void* R, Py_ssize_t C,
-        const kcrf_portions* portions, const long long* kept, const long long* ends, const double* scale,
-        Py_ssize_t first, Py_ssize_t last, double* room, double* out, bint single,
+        const long long* kept, const long long* ends, const double* scale, Py_ssize_t first, Py_ssize_t last,
+        double* room, double* out, bint single,
     )
 
 cdef extern from "_dense_products.h" nogil:
@@ -67,7 +63,6 @@ cdef enum:
 
 
 TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added up before those of others
-LOOK = ROWS_PER_LOOK  # rows for each of which a table has the portion
 
 ALONE = Team(1)  # for who is on a thread of its own already
 
@@ -406,7 +401,6 @@ cdef struct gathered_features:
     const long long* bounds
     const long long* kept
     const long long* ends
-    kcrf_portions portions
     double* rooms           # [members, C]
     double* out
     bint single
@@ -415,12 +409,10 @@ cdef struct gathered_features:
 def features_gathered(
     Team team not None,
     const int64[::1] indptr,           # [D+1]
-    const int[::1] indices,            # [nnz]
+    const int[::1] indices,            # [nnz] with portions marked, see `_sparse.mark_portions`
     const real[::1] values,            # [nnz], or [0] for all ones
     const double[::1] scale,           # [D] a factor of each row of the result, or [0] for ones
     const real[:, ::1] R,              # [N, C]
-    const int64[::1] borders not None,     # [portions + 1] rows of R
-    const int[::1] portion_of not None,    # [N / LOOK, or more] the portion of every so manyeth row
     const int64[:, ::1] tasks,         # [tasks, 2] features of each
     double[:, ::1] out,                # [D, C]
 ):
@@ -428,7 +420,7 @@ def features_gathered(
     cdef gathered_features state
     if R.shape[1] == 0 or tasks.shape[0] == 0 or out.shape[0] == 0:
         return
-    prepare_gathered(&state, indptr, indices, values, scale, R, borders, portion_of, tasks)
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
     state.out = &out[0, 0]
     with nogil:
         team.share(gather_task, &state, tasks.shape[0])
@@ -436,15 +428,8 @@ def features_gathered(
 
 cdef void prepare_gathered(
     gathered_features* state, const int64[::1] indptr, const int[::1] indices, const real[::1] values,
-    const double[::1] scale, const real[:, ::1] R, const int64[::1] borders, const int[::1] portion_of,
-    const int64[:, ::1] tasks,
-) except *:
-    if borders.shape[0] < 2 or borders[borders.shape[0] - 1] < R.shape[0]:
-        raise ValueError("portions do not fit the errors")
-    if portion_of.shape[0] * ROWS_PER_LOOK < R.shape[0]:
-        raise ValueError("portions do not fit the errors")
-    state.portions.borders = <const long long*>&borders[0]
-    state.portions.portion_of = &portion_of[0] if portion_of.shape[0] else NULL
+    const double[::1] scale, const real[:, ::1] R, const int64[:, ::1] tasks,
+) noexcept:
     state.indptr, state.C, state.single = <const long long*>&indptr[0], R.shape[1], real is float
     state.indices = &indices[0] if indices.shape[0] else NULL
     state.values = &values[0] if values.shape[0] else NULL
@@ -460,8 +445,7 @@ cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept 
         memset(state.out + first * C, 0, (last - first) * C * sizeof(double))
         return
     kcrf_gather(
-        state.indptr, state.indices, state.values, state.R, C, &state.portions, first, last, state.out + first * C,
-        state.single,
+        state.indptr, state.indices, state.values, state.R, C, first, last, state.out + first * C, state.single,
     )
     if state.scale != NULL:
         for f in range(first, last):
@@ -472,12 +456,10 @@ cdef void gather_task(void* given, Py_ssize_t item, Py_ssize_t member) noexcept 
 def kept_places_gathered(
     Team team not None,
     const int64[::1] indptr,           # [D+1]
-    const int[::1] indices,            # [nnz]
+    const int[::1] indices,            # [nnz] with portions marked, see `_sparse.mark_portions`
     const real[::1] values,            # [nnz], or [0] for all ones
     const double[::1] scale,           # [D], or [0] for ones
     const real[:, ::1] R,              # [N, C]
-    const int64[::1] borders not None,     # [portions + 1] rows of R
-    const int[::1] portion_of not None,    # [N / LOOK, or more] the portion of every so manyeth row
     const int64[:, ::1] tasks,         # [tasks, 2] features of each
     const int64[::1] kept,             # [K] places in W
     const int64[::1] ends,             # [D+1] where those of each row begin and end
@@ -487,7 +469,7 @@ def kept_places_gathered(
     cdef gathered_features state
     if R.shape[1] == 0 or tasks.shape[0] == 0 or kept.shape[0] == 0:
         return
-    prepare_gathered(&state, indptr, indices, values, scale, R, borders, portion_of, tasks)
+    prepare_gathered(&state, indptr, indices, values, scale, R, tasks)
     state.kept, state.ends = <const long long*>&kept[0], <const long long*>&ends[0]
     state.out = &out[0]
     state.rooms = <double*>malloc(team.threads * state.C * sizeof(double))
@@ -508,8 +490,8 @@ cdef void gather_kept_task(void* given, Py_ssize_t item, Py_ssize_t member) noex
         memset(state.out + begin, 0, (end - begin) * sizeof(double))
         return
     kcrf_gather_kept(
-        state.indptr, state.indices, state.values, state.R, state.C, &state.portions, state.kept, state.ends,
-        state.scale, first, last, state.rooms + member * state.C, state.out, state.single,
+        state.indptr, state.indices, state.values, state.R, state.C, state.kept, state.ends, state.scale, first, last,
+        state.rooms + member * state.C, state.out, state.single,
     )
 
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from . import _sparse
-from .native import LOOK, TOGETHER
+from .native import TOGETHER
 
 Summand = TypeVar("Summand")
 
@@ -40,13 +40,6 @@ class Portions:
     @cached_property
     def slices(self) -> list[slice]:
         return [slice(first, last) for first, last in pairwise(self.borders.tolist())]
-
-    @cached_property
-    def portion_of(self) -> np.ndarray:
-        """The portion of every `LOOK`th row, int32."""
-        looked_at = np.arange(0, max(int(self.borders[-1]), 1), LOOK)
-        found = np.searchsorted(self.borders, looked_at, side="right") - 1
-        return np.minimum(found, len(self) - 1).astype(np.int32)
 
     def within(self, rows: np.ndarray) -> Portions:
         """Portions of some of the rows, given in ascending order."""

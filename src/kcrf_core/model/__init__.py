@@ -16,7 +16,8 @@ __getattr__, __dir__, __all__ = lazy(
             "save_dataset",
         ],
         "decoding": ["Decoded", "Decoder", "Wishes", "decided_labels", "given_labels"],
-        "explanation": ["Explanation"],
+        "explanation": ["Explanation", "scores_in_place"],
+        "importance": ["Importance", "importances"],
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],
         "kernel_term": ["KernelTerm"],
@@ -25,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
         "model_labelling": ["from_model", "from_model_and_dataset", "from_model_and_folder"],
         "device_terms": ["DeviceKernelTerm", "on_device"],
         "pruning": ["PruneReport"],
+        "score_calibration": ["ScoreCalibration"],
         "shard_folders": [
             "ShardFolder",
             "StoredShard",

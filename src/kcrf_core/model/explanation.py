@@ -5,8 +5,12 @@ With all other labels as they are, putting z in place of y at t changes the scor
     F[t, y] - F[t, z] + E_t[y_{t-1}, y] - E_t[y_{t-1}, z] + E_{t+1}[y, y_{t+1}] - E_{t+1}[z, y_{t+1}] + ...
 
 (triples, first and last labels likewise). The runner-up is the z with which the score is largest. F is a sum over
-features, or over pivots, F[t, y] = sum_m k(x_t, b_m) alpha[m, y], and each of them adds its own difference: with
-transitions they add up to the whole.
+features, and each of them adds its own difference: with transitions they add up to the whole.
+
+A term with pivots is no sum over features: F[t, y] = sum_m k(x_t, b_m) alpha[m, y]. Here a feature, at one offset,
+says what the difference loses when it is taken away from x_t and the kernel is evaluated on what is left. What leaving
+out one at a time does not tell is said by all of them `jointly`, so that rows add up here, too. Beside them stand the
+pivots that are most like the position, by k(x, b)/sqrt(k(x, x) k(b, b)), with what they look like.
 """
 
 from __future__ import annotations
@@ -19,18 +23,35 @@ import numpy as np
 
 from ..chains import Edges, MappedClique, positions_within
 from ..encoding import Dataset
+from .input_groups import InputGroup, input_groups, input_text
+from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
 from .term import Term, TermParts
+
+EDGE = "edge"  # what all transitions say
+CALIBRATION = "calibration"
+JOINTLY = "jointly"  # what features say together and none of them alone
+MOST_SIMILAR = 3  # pivots that are told
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one pivot, feature or transition says for a label against another."""
+    """What one feature, conjunction or transition says for a label against another."""
 
     term: str
     what: str
     value: float  # a difference of log scores
-    line: int | None = None  # of training data, where it is a pivot
+
+
+@dataclass(frozen=True)
+class SimilarPivot:
+    """A training position that is like the one explained."""
+
+    term: str
+    line: int  # of training data
+    similarity: float  # 1 for the same input
+    value: float  # what it says for the label against the other
+    text: str  # what it looks like
 
 
 @dataclass(frozen=True)
@@ -42,6 +63,8 @@ class Explanation:
     difference: float  # of the scores of the whole labelling, with the one and with the other
     contributions: tuple[Contribution, ...]  # those that speak most for it, in descending order
     others: float  # all others together
+    terms: tuple[tuple[str, float], ...] = ()  # what each term says in all; transitions are the last
+    similar: tuple[SimilarPivot, ...] = ()  # of terms with pivots the most similar ones, in descending order
 
 
 @dataclass(frozen=True)
@@ -54,16 +77,25 @@ class _Question:
     minus: int
 
 
+def _placed(what: str, question: _Question) -> str:
+    """Of the two positions that a transition looks at, the second is `next`."""
+    return what if question.row == question.position else f"next: {what}"
+
+
 class Explainer:
     """Explains labellings of one model."""
 
     def __init__(self, model: Model):
         self._model = model
+        self._sharpness = 1.0 if model.calibration is None else model.calibration.sharpness
         # Each term with its parts, and with their weights for labels, [D, Y], or pairs of them, [D, Y^2].
         self._parts: list[tuple[Term, TermParts, np.ndarray]] = []
+        self._groups: dict[str, list[InputGroup]] = {}
         for term in model.terms:
             parts = term.parts(model.encoding)
-            self._parts.append((term, parts, term.by_labels(parts.weights, len(model.labels))))
+            self._parts.append((term, parts, self._sharpness * term.by_labels(parts.weights, len(model.labels))))
+            if term.has_pivots:
+                self._groups[term.name] = input_groups(model.encoding, term.features)
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
@@ -76,16 +108,31 @@ class Explainer:
         rivals = others[np.arange(N), against]
         found: list[list[Contribution]] = [[] for _ in range(N)]
         totals = np.zeros(N)
+        by_term: list[dict[str, float]] = [{} for _ in range(N)]
+        similar: list[list[SimilarPivot]] = [[] for _ in range(N)]
         asked = np.flatnonzero(rivals > -np.inf)
         for term, parts, weights in self._parts:
             questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
-            for t, total, some in self._answers(term, parts, weights, questions, dataset, count):
+            if isinstance(term, KernelTerm):
+                answers = self._of_pivots(term, weights, questions, dataset, count, similar)
+            else:
+                answers = self._answers(term, parts, weights, questions, dataset, count)
+            for t, total, some in answers:
                 totals[t] += total
+                by_term[t][term.name] = by_term[t].get(term.name, 0.0) + total
                 found[t].extend(some)
         # Transitions as the model has them; terms over edges have added their part already.
         for t, what, value in self._of_edges(asked, labels, against, dataset.offsets):
             totals[t] += value
-            found[t].append(Contribution("edge", what, value))
+            by_term[t][EDGE] = by_term[t].get(EDGE, 0.0) + value
+            found[t].append(Contribution(EDGE, what, value))
+        if self._model.calibration is not None:
+            offsets = self._model.calibration.offsets
+            for t in asked.tolist():
+                value = float(offsets[labels[t]] - offsets[against[t]])
+                totals[t] += value
+                by_term[t][CALIBRATION] = value
+                found[t].append(Contribution(CALIBRATION, "offset of the label", value))
         out = []
         for t in range(N):
             shown = [one for one in found[t] if one.value > 0]
@@ -95,7 +142,18 @@ class Explainer:
                 out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0))
             else:
                 difference = float(own[t] - rivals[t])
-                out.append(Explanation(int(labels[t]), int(against[t]), difference, tuple(shown), rest))
+                like = heapq.nlargest(count, similar[t], key=lambda one: one.similarity)
+                out.append(
+                    Explanation(
+                        int(labels[t]),
+                        int(against[t]),
+                        difference,
+                        tuple(shown),
+                        rest,
+                        tuple(by_term[t].items()),
+                        tuple(like),
+                    )
+                )
         return out
 
     def _answers(
@@ -117,17 +175,55 @@ class Explainer:
                 best = np.argsort(-products, kind="stable")[:count]
                 contributions = []
                 for e in best[products[best] > 0].tolist():
-                    what, line = own.name(e)
-                    if question.row != question.position:
-                        what = f"next: {what}"  # of the two positions that a transition looks at, the second
-                    contributions.append(Contribution(term.name, what, float(products[e]), line))
+                    what = _placed(own.name(e)[0], question)
+                    contributions.append(Contribution(term.name, what, float(products[e])))
                 yield question.position, float(products.sum()), contributions
+
+    def _of_pivots(
+        self,
+        term: KernelTerm,
+        weights: np.ndarray,
+        questions: list[_Question],
+        dataset: Dataset,
+        count: int,
+        similar: list[list[SimilarPivot]],
+    ) -> Iterator[tuple[int, float, list[Contribution]]]:
+        """For each question its position, the whole difference, and what the term's features say; fills `similar`."""
+        every, groups = self._model.encoding.inputs(dataset, term.features), self._groups[term.name]
+        step = max(ROWS_AT_ONCE // (len(groups) + 1), 1)
+        for first in range(0, len(questions), step):
+            some = questions[first : first + step]
+            inputs = every.take(np.array([question.row for question in some], dtype=np.intp))
+            values, likeness = term.similarities(inputs)  # [n, M] each
+            n = np.arange(len(some))
+            plus, minus = (np.array([getattr(one, side) for one in some]) for side in ("plus", "minus"))
+            products = values * (weights[:, plus] - weights[:, minus]).T
+            whole = products.sum(axis=1)
+            left_out = np.empty((len(groups), len(some)))
+            for g, group in enumerate(groups):
+                scores = np.zeros((len(some), term.alpha.shape[1]))
+                term.add_scores(group.taken_from(inputs), scores)
+                scores = self._sharpness * term.by_labels(scores, len(self._model.labels))
+                left_out[g] = whole - (scores[n, plus] - scores[n, minus])
+            for i, question in enumerate(some):
+                rows = [
+                    Contribution(term.name, _placed(group.described(inputs, i), question), float(left_out[g, i]))
+                    for g, group in enumerate(groups)
+                ]
+                jointly = float(whole[i] - left_out[:, i].sum())
+                rows.append(Contribution(term.name, _placed(JOINTLY, question), jointly))
+                if question.row == question.position:
+                    for m in np.argsort(-likeness[i], kind="stable")[: min(count, MOST_SIMILAR)].tolist():
+                        text = input_text(groups, term.pivots, m)
+                        found = (int(term.lines[m]), float(likeness[i, m]), float(products[i, m]), text)
+                        similar[question.position].append(SimilarPivot(term.name, *found))
+                yield question.position, float(whole[i]), rows
 
     def _of_edges(
         self, asked: np.ndarray, labels: np.ndarray, against: np.ndarray, offsets: np.ndarray
     ) -> Iterator[tuple[int, str, float]]:
         """Position, what it is and its difference, of all potentials between labels."""
-        edges, names = self._model.edges, self._model.labels
+        edges, names = self._model.used_edges, self._model.labels
         T, U, start, end = edges.transitions, edges.triples, edges.start, edges.end
         back = positions_within(offsets)
         ahead = np.repeat(offsets[1:], np.diff(offsets)) - 1 - np.arange(len(labels))
@@ -162,6 +258,15 @@ def _in_place(
     """What a labelling's score has of each position [N], and what it would have with every other label there [N, Y],
     minus infinity for the label itself.
     """
+    every = scores_in_place(scores, edges, offsets, labels)
+    rows = np.arange(len(every))
+    own = every[rows, labels]
+    every[rows, labels] = -np.inf
+    return own, every
+
+
+def scores_in_place(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """What the score of a labelling has of each position with every label in its place there, [N, Y]."""
     N, Y = scores.shape
     stacked = np.broadcast_to(edges.stacked(), (N, Y, Y)) if N else edges.stacked()
     within = positions_within(offsets)
@@ -181,10 +286,7 @@ def _in_place(
         every[t] += U[labels[t - 1], :, labels[t + 1]]
         t = np.flatnonzero(ahead > 1)
         every[t] += U[:, labels[t + 1], labels[t + 2]].T
-    rows = np.arange(N)
-    own = every[rows, labels]
-    every[rows, labels] = -np.inf
-    return own, every
+    return every
 
 
 def _questions(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..encoding import Encoding
-from ..kernels import Inputs, Kernel, Pivots, kernel_to_dict
+from ..kernels import Inputs, Kernel, Pivots, inverse_roots, kernel_to_dict
 from ..system import Factor, Workers
 from .pruning import needless_first
 from .stored_terms import StoredTerm, pack_pivots
@@ -38,6 +38,17 @@ class KernelTerm(Term):
     def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
         pivots, alpha = self._prepared
         out += alpha.products(pivots.gram(inputs))
+
+    @cached_property
+    def _inverse_lengths(self) -> np.ndarray:
+        """1/sqrt(k(b, b)) of all pivots, [M]."""
+        return inverse_roots(self.kernel.diagonal(self.pivots))
+
+    def similarities(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """k(x, b) of inputs and all pivots, [n, M] float64, and the same divided by the lengths of both."""
+        values = self._prepared[0].gram(inputs).astype(np.float64)
+        lengths = inverse_roots(self.kernel.diagonal(inputs))
+        return values, values * lengths[:, None] * self._inverse_lengths
 
     def pack(self, at: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         entry = {"map": self.kind, "kernel": kernel_to_dict(self.kernel), "precision": self.precision}

@@ -64,7 +64,7 @@ class LagDecoder:
             from .novelty import Novelty
 
             self._novelty = Novelty(model)
-        edges = constrained(np.zeros((1, len(model.labels))), model.edges, self._allowed, None)[1]
+        edges = constrained(np.zeros((1, len(model.labels))), model.used_edges, self._allowed, None)[1]
         self._follows = np.isfinite(edges.transitions)  # [Y, Y]
         self._free = bool(self._follows.all() and np.isfinite(edges.start).all() and np.isfinite(edges.end).all())
         self._starts = np.isfinite(edges.start)

@@ -31,6 +31,7 @@ from ..system import (
 )
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
 from .kernel_term import KernelTerm
+from .score_calibration import ScoreCalibration
 from .stored_terms import StoredTerm, stored_terms
 from .term import Term
 
@@ -65,6 +66,7 @@ class Model:
     edges: chain.Edges
     info: dict[str, Any] = field(default_factory=dict)  # configuration, certificate, digest: for reports
     decode: str = VITERBI  # how it gives labels, one of DECODINGS
+    calibration: ScoreCalibration | None = None  # of its probabilities
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -102,7 +104,14 @@ class Model:
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
             clique.add(values, out, Y)
-        return out.scores, out.edges
+        if self.calibration is None:
+            return out.scores, out.edges
+        return self.calibration.scores(out.scores), self.calibration.edges(out.edges)
+
+    @property
+    def used_edges(self) -> chain.Edges:
+        """Potentials between labels as they are used, calibrated if the model is."""
+        return self.edges if self.calibration is None else self.calibration.edges(self.edges)
 
     @property
     def rows_at_once(self) -> int:
@@ -194,6 +203,10 @@ class Model:
         header |= {"info": self.info, "decode": self.decode, "terms": []}
         if self.decode != VITERBI:
             header["needs"] = [*header.get("needs", []), f"{self.decode}-decoding"]
+        if self.calibration is not None:
+            header["needs"] = [*header.get("needs", []), "calibration"]
+            header["calibration"] = {"sharpness": self.calibration.sharpness}
+            arrays["calibration.offsets"] = self.calibration.offsets
         for number, term in enumerate(self.terms):
             at = f"term{number}"
             about = {"name": term.name, "type": term.type, "features": list(term.features)}
@@ -230,7 +243,17 @@ class Model:
         decode = contents.header.get("decode", VITERBI)  # files of earlier versions do not say
         if decode not in DECODINGS:
             raise contents.error("'decode' names no decoder")
-        return cls(encoding, terms, edges, contents.get("info", dict), decode)
+        return cls(encoding, terms, edges, contents.get("info", dict), decode, _stored_calibration(contents, Y))
+
+
+def _stored_calibration(contents: Contents, Y: int) -> ScoreCalibration | None:
+    if "calibration" not in contents.header:
+        return None
+    stored = contents.get("calibration", dict)
+    sharpness, offsets = stored.get("sharpness"), contents.array("calibration.offsets", "float64", 1, LARGEST)
+    if not isinstance(sharpness, float) or not 0 < sharpness < LARGEST or offsets.shape != (Y,):
+        raise contents.error("'calibration' does not fit the labels")
+    return ScoreCalibration(sharpness, offsets)
 
 
 def _check_finite(scores: np.ndarray, dataset: Dataset) -> None:

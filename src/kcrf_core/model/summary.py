@@ -70,6 +70,9 @@ def _model(model: Model, top: int) -> dict[str, Any]:
         "order": model.order,
         "terms": [_term(model, term, top) for term in model.terms],
     }
+    if model.calibration is not None:
+        offsets = dict(zip(model.labels, model.calibration.offsets.tolist(), strict=True))
+        out["calibration"] = {"sharpness": model.calibration.sharpness, "offsets": offsets}
     out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
     out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:

@@ -41,7 +41,7 @@ class _ModelScorer:
     def __init__(self, model: Model):
         self.labels = model.labels
         self._model = model
-        self._scores, self._edges = np.zeros((0, len(model.labels))), model.edges
+        self._scores, self._edges = np.zeros((0, len(model.labels))), model.used_edges
 
     def set(self, xseq: Any) -> None:
         rows = xseq if isinstance(xseq, ItemRows) else ItemRows(xseq)

@@ -1,7 +1,7 @@
 """How good predicted labels are: by position, by sequence, by label and, for span labels, by span.
 
 `scores` says what is counted for each label and each type of span. `macro_f1` is the plain mean
-of F1 over labels that occur in gold or prediction.
+of F1 over labels that occur in gold or prediction, `weighted_f1` the mean weighted by gold counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..corpora import MOST_LABELS, CodedColumn
 from ..errors import ConfigError, DataError
 from . import SCHEMES
 from .schemes import detect_scheme, split_label
-from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows
+from .scores import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows, weighted_f1
 from .spans import SpanFinder, tell_iob_apart
 
 
@@ -66,6 +66,10 @@ class Evaluation:
     def macro_f1(self) -> float:
         return mean_f1(self.labels)
 
+    @property
+    def weighted_f1(self) -> float:
+        return weighted_f1(self.labels)
+
     def to_dict(self) -> dict:
         """Return plain values for JSON; `schema` grows when a key goes or changes its meaning, not when one comes."""
         return {
@@ -77,6 +81,7 @@ class Evaluation:
             "correct_sequences": self.correct_sequences,
             "sequence_accuracy": self.sequence_accuracy,
             "macro_f1": self.macro_f1,
+            "weighted_f1": self.weighted_f1,
             "unknown_gold": self.unknown_gold,
             "labels": [{"label": score.name, **score.to_dict()} for score in self.labels],
             "confusion": {

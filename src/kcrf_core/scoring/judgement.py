@@ -97,6 +97,7 @@ class Judgement:
     calibration: Calibration | None  # None without probabilities
     intervals: dict[str, Interval]  # by figure; empty if not asked for, or of a single sequence
     comparison: Comparison | None
+    uncalibrated: Calibration | None = None  # of the same model before its calibration, where it has one
     blocks: int | None = None  # how many were resampled and exchanged; None: whole sequences were
 
     @property
@@ -114,6 +115,7 @@ class Judgement:
             "metric": self.headline.to_dict(),
             **({} if self.blocks is None else {"blocks": self.blocks}),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            **({} if self.uncalibrated is None else {"uncalibrated": self.uncalibrated.to_dict()}),
             "intervals": None
             if not self.intervals
             else {

@@ -25,6 +25,14 @@ _REMARKS = ("novelty=", "probability=")
 
 
 @dataclass(frozen=True, eq=False)
+class LabelProbabilities:
+    """Probabilities of labels at N positions."""
+
+    labels: tuple[str, ...]
+    values: np.ndarray  # [N, Y] float32
+
+
+@dataclass(frozen=True, eq=False)
 class Labelling:
     """Gold labels of N positions, and the labels that one system predicts."""
 
@@ -35,6 +43,7 @@ class Labelling:
     lines: np.ndarray  # [N] line numbers in the source
     words: Sequence[str] | None = None  # something to show for each position
     probabilities: Probabilities | None = None
+    marginals: LabelProbabilities | None = None  # of all labels, where they are there and somebody wants them
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
@@ -71,6 +80,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
             "the last two columns have no value in common; is the file tagged? (or give a model with -m)",
             corpus.source,
         )
+    probabilities, marginals = _collect(written, gold, predicted)
     return Labelling(
         source=corpus.source,
         gold=gold,
@@ -78,7 +88,8 @@ def from_tagged(corpus: Corpus) -> Labelling:
         offsets=corpus.offsets,
         lines=corpus.lines,
         words=readable_column(columns),
-        probabilities=_collect(written, gold, predicted),
+        probabilities=probabilities,
+        marginals=marginals,
     )
 
 
@@ -118,6 +129,10 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         for name, number in part.missing:
             missing[name] = missing.get(name, 0) + number
     given = [part.probabilities for part in parts if part.probabilities is not None]
+    marginals = [part.marginals for part in parts if part.marginals is not None]
+    every = None
+    if len(marginals) == len(parts):
+        every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
     return replace(
         first,
         gold=_joined_column([part.gold for part in parts]),
@@ -126,6 +141,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         lines=np.concatenate([part.lines for part in parts]),
         words=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
+        marginals=every,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
     )
@@ -165,19 +181,21 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
 
 def _collect(
     written: list[tuple[Sequence[str], np.ndarray]], gold: Sequence[str], predicted: Sequence[str]
-) -> Probabilities | None:
-    """Combine the columns of probabilities; None if a predicted label has none."""
+) -> tuple[Probabilities | None, LabelProbabilities | None]:
+    """Combine the columns of probabilities, of predicted and of all labels; None where some are missing."""
     single = {labels[0]: values for labels, values in written if len(labels) == 1}
     if single.keys() >= set(predicted):
         marginals = np.stack(list(single.values()), axis=1)  # [N, Y]
         found = from_marginals(marginals, list(single), gold, predicted)
         whole = np.abs(marginals.sum(axis=1) - 1).max() <= _ROUNDING * len(single)
         # A single label may be the predicted one or the only one there is: nothing in the file says which.
-        return found if whole and len(single) > 1 else Probabilities(found.predicted, None, None)
+        if whole and len(single) > 1:
+            return found, LabelProbabilities(tuple(single), marginals.astype(np.float32))
+        return Probabilities(found.predicted, None, None), None
     for labels, values in written:
         if len(labels) > 1:
-            return Probabilities(values, None, None)
-    return None
+            return Probabilities(values, None, None), None
+    return None, None
 
 
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:

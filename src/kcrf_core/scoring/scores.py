@@ -70,6 +70,11 @@ def mean_f1(scores: Sequence[Score]) -> float:
     return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
 
 
+def weighted_f1(scores: Sequence[Score]) -> float:
+    """Average F1 over scores, each by its gold count."""
+    return ratio(sum(score.gold * score.f1 for score in scores), sum(score.gold for score in scores))
+
+
 @dataclass(frozen=True)
 class SpanScores:
     """Scores of spans: over all of them, and by type (sorted; those in gold or prediction)."""
@@ -81,10 +86,15 @@ class SpanScores:
     def macro_f1(self) -> float:
         return mean_f1(self.types)
 
+    @property
+    def weighted_f1(self) -> float:
+        return weighted_f1(self.types)
+
     def to_dict(self) -> dict:
         return {
             **self.total.to_dict(),
             "macro_f1": self.macro_f1,
+            "weighted_f1": self.weighted_f1,
             "types": [{"type": score.name, **score.to_dict()} for score in self.types],
         }
 

@@ -88,7 +88,7 @@ def sequence_counts(scores: Evaluation, strict: bool = False) -> np.ndarray:
 
 def intervals(counts: np.ndarray, resamples: int, confidence: float, seed: int) -> dict[str, Interval]:
     """Compute an interval for each figure."""
-    return _intervals(counts, figures, resamples, confidence, seed)
+    return bootstrap(counts, figures, resamples, confidence, seed)
 
 
 def differences(
@@ -113,7 +113,7 @@ def differences(
             ours, theirs = figures(both[..., :K]), figures(both[..., K:])
             return {name: ours[name] - theirs[name] for name in ours}
 
-        found = _intervals(np.hstack([first, second]), difference, resamples, confidence, seed)
+        found = bootstrap(np.hstack([first, second]), difference, resamples, confidence, seed)
     return tuple(
         Difference(
             name, float(observed[0][name]), float(observed[1][name]), (1 + extreme[name]) / (1 + draws), found.get(name)
@@ -122,13 +122,14 @@ def differences(
     )
 
 
-def _intervals(
+def bootstrap(
     counts: np.ndarray,
     statistics: Callable[[np.ndarray], dict[str, np.ndarray]],
     resamples: int,
     confidence: float,
     seed: int,
 ) -> dict[str, Interval]:
+    """Intervals of statistics, by name, each [...] of totals [..., K], from counts [S, K] of units."""
     generator = np.random.default_rng([seed, _BOOTSTRAP])
     parts = [statistics(totals) for totals in _resampled(counts, resamples, generator)]
     tails = (1 - confidence) / 2, (1 + confidence) / 2

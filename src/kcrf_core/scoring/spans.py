@@ -126,3 +126,12 @@ class SpanFinder:
         whole = self._whole[codes[starts]]
         written = Ends(opening[starts], closing[ends - 1], whole, ends - starts == 1, follows[starts])
         return Spans(starts, ends, kind[starts], written)
+
+
+def find_spans(
+    labels: Sequence[str], codes: np.ndarray, offsets: np.ndarray
+) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Types of spans, and of each span of a labelling [N] where it begins and ends and the number of its type."""
+    finder = SpanFinder(labels)
+    found = finder.find(codes, offsets)
+    return finder.types, found.starts, found.ends, found.kinds

@@ -32,9 +32,12 @@ from . import METRICS
 from .calibration import SMALLEST_PROBABILITY
 from .schemes import detect_scheme
 from .scores import SpanMatches
+from .spans import SpanFinder
 
 # Counts of many labels in many units are added up over neighbouring units, as far as it takes to have no more cells.
 MOST_CELLS = 1 << 24
+
+UNKNOWN = "<unknown>"  # a gold label that nobody could have predicted
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,22 @@ class Yardstick:
         (value, effects), (other, others) = _linearised(first), _linearised(second)
         return value - other, _error_of(effects - others)
 
-    def _matches(self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray) -> SpanMatches:
+    @property
+    def classes(self) -> list[str]:
+        """What macro F1 is the mean over, in the order of its counts: types of spans, or labels; one is not known."""
+        return SpanFinder(self._alphabet).types if self.spans else [*self.labels, UNKNOWN]
+
+    @property
+    def _alphabet(self) -> tuple[str, ...]:
         # A label that is not known gets a name that fits the scheme and equals no other.
+        return (*self.labels, f"B-{UNKNOWN}", "O")
+
+    def _matches(self, gold: np.ndarray, predicted: np.ndarray, offsets: np.ndarray) -> SpanMatches:
         unknown, outside = len(self.labels), len(self.labels) + 1
         hidden = gold < 0
         gold = np.where(hidden, outside, np.minimum(gold, unknown))
-        alphabet, predicted = (*self.labels, "B-<unknown>", "O"), np.where(hidden, outside, predicted)
-        return SpanMatches.between(alphabet, gold, predicted, offsets, self.strict)
+        predicted = np.where(hidden, outside, predicted)
+        return SpanMatches.between(self._alphabet, gold, predicted, offsets, self.strict)
 
     def _macro_counts(
         self,

@@ -23,7 +23,13 @@ ROWS_AT_ONCE = 8192
 def label_scorer(model: Model) -> LabelScorer | None:
     """The model in a form that takes attributes by their names; None where it is not of that kind."""
     encoding = model.encoding
-    if not encoding.attributes or encoding.vectors or len(model.terms) != 1 or model.order > 1:
+    if (
+        model.calibration is not None
+        or not encoding.attributes
+        or encoding.vectors
+        or len(model.terms) != 1
+        or model.order > 1
+    ):
         return None
     term = model.terms[0]
     if type(term) is not ExplicitTerm or not term.is_linear or term.clique is not NODE:

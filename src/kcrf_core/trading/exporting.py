@@ -70,6 +70,11 @@ def program_of(path: str | os.PathLike[str]) -> str | None:
 def _check(model: Model, program: str) -> None:
     """Refuse what no format of theirs can say."""
     name = PROGRAMS[program]
+    if model.calibration is not None:
+        raise ConfigError(
+            f"{name} has no place for the calibration of probabilities: train a model without it",
+            settings=["calibrate"],
+        )
     if model.order > 1:
         raise ConfigError(f"{name} has no chains of second order: train a model of order 1", settings=["order"])
     if not all(np.isfinite(part).all() for part in (model.edges.transitions, model.edges.start, model.edges.end)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -50,10 +51,8 @@ from ..system import Workers, counted, hand_back
 from .growth import Growth
 from .prior_search import Prior
 from .repeated_sequences import SequenceGroups
-from .structure import MIN_GAIN
 from .task import Solution, TrainingTask
-from .training import HoldOut, Report, TrainingRun, TrainOptions
-from .warm_start import WarmStart
+from .training import Report, TrainingRun, TrainOptions
 
 # Positions of the sample: sigma2 is searched on a part of it, and pivots are chosen among them.
 SAMPLE_POSITIONS = 400_000
@@ -123,31 +122,24 @@ def train_shards(
     workers: Workers,
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
-    certify: str = "estimate",
-    select_terms: bool = False,
-    min_gain: float = MIN_GAIN,
-    start: WarmStart | None = None,
-    dev: Dataset | None = None,
-    keep: str = "last",
-    prune: float | None = None,
-    hold_out: HoldOut | None = None,
+    **wishes: Any,
 ) -> tuple[Model, Report]:
-    """Fit a model to a folder of shards; see `train` for what the arguments mean.
+    """Fit a model to a folder of shards; `wishes` are those of `TrainOptions`, and `train` says what they mean.
 
     `outline` is the folder's own, where somebody has it. The workers' crew has the parts; without one they are here.
     """
-    if prune is not None:
+    options = TrainOptions(**wishes)
+    if options.prune is not None:
         raise ConfigError(
             "pruning looks at the scores of all positions at once, and shards are not in memory at once: leave it out",
             settings=["prune"],
         )
-    if certify == "exact":
+    if options.certify == "exact":
         raise ConfigError(
             "an exact certificate takes all pairs of positions, and shards are not in memory at once: leave it out",
             settings=["certify"],
         )
     check_shard_terms(config)
-    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut())
     with Scratch(folder.path) as scratch:
         run = ShardRun(
             folder,

@@ -8,7 +8,7 @@ tolerance, adding pivots on the way where they are to grow, and drop small weigh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -196,10 +196,8 @@ def judge(
     >>> sorted(found.sigma2), found.decode in found.counts, len(found.log_counts)
     (['edge', 'node'], True, 200)
     """
-    options = TrainOptions("estimate", False, MIN_GAIN, None, None, "last", None, HoldOut())
-    run = TrainingRun(
-        encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
-    )
+    told, ended = observer or Observer(), interrupted or (lambda: False)
+    run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
     return run.judge(splits, sigma2 or {}, together)
 
 
@@ -228,14 +226,14 @@ def problem_splits(
 class TrainOptions:
     """Wishes about a run that are no part of the configuration; `train` says what they mean."""
 
-    certify: str  # estimate or exact
-    select_terms: bool
-    min_gain: float  # in P, with select_terms
-    start: WarmStart | None
-    dev: Dataset | None
-    keep: str  # last or best, by dev
-    prune: float | None
-    hold_out: HoldOut
+    certify: str = "estimate"  # or exact
+    select_terms: bool = False
+    min_gain: float = MIN_GAIN  # in P, with select_terms
+    start: WarmStart | None = None
+    dev: Dataset | None = None
+    keep: str = "last"  # or best, by dev
+    prune: float | None = None
+    hold_out: HoldOut = field(default_factory=HoldOut)
 
 
 class TrainingRun:

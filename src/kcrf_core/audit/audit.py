@@ -1,0 +1,246 @@
+"""An audit: positions, spans and sequences of data whose labels are probably wrong, the worst first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ..corpora import CodedColumn, Corpus
+from ..crossval import Plan, Scored, Task, cut_parts, fold_data, scored_parts, task_rows
+from ..errors import DataError
+from ..model import Model
+from ..scoring import allowed_transitions, detect_scheme, find_spans, readable_column
+from ..system import Workers
+from ..training import train
+from .channel import Channel, fit_channel
+from .evidence import Evidence, gather
+
+RANKINGS = ("context", "marginal", "wrong")
+
+
+@dataclass(frozen=True)
+class DoubtfulPosition:
+    """A position, and what speaks against its label."""
+
+    line: int
+    sequence: int  # from 1 on
+    text: str  # something to read, or empty
+    gold: str
+    suggested: str
+    probability: float  # of the gold label, as positions are ranked
+    marginal: float  # p(gold | x)
+    context: float  # p(gold | x, the other labels)
+    wrong: float  # probability that the label is wrong
+    reason: str
+    position: int  # in the corpus, from 0 on
+
+    def to_dict(self) -> dict:
+        return {key: value for key, value in asdict(self).items() if key != "position"}
+
+
+@dataclass(frozen=True)
+class DoubtfulSpan:
+    """A span of the data; it is as doubtful as the most doubtful of its positions."""
+
+    line: int
+    last_line: int
+    text: str
+    type: str
+    probability: float
+    wrong: float  # probability that one of its labels is wrong
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class DoubtfulSequence:
+    """A sequence, and how many of its labels are wrong by expectation."""
+
+    line: int
+    sequence: int
+    length: int
+    expected: float
+    log_probability: float  # log p(gold labels | x)
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was found in a corpus."""
+
+    corpus: Corpus
+    labels: tuple[str, ...]
+    held_out: bool  # whether models had not seen the labels that they judge
+    channel: Channel
+    evidence: Evidence
+    ranking: str  # one of RANKINGS
+
+    @property
+    def judged(self) -> int:
+        """Positions whose label some model knows."""
+        return int(np.count_nonzero(~np.isnan(self.evidence.wrong)))
+
+    @property
+    def expected(self) -> float:
+        """How many labels are wrong: the largest likelihood."""
+        return float(np.nansum(self.evidence.wrong))
+
+    @property
+    def standard_error(self) -> float:
+        """Of that number, as far as it comes from not knowing which ones they are."""
+        wrong = self.evidence.wrong
+        return math.sqrt(float(np.nansum(wrong * (1 - wrong))))
+
+    @property
+    def order(self) -> np.ndarray:
+        """Positions that were judged, the worst first; of equal ones the more probably wrong."""
+        evidence = self.evidence
+        known = np.flatnonzero(~np.isnan(evidence.wrong))
+        first = -evidence.wrong if self.ranking == "wrong" else getattr(evidence, self.ranking)
+        return known[np.lexsort((known, -evidence.wrong[known], first[known]))]
+
+    def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
+        """Positions, the worst first."""
+        return [self._position(t) for t in self.order[:most].tolist()]
+
+    def spans(self, most: int | None = None) -> list[DoubtfulSpan]:
+        """Spans of the data, the worst first; none where labels are of no scheme."""
+        if detect_scheme(self.labels) is None:
+            return []
+        evidence, words = self.evidence, readable_column(self.corpus.columns[:-1])
+        types, starts, ends, kinds = find_spans(self.labels, self._gold, self.corpus.offsets)
+        values = 1 - evidence.wrong if self.ranking == "wrong" else getattr(evidence, self.ranking)
+        found = []
+        for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True):
+            rows = slice(start, end)
+            if np.isnan(values[rows]).all():
+                continue
+            text = "" if words is None else " ".join(words[rows.start : min(rows.stop, rows.start + 12)])
+            wrong = 1 - float(np.nanprod(1 - evidence.wrong[rows]))
+            found.append((float(np.nanmin(values[rows])), start, end, text, types[kind], wrong))
+        found.sort(key=lambda each: (each[0], -each[-1], each[1]))
+        lines = self.corpus.lines
+        return [
+            DoubtfulSpan(int(lines[start]), int(lines[end - 1]), text, kind, probability, wrong)
+            for probability, start, end, text, kind, wrong in found[:most]
+        ]
+
+    def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
+        """Sequences, those with the most errors by expectation first."""
+        offsets = self.corpus.offsets
+        filled = np.append(np.nan_to_num(self.evidence.wrong), 0.0)
+        logs = np.append(np.nan_to_num(self.evidence.log_probability), 0.0)
+        starts, lengths = offsets[:-1], np.diff(offsets)
+        there = np.flatnonzero(lengths)
+        expected = np.add.reduceat(filled, starts[there]) if len(there) else np.zeros(0)
+        log_probability = np.add.reduceat(logs, starts[there]) if len(there) else np.zeros(0)
+        order = np.argsort(-expected, kind="stable")[:most]
+        return [
+            DoubtfulSequence(
+                int(self.corpus.lines[starts[there[s]]]),
+                int(there[s]) + 1,
+                int(lengths[there[s]]),
+                float(expected[s]),
+                float(log_probability[s]),
+            )
+            for s in order.tolist()
+        ]
+
+    @property
+    def _gold(self) -> np.ndarray:
+        """Numbers of gold labels, [N]."""
+        column = CodedColumn.of(self.corpus.columns[-1])
+        numbers = {label: y for y, label in enumerate(self.labels)}
+        return np.array([numbers[value] for value in column.values], dtype=np.int64)[column.codes]
+
+    def _position(self, t: int) -> DoubtfulPosition:
+        evidence, corpus = self.evidence, self.corpus
+        gold, suggested = corpus.columns[-1][t], self.labels[int(evidence.suggested[t])]
+        words = readable_column(corpus.columns[:-1])
+        by = 1 - evidence.wrong[t] if self.ranking == "wrong" else getattr(evidence, self.ranking)[t]
+        return DoubtfulPosition(
+            line=int(corpus.lines[t]),
+            sequence=int(np.searchsorted(corpus.offsets, t, side="right")),
+            text="" if words is None else words[t],
+            gold=gold,
+            suggested=suggested,
+            probability=float(by),
+            marginal=float(evidence.marginal[t]),
+            context=float(evidence.context[t]),
+            wrong=float(evidence.wrong[t]),
+            reason=self._reason(t, gold, suggested),
+            position=t,
+        )
+
+    def _reason(self, t: int, gold: str, suggested: str) -> str:
+        """What speaks against the label, in a few words."""
+        before = self._beside(t, -1)
+        rules = _rules(self.labels)
+        if rules is not None:
+            own, last = self.labels.index(gold), None if before is None else self.labels.index(before)
+            if not (rules.first[own] if last is None else rules.pairs[last, own]):
+                return f"{gold} cannot follow {'the beginning' if before is None else before} in its scheme"
+        if self.evidence.support[t] >= 0.5:
+            return f"its features say {suggested}"
+        if self.evidence.context[t] < 0.1 * self.evidence.marginal[t]:
+            beside = " and ".join(label for label in (before, self._beside(t, 1)) if label is not None)
+            return f"labels beside it ({beside}) do not go with {gold}"
+        return f"{suggested} is more probable, and others may be"
+
+    def _beside(self, t: int, step: int) -> str | None:
+        s = int(np.searchsorted(self.corpus.offsets, t, side="right")) - 1
+        inside = self.corpus.offsets[s] <= t + step < self.corpus.offsets[s + 1]
+        return self.corpus.columns[-1][t + step] if inside else None
+
+
+def _rules(labels: Sequence[str]):
+    scheme = detect_scheme(labels)
+    return None if scheme is None else allowed_transitions(labels, scheme)
+
+
+def audit_by_folds(
+    plan: Plan,
+    ranking: str = RANKINGS[0],
+    threads: int | None = None,
+    memory: int | None = None,
+    done: Callable[[Task], None] | None = None,
+) -> Audit:
+    """Judge each fold of a plan by a model of the others; the plan has one setting."""
+    corpus = plan.corpus
+    parts: list[Scored] = []
+    with Workers(threads, memory) as workers:
+        for fold in range(len(plan.folds)):
+            task = Task(0, fold)
+            data = fold_data(plan, task)
+            model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
+            rows = task_rows(plan, task)
+            for own, part, where in cut_parts(model, data.test):
+                parts += scored_parts(own, part, rows[where], workers)
+            if done is not None:
+                done(task)
+        return _audited(corpus, parts, True, ranking, workers)
+
+
+def audit_by_model(model: Model, corpus: Corpus, ranking: str = RANKINGS[0], threads: int | None = None) -> Audit:
+    """Judge labels by a model, which may have learnt from them."""
+    if not model.encoding.with_labels(corpus):
+        raise DataError("no labels to audit", corpus.source)
+    with Workers(threads) as workers:
+        dataset = model.encoding.encode(corpus)
+        parts = scored_parts(model, dataset, np.arange(dataset.positions), workers)
+        return _audited(corpus, parts, False, ranking, workers)
+
+
+def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: str, workers: Workers) -> Audit:
+    labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
+    if not any((part.gold >= 0).any() for part in parts):
+        raise DataError("no label of the data is known to a model: there is nothing to audit", corpus.source)
+    channel = fit_channel(parts, workers)
+    evidence = gather(parts, channel, labels, corpus.positions, workers)
+    return Audit(corpus, labels, held_out, channel, evidence, ranking)

@@ -1,0 +1,161 @@
+"""Fitting a calibration to scores of positions that a model has not learnt from.
+
+Sequences are dealt into folds; each is scored by a model of the others, with the prior variances of the whole model.
+The sharpness s and the offsets o of `model.ScoreCalibration` have the largest log p(y | x) over these scores, which is
+concave in both, less o^2/2 for each offset.
+
+Whether that is worth it is judged without looking twice: of each fold by a calibration fitted to the others. It is kept
+if the mean of -log p(y_t | x) falls by more than one standard error, over sequences, of the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..chains import chain
+from ..config import Config
+from ..encoding import Dataset, Encoding
+from ..errors import ConfigError, DataError
+from ..model import Model, ScoreCalibration
+from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
+from ..system import Workers
+from ..training import Report, train
+from .scored import Scored, scored_parts
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """What calibration does to held-out data."""
+
+    kept: bool
+    before: float  # log-loss of held-out labels
+    after: float
+    error: float  # standard error of the difference
+    sharpness: float
+    positions: int
+
+    def to_dict(self) -> dict:
+        return {
+            "kept": self.kept,
+            "log_loss_before": self.before,
+            "log_loss": self.after,
+            "standard_error": self.error,
+            "sharpness": self.sharpness,
+            "positions": self.positions,
+        }
+
+
+def fit_calibration(
+    model: Model, report: Report, encoding: Encoding, dataset: Dataset, config: Config, workers: Workers
+) -> tuple[Model, CalibrationReport]:
+    """The model with a calibration, where held-out data shows it to be worth it, and what was found."""
+    if dataset.sequences < FOLDS:
+        raise DataError(
+            f"{dataset.sequences} sequences are too few to calibrate on: it takes {FOLDS}",
+            dataset.source,
+            settings=["calibrate"],
+        )
+    if encoding.features_of_labels:
+        raise ConfigError(
+            f"'{encoding.features_of_labels[0]}' knows the labels of all folds (label-ratio): calibrate without it",
+            settings=["calibrate"],
+        )
+    known = dict(report.sigma2)
+    terms = tuple(replace(term, sigma2=known.get(term.name, term.sigma2)) for term in config.terms)
+    config = replace(config, terms=terms)
+    rng = np.random.default_rng([config.training.seed, 7])
+    folds = [np.sort(part) for part in np.array_split(rng.permutation(dataset.sequences), FOLDS)]
+    parts: list[list[Scored]] = []
+    for test in folds:
+        rest = np.setdiff1d(np.arange(dataset.sequences), test)
+        held_out = dataset.subset(test)
+        own, _ = train(encoding, dataset.subset(rest), config, workers=workers)
+        parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
+    yardstick = choose_yardstick(model.labels, "log-loss")
+    first, second = [], []
+    for fold, own in enumerate(parts):
+        others = [part for number, each in enumerate(parts) if number != fold for part in each]
+        calibration = _fitted(others, workers)
+        for part in own:
+            first.append(yardstick.counts(part.gold, None, _logs(part, None), part.offsets))
+            second.append(yardstick.counts(part.gold, None, _logs(part, calibration), part.offsets))
+    before, after = np.concatenate(first), np.concatenate(second)
+    gain, error = yardstick.difference(after, before)
+    calibration = _fitted([part for each in parts for part in each], workers)
+    kept = bool(gain > error)
+    found = CalibrationReport(
+        kept, -yardstick.value(before), -yardstick.value(after), error, calibration.sharpness, dataset.positions
+    )
+    info = {**model.info, "calibration": found.to_dict()}
+    return replace(model, info=info, calibration=calibration if kept else None), found
+
+
+def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:
+    """log p(y_t | x) of gold labels, [n]."""
+    scores, edges = part.scores, part.edges
+    if calibration is not None:
+        scores, edges = calibration.scores(scores), calibration.edges(edges)
+    node = chain.marginals(scores, edges, part.offsets).node
+    return np.log(np.maximum(node[np.arange(len(part.gold)), np.maximum(part.gold, 0)], SMALLEST_PROBABILITY))
+
+
+def _fitted(parts: Sequence[Scored], workers: Workers) -> ScoreCalibration:
+    """The calibration of the largest likelihood, over sequences whose labels are all known."""
+    from scipy.optimize import minimize  # which others need not wait for
+
+    whole = [part for part in map(_complete, parts) if len(part.gold)]
+    Y = len(parts[0].labels)
+
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        calibration = ScoreCalibration(float(np.exp(at[0])), at[1:])
+        total, gradient = 0.5 * float(at[1:] @ at[1:]), np.concatenate([[0.0], at[1:]])
+        for value, slope in workers.map(lambda part: _likelihood(part, calibration), whole):
+            total -= value
+            gradient -= slope
+        gradient[0] *= calibration.sharpness
+        return total, gradient
+
+    best = minimize(loss, np.zeros(1 + Y), jac=True, method="L-BFGS-B", bounds=[(-3, 3), *[(-10, 10)] * Y],
+                    options={"maxiter": 50})  # fmt: skip
+    return ScoreCalibration(float(np.exp(best.x[0])), best.x[1:] - best.x[1:].mean())
+
+
+def _complete(part: Scored) -> Scored:
+    """The sequences of a part without a label that is not known."""
+    unknown = np.add.reduceat(part.gold < 0, part.offsets[:-1]) if len(part.gold) else np.zeros(0)
+    if not unknown.any():
+        return part
+    rows = np.repeat(unknown == 0, np.diff(part.offsets))
+    offsets = np.concatenate([[0], np.cumsum(np.diff(part.offsets)[unknown == 0])])
+    edges = part.edges
+    if edges.transitions.ndim == 3:
+        edges = replace(edges, transitions=edges.transitions[rows])
+    return Scored(part.rows[rows], part.labels, part.scores[rows], edges, offsets, part.gold[rows])
+
+
+def _likelihood(part: Scored, calibration: ScoreCalibration) -> tuple[float, np.ndarray]:
+    """log p(y | x) of a part, and its slope in s and in each offset, [1 + Y]."""
+    scores, edges = calibration.scores(part.scores), calibration.edges(part.edges)
+    found = chain.marginals(scores, edges, part.offsets)
+    own = chain.path_scores(part.scores, part.edges, part.offsets, part.gold).sum()
+    value = chain.path_scores(scores, edges, part.offsets, part.gold).sum() - found.log_z.sum()
+    counts = np.bincount(part.gold, minlength=len(part.labels)) - found.node.sum(axis=0)
+    return float(value), np.concatenate([[own - _expected(part, found)], counts])
+
+
+def _expected(part: Scored, found: chain.Marginals) -> float:
+    """The score that labellings have by expectation, before calibration."""
+    edges, first, last = part.edges, part.offsets[:-1], part.offsets[1:] - 1
+    total = np.sum(found.node * part.scores) + _product(found.edge, edges.transitions)
+    total += _product(found.node[first], edges.start) + _product(found.node[last], edges.end)
+    return float(total if edges.triples is None else total + _product(found.triple, edges.triples))
+
+
+def _product(probabilities: np.ndarray, scores: np.ndarray) -> float:
+    """The sum of both multiplied; what is forbidden has no probability."""
+    return float(np.sum(probabilities * np.where(np.isfinite(scores), scores, 0.0)))

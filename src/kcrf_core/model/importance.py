@@ -1,0 +1,135 @@
+"""How much a model makes of each feature at each offset: permutation importance.
+
+The values of one feature at one offset are dealt out anew among all positions of labelled data, and everything else
+stays: what the mean log p(y_t | x) of gold labels loses, and the accuracy, is what the model gets out of that feature
+there. A feature that another one repeats loses little, as the other one speaks for it.
+
+The standard error is that of the mean over sequences, whose losses, means over repetitions, are taken as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..chains import chain
+from ..encoding import Dataset
+from ..errors import DataError
+from ..kernels import Group
+from ..scoring import SMALLEST_PROBABILITY
+from ..system import Workers
+from .input_groups import InputGroup, dataset_groups
+from .model import VITERBI, Model
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What the model loses without a feature at one offset."""
+
+    feature: str
+    offset: int | None  # None for attributes, which have none
+    loss: float  # of the mean log p of gold labels, in nats for each position
+    error: float  # its standard error
+    accuracy: float  # of the accuracy, from 0 to 1
+
+    @property
+    def name(self) -> str:
+        return self.feature if self.offset is None else f"{self.feature}[{self.offset}]"
+
+    def to_dict(self) -> dict:
+        return {
+            "feature": self.feature,
+            "offset": self.offset,
+            "loss": self.loss,
+            "standard_error": self.error,
+            "accuracy": self.accuracy,
+        }
+
+
+def importances(
+    model: Model,
+    dataset: Dataset,
+    workers: Workers,
+    repetitions: int = 3,
+    seed: int = 0,
+    done: Callable[[], None] | None = None,
+) -> list[Importance]:
+    """All features at all offsets, the most important first."""
+    if dataset.labels is None or not (dataset.labels >= 0).any():
+        raise DataError("no labels that the model knows: importance is told by labelled data", dataset.source)
+    usual = _judged(model, dataset, workers)
+    found = []
+    for number, group in enumerate(_groups_seen(model)):
+        losses, accuracies = [], []
+        for repetition in range(repetitions):
+            order = np.random.default_rng([seed, number, repetition]).permutation(dataset.positions)
+            logs, right = _judged(model, _dealt(dataset, group.columns, order), workers)
+            losses.append(usual[0] - logs)
+            accuracies.append(float((usual[1] - right).sum()))
+        known = max(int(np.count_nonzero(dataset.labels >= 0)), 1)
+        loss, error = _mean(np.mean(losses, axis=0), dataset)
+        found.append(Importance(group.column, group.offset, loss, error, float(np.mean(accuracies)) / known))
+        if done is not None:
+            done()
+    return sorted(found, key=lambda one: -one.loss)
+
+
+def _groups_seen(model: Model) -> list[InputGroup]:
+    """Columns at offsets that some term of the model looks at."""
+    seen = {
+        (view.feature.config.name, place)
+        for term in model.terms
+        for view in model.encoding.views(term.features)
+        for place in view.places
+    }
+    groups = dataset_groups(model.encoding)
+    return [group for group in groups if group.columns.bag or (group.feature.config.name, group.place) in seen]
+
+
+def _dealt(dataset: Dataset, columns: Group, order: np.ndarray) -> Dataset:
+    """The dataset with values of some columns in another order."""
+    if columns.bag:
+        return replace(dataset, bag=dataset.bag[order], bag_unseen=dataset.bag_unseen[order])
+    if columns.codes:
+        codes = dataset.codes.copy()
+        codes[:, columns.codes] = codes[order][:, columns.codes]
+        return replace(dataset, codes=codes)
+    real = dataset.real.copy()
+    real[:, columns.real] = real[order][:, columns.real]
+    return replace(dataset, real=real)
+
+
+def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
+    """log p of gold labels, [N], and whether the model gives them; 0 where it does not know them."""
+
+    def task(part: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        scores, edges = model.potentials(part)
+        node = chain.marginals(scores, edges, part.offsets).node
+        if model.decode == VITERBI:
+            best = chain.viterbi(scores, edges, part.offsets)[0]
+        else:
+            best = chain.posterior_labels(node, scores, edges, part.offsets)
+        known = part.labels >= 0
+        p = node[np.arange(part.positions), np.maximum(part.labels, 0)]
+        return np.where(known, np.log(np.maximum(p, SMALLEST_PROBABILITY)), 0.0), known & (best == part.labels)
+
+    logs, right = zip(*model.over_parts(dataset, task, workers), strict=True)
+    return np.concatenate(logs), np.concatenate(right).astype(np.int64)
+
+
+def _mean(losses: np.ndarray, dataset: Dataset) -> tuple[float, float]:
+    """The mean of losses [N] over positions with known labels, and its standard error over sequences."""
+    lengths = np.diff(dataset.offsets)
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    known = (dataset.labels >= 0).astype(np.float64)
+    sums, counts = (np.bincount(sequence, values, minlength=len(lengths)) for values in (losses * known, known))
+    total = counts.sum()
+    mean = float(sums.sum() / total)
+    there = counts > 0
+    n = int(np.count_nonzero(there))
+    if n < 2:
+        return mean, float("inf")
+    effects = (sums - mean * counts)[there] / total
+    return mean, float(np.sqrt(n / (n - 1) * (effects @ effects)))

@@ -1,0 +1,79 @@
+"""`kcrf audit`: what it prints and writes, corrections by a person, and mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+OPTIONS = ("--sigma2", "1", "--folds", "2", "--threads", "1")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Labels that follow from words, but for two lines."""
+    sequence = "the D\ndog N\nbarks V\n\na D\ncat N\nsleeps V\n\n"
+    text = (sequence * 20).replace("cat N", "cat V", 1)
+    path = tmp_path / "data.conll"
+    path.write_text(text[::-1].replace("N god", "D god", 1)[::-1])
+    return path
+
+
+def test_json_has_the_worst_first(kcrf, data):
+    done = kcrf("audit", data, *OPTIONS, "--json", "-q")
+    found = json.loads(done.out)
+    assert done.code == 0 and done.err == ""
+    worst = found["positions"][:2]
+    assert {(one["line"], one["gold"], one["suggested"]) for one in worst} == {(6, "V", "N"), (154, "D", "N")}
+    assert worst[0]["probability"] <= worst[1]["probability"] < 0.1 and worst[0]["text"] in ("cat", "dog")
+    assert found["judged_by"] == "folds" and found["judged"] == len(found["positions"]) == 120
+    assert 1 < found["expected_errors"] < 4
+    assert found["sequences"][0]["line"] in (5, 153)
+
+
+def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
+    pytest.importorskip("matplotlib")
+    paths = {name: tmp_path / name for name in ("list.tsv", "page.html", "p.svg", "new.conll")}
+    done = kcrf(
+        "audit", data, *OPTIONS, "-o", paths["list.tsv"], "--html", paths["page.html"], "--plot", paths["p.svg"],
+        "--apply", paths["new.conll"], "--least", "0.5", "--top", "2",
+    )  # fmt: skip
+    before = data.read_text()
+    assert done.code == 0 and "2 labels corrected" in done.err and "data.conll is as it was" in done.err
+    assert done.text.startswith("line  text  gold  suggested") and "about 2 are wrong" in done.text
+    assert paths["new.conll"].read_text() == before.replace("cat V", "cat N").replace("dog D", "dog N")
+    assert "-cat V\n+cat N\n" in (tmp_path / "new.conll.diff").read_text()
+    page = paths["page.html"].read_text()
+    assert "<i>gold</i> V" in page and "<i>better</i> N" in page and "line 6," in page
+    rows = paths["list.tsv"].read_text().splitlines()
+    assert rows[0].split("\t") == ["line", "text", "gold", "suggested", "probability", "reason"] and len(rows) == 121
+    # A person keeps one of the rows, and says better what stands there.
+    kept = [row for row in rows if row.startswith("6\t")]
+    (tmp_path / "kept.tsv").write_text("\n".join([rows[0], kept[0].replace("\tN\t", "\tNOUN\t")]) + "\n")
+    done = kcrf("audit", data, "--accept", tmp_path / "kept.tsv", "--apply", tmp_path / "by_hand.conll")
+    assert done.code == 0 and (tmp_path / "by_hand.conll").read_text() == before.replace("cat V", "cat NOUN")
+
+
+def test_a_model_judges(kcrf, data, tmp_path):
+    assert kcrf("train", data, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    done = kcrf("audit", data, "-m", tmp_path / "m.npz", "--top", "2")
+    assert done.code == 0 and {line.split()[0] for line in done.text.splitlines()[1:3]} == {"6", "154"}
+    assert "without -m, folds judge" in done.text
+    assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--sigma2", "1").code == 2
+    assert kcrf("audit", data, "-m", tmp_path / "m.npz", "--apply", tmp_path / "new").code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, code, said",
+    [
+        (("--least", "0.5"), 2, "--apply"),
+        (("--accept", "no.tsv"), 2, "--apply"),
+        (("--json", "-o", "-"), 2, "standard output"),
+        (("--folds", "200"), 3, "cannot make 200 folds"),
+        (("--accept", "no.tsv", "--apply", "new"), 1, "no.tsv"),
+    ],
+)
+def test_mistakes(kcrf, data, tmp_path, monkeypatch, arguments, code, said):
+    monkeypatch.chdir(tmp_path)
+    done = kcrf("audit", data, *arguments)
+    assert done.code == code and said in done.err and "Traceback" not in done.err

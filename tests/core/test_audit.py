@@ -1,0 +1,200 @@
+"""Audits: evidence against sums over all labellings, the number of errors, corrections that change labels alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import models
+from kcrf_core.audit import (
+    Channel,
+    audit_by_folds,
+    audit_by_model,
+    corrected,
+    fit_channel,
+    gather,
+    read_worklist,
+    worklist,
+)
+from kcrf_core.chains import chain
+from kcrf_core.corpora import Layout, read_corpus
+from kcrf_core.crossval import Division, Scored, make_plan, make_settings
+from kcrf_core.encoding import configured, fit_encoding
+from kcrf_core.errors import DataError
+from kcrf_core.system import Workers
+from kcrf_core.training import train
+
+
+def scored(order=1):
+    model, corpus = models.random_model(np.random.default_rng(3), labels=("A", "B", "C"), order=order)
+    dataset = model.encoding.encode(corpus)
+    first = dataset.span(0, 1)
+    scores, edges = model.potentials(first)
+    labels = np.array([0, 2, 1, -1, 1, 0, 2, 2][: first.positions], dtype=np.int32)
+    return Scored(np.arange(first.positions), model.labels, scores, edges, first.offsets, labels)
+
+
+def all_labellings(part):
+    """Every labelling of one sequence, and its score."""
+    T, Y = part.scores.shape
+    paths = np.array(list(itertools.product(range(Y), repeat=T)), dtype=np.int32)
+    totals = [chain.path_scores(part.scores, part.edges, part.offsets, path)[0] for path in paths]
+    return paths, np.array(totals)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_evidence_is_that_of_all_labellings(order):
+    part, channel = scored(order), Channel(0.1)
+    paths, totals = all_labellings(part)
+    weights = np.exp(totals - totals.max())
+    with Workers(1) as workers:
+        found = gather([part], channel, part.labels, len(part.gold), workers)
+    Y = part.scores.shape[1]
+    known = part.gold >= 0
+    through = np.prod(np.where(~known | (paths == part.gold), np.where(known, 0.9, 1.0), 0.1 / (Y - 1)), axis=1)
+    after = weights * through / np.sum(weights * through)
+    for t in np.flatnonzero(known).tolist():
+        has = paths[:, t] == part.gold[t]
+        assert found.marginal[t] == pytest.approx(weights[has].sum() / weights.sum(), rel=1e-9)
+        assert found.wrong[t] == pytest.approx(1 - after[has].sum(), rel=1e-8)
+        others = [after[paths[:, t] == y].sum() if y != part.gold[t] else -1 for y in range(Y)]
+        assert found.suggested[t] == int(np.argmax(others))
+    assert np.isnan(found.wrong[~known]).all() and np.isnan(found.context[~known]).all()
+
+
+def test_context_takes_all_other_labels_as_they_stand():
+    part = scored()
+    gold = np.where(part.gold < 0, 0, part.gold).astype(np.int32)
+    part = Scored(part.rows, part.labels, part.scores, part.edges, part.offsets, gold)
+    with Workers(1) as workers:
+        found = gather([part], Channel(0.1), part.labels, len(gold), workers)
+    for t in range(len(gold)):
+        values = []
+        for y in range(3):
+            other = gold.copy()
+            other[t] = y
+            values.append(chain.path_scores(part.scores, part.edges, part.offsets, other)[0])
+        values = np.exp(np.array(values) - max(values))
+        assert found.context[t] == pytest.approx(values[gold[t]] / values.sum(), rel=1e-9)
+
+
+def test_the_number_of_errors_is_that_of_the_largest_likelihood():
+    """Labels drawn from known probabilities, 3 % of them exchanged: the model's own doubt is no error."""
+    generator = np.random.default_rng(5)
+    N, Y = 6000, 5
+    scores = 3.0 * generator.normal(size=(N, Y))
+    edges = chain.Edges.zeros(Y)
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    gold = (p.cumsum(axis=1) > generator.uniform(size=(N, 1))).argmax(axis=1)
+    doubt = float((1 - p[np.arange(N), gold]).sum())
+    changed = generator.choice(N, 180, replace=False)
+    gold[changed] = (gold[changed] + generator.integers(1, Y, len(changed))) % Y
+    offsets = np.arange(0, N + 1, 10)
+    part = Scored(np.arange(N), tuple("abcde"), scores, edges, offsets, gold.astype(np.int32))
+    with Workers(1) as workers:
+        channel = fit_channel([part], workers)
+    assert channel.rate * N == pytest.approx(180, rel=0.2)
+    assert doubt > 3 * 180  # what the sum of 1 - p would count
+    assert channel.sharpness == pytest.approx(1, abs=0.15) and not channel.by_frequency
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """Words whose label is known by their first letter, a few of them labelled as another."""
+    generator = np.random.default_rng(0)
+    lines, wrong, number = [], [], 0
+    for _ in range(120):
+        for _ in range(5):
+            number += 1
+            letter = "abc"[generator.integers(3)]
+            label = letter.upper()
+            if generator.uniform() < 0.03:
+                wrong.append(number)
+                label = "ABC".replace(label, "")[generator.integers(2)]
+            lines.append(f"{letter}{generator.integers(4)} {label}")
+        lines.append("")
+        number += 1
+    path = tmp_path_factory.mktemp("noisy") / "data.conll"
+    path.write_text("\n".join(lines) + "\n")
+    return path, wrong
+
+
+def by_folds(path, **more):
+    corpus = read_corpus(path)
+    plan = make_plan(corpus, {}, "options", make_settings({}, {"sigma2": 1.0}), Division(3))
+    return audit_by_folds(plan, threads=1, **more)
+
+
+def test_folds_find_what_was_exchanged(noisy):
+    path, wrong = noisy
+    found = by_folds(path)
+    first = found.positions(len(wrong))
+    assert len({one.line for one in first} & set(wrong)) >= 0.85 * len(wrong)
+    assert found.expected == pytest.approx(len(wrong), rel=0.35) and found.judged == 600
+    one = first[0]
+    assert one.suggested == one.text[0].upper() != one.gold and one.reason == f"its features say {one.suggested}"
+    probabilities = [each.probability for each in found.positions()]
+    assert probabilities == sorted(probabilities)
+    assert found.sequences(1)[0].expected >= 0.5 and found.spans() == []
+    marginal = by_folds(path, ranking="marginal").positions(3)
+    assert all(each.probability == each.marginal for each in marginal)
+
+
+def test_a_label_of_one_fold_alone_is_not_judged(noisy, tmp_path):
+    path = tmp_path / "rare.conll"
+    path.write_text(noisy[0].read_text().replace(" A\n", " RARE\n", 1))
+    found = by_folds(path)
+    assert found.judged == 599 and "RARE" not in {one.gold for one in found.positions()}
+
+
+def test_a_model_judges_in_sample(noisy):
+    corpus = read_corpus(noisy[0])
+    config, _ = configured({}, {"sigma2": 1.0}, corpus, "options")
+    with Workers(1) as workers:
+        model, _ = train(*fit_encoding(config, corpus), config, workers=workers)
+    found = audit_by_model(model, corpus, threads=1)
+    lines = {one.line for one in found.positions(len(noisy[1]))}
+    assert not found.held_out and len(lines & set(noisy[1])) >= 0.85 * len(noisy[1])
+
+
+def test_spans_and_labels_that_cannot_stand_there(tmp_path):
+    text = "the B-X\ncat I-X\nsat O\n\n" * 29 + "the B-X\ncat O\nsat I-X\n\n"
+    path = tmp_path / "spans.conll"
+    path.write_text(text)
+    found = by_folds(path)
+    lines = {one.line: one.reason for one in found.positions(2)}
+    assert set(lines) == {118, 119} and lines[119] == "I-X cannot follow O in its scheme"
+    (worst, *_) = found.spans()
+    assert (worst.line, worst.text, worst.type) == (119, "sat", "X")
+
+
+@pytest.mark.parametrize(
+    ("format_", "column", "layout", "text", "after"),
+    [
+        ("conll", None, Layout(), "a\tX \r\nb X X\n", "a\tX \r\nb X Y\n"),
+        ("conll", None, Layout(separator=","), "a,1\nb,X\n", "a,1\nb,Y\n"),
+        ("crfsuite", None, Layout(), "X\ta\nX\tX\n", "X\ta\nY\tX\n"),
+        ("conllu", "upos", Layout(), "1\ta\ta\tX\n2\tX\tX\tX\t_\n", "1\ta\ta\tX\n2\tX\tX\tY\t_\n"),
+    ],
+)
+def test_corrections_change_labels_alone(format_, column, layout, text, after):
+    changes = read_worklist("line\ttext\tgold\tsuggested\tprobability\treason\n2\tb\tX\tY\t0.1\t\n", "list")
+    assert corrected(text, changes, format_, column, layout, "data") == after
+    with pytest.raises(DataError, match="data:2: the label is not 'X'"):
+        corrected(after, changes, format_, column, layout, "data")
+    with pytest.raises(DataError, match="no line 2"):
+        corrected("a X", changes, format_, column, layout, "data")
+
+
+def test_worklists_come_back_as_they_were_written(noisy):
+    positions = by_folds(noisy[0]).positions(5)
+    changes = read_worklist(worklist(positions), "list")
+    assert [(each.line, each.gold, each.suggested) for each in changes] == [
+        (each.line, each.gold, each.suggested) for each in positions
+    ]
+    for text in ("", "a\tb\n", worklist([]) + "one\ttwo\n"):
+        with pytest.raises(DataError):
+            read_worklist(text, "list")

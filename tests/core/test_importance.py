@@ -1,0 +1,63 @@
+"""Importance and explanations of data in which it is known what matters, and how much a permutation costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kcrf_core.corpora import read_corpus
+from kcrf_core.encoding import configured, fit_encoding
+from kcrf_core.errors import DataError
+from kcrf_core.model import Decoder, Wishes, importances
+from kcrf_core.system import Workers
+from kcrf_core.training import train
+
+
+def fitted(folder, seed, kernel="rbf"):
+    """A model of five numbers of which the fourth matters most and the second less, and its data."""
+    generator = np.random.default_rng(seed)
+    X = [generator.normal(size=(6, 5)) for _ in range(50)]
+    y = [["b" if 2 * row[3] + row[1] + 0.3 * generator.normal() > 0 else "a" for row in x] for x in X]
+    rows = ("\t".join([*(f"{value:.6f}" for value in row), label]) for x, labels in zip(X, y, strict=True)
+            for row, label in (*zip(x, labels, strict=True), ((), "")))  # fmt: skip
+    path = folder / f"{seed}.conll"
+    path.write_text("\n".join(rows) + "\n")
+    corpus = read_corpus(path)
+    options = {"kernel": kernel, "sigma2": 10.0, "plain": True, "window": [0], "seed": seed}
+    config, _ = configured({}, options | ({} if kernel == "linear" else {"size": 60}), corpus, "options")
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        return train(encoding, dataset, config, workers=workers)[0], dataset
+
+
+def test_the_ranking_is_right(tmp_path):
+    right = 0
+    for seed in range(20):
+        model, dataset = fitted(tmp_path, seed)
+        with Workers(1) as workers:
+            found = importances(model, dataset, workers, repetitions=1)
+            (decoded,) = Decoder(model, Wishes(explain=9)).decode(dataset, "data", workers)
+        by_data = [one.name for one in found]
+        sizes = {}
+        for one in decoded.explanations:
+            for part in one.contributions:
+                if part.term != "edge" and part.what != "jointly":
+                    name = part.what.partition("=")[0]
+                    sizes[name] = sizes.get(name, 0.0) + part.value
+        by_reasons = sorted(sizes, key=lambda name: -sizes[name])
+        right += by_data[:2] == by_reasons[:2] == ["c3[0]", "c1[0]"]
+    assert right >= 19
+
+
+def test_figures_of_importance(tmp_path):
+    model, dataset = fitted(tmp_path, 0, "linear")
+    with Workers(1) as workers:
+        first, again = (importances(model, dataset, workers) for _ in range(2))
+        assert first == again  # chance comes from the seed alone
+        worst, best = first[-1], first[0]
+        assert best.loss > 10 * best.error and best.accuracy > 0.1 and abs(worst.loss) < 0.1
+        assert (best.feature, best.offset) == ("c3", 0)
+        with pytest.raises(DataError, match="labelled data"):
+            importances(model, replace(dataset, labels=None), workers)
