@@ -13,12 +13,14 @@ where values lie.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..kernels import Inputs, Pivots
-from ..maps import ExplicitMap, FeatureMap, KeptWeights, KernelRows, PivotHead, ReducedMap, RepeatedMap
+from ..maps import ExplicitMap, FeatureMap, Head, KeptWeights, KernelRows, PivotHead, ReducedMap, RepeatedMap
 from ..system import Workers, ranges
 from .backend import DOUBLE, Array, Backend
 from .kernel_blocks import laid_out
@@ -138,6 +140,11 @@ class DeviceTriangle:
         inverse = self._inverse()
         return (inverse.T if transposed else inverse) @ right
 
+    def inverse_norm(self) -> float:
+        """|L^-1| at the most, from its norms by rows and by columns."""
+        sizes = abs(self._inverse())
+        return float(np.sqrt(float(sizes.sum(0).max()) * float(sizes.sum(1).max())))
+
 
 def _triangle_on(place: ArrayPlace, head: PivotHead) -> DeviceTriangle:
     if head not in place.triangles:
@@ -240,6 +247,22 @@ class RepeatedDeviceMap:
         return self.distinct.adjoint(self._backend.sparse_product(self._positions, R))
 
 
+@dataclass(frozen=True, eq=False)
+class LentHead(PivotHead):
+    """The triangle of pivots, whose systems are solved on a device."""
+
+    triangle_there: DeviceTriangle
+    backend: Backend
+
+    def dual(self, W: np.ndarray) -> np.ndarray:
+        solved = self.triangle_there.solve(self.backend.array(W, DOUBLE), DOUBLE, transposed=True)
+        return self.backend.numpy(solved)
+
+    @cached_property
+    def inverse_norm(self) -> float:
+        return self.triangle_there.inverse_norm()
+
+
 class LentMap:
     """A map of this process whose products are taken on a device: for all that an engine does not do there itself."""
 
@@ -250,6 +273,13 @@ class LentMap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)
+
+    @cached_property
+    def head(self) -> Head:
+        own = self.here.head
+        if not isinstance(own, PivotHead):
+            return own
+        return LentHead(own.system, own.curve, _triangle_on(self._place, own), self._place.backend)
 
     def prepare(self, W: Any, dtype: np.dtype, workers: Workers | None = None, empty: Any = None) -> np.ndarray:
         """Scores of all positions, [N, C]."""

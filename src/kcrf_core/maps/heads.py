@@ -173,7 +173,7 @@ class PivotHead:
         return -np.diff(self.curve) * raw[0]
 
     @cached_property
-    def _inverse_norm(self) -> float:
+    def inverse_norm(self) -> float:
         """|L^-1|, from LAPACK's estimates of its norms by rows and by columns."""
         norms = []
         for kind, axis in (("I", 0), ("1", 1)):  # of L^T, which LAPACK can take as it lies in memory
@@ -190,7 +190,7 @@ class PivotHead:
         outside: Callable[[float], float],
     ) -> Rounding:
         M, largest = max(self.size, 1), extent.largest
-        value, inverse, alpha = extent.value_error, self._inverse_norm, self.dual(W)
+        value, inverse, alpha = extent.value_error, self.inverse_norm, self.dual(W)
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
         # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.
         gram = largest * np.sqrt(M) * (summation_error(1) + value)
