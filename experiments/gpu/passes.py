@@ -83,13 +83,13 @@ def timed(device, work) -> float:
 
 def copy_speed(device) -> float:
     """Bytes per second that are read and written by a copy."""
-    values = device.backend.zeros((1 << 28,), SINGLE)
+    values = device.backend.array(np.random.default_rng(1).random(1 << 28, dtype=SINGLE))
     return 2 * values.shape[0] * SINGLE.itemsize / timed(device, lambda: device.backend.copy(values))
 
 
 def product_speed(device) -> float:
     """Operations per second of a product in single precision."""
-    values = device.backend.zeros((8192, 8192), SINGLE)
+    values = device.backend.array(np.random.default_rng(1).random((8192, 8192), dtype=SINGLE))
     return 2 * 8192**3 / timed(device, lambda: values @ values)
 
 

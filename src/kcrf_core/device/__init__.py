@@ -14,6 +14,5 @@ __getattr__, __dir__, __all__ = lazy(
         "device": ["Device", "Scorer"],
         "device_engine": ["DeviceEngine"],
         "device_vectors": ["DevicePairs", "DeviceVectors"],
-        "place": ["DeviceError"],
     },
 )

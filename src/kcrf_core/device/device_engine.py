@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..objective import (
 )
 from ..system import Workers, size_text
 from .backend import DOUBLE, Array
-from .device_maps import DeviceKernelRows, LentMap, map_on, row_sums
+from .device_maps import DeviceKernelRows, Evaluated, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
 from .packed_pairs import PairChains
@@ -338,7 +339,17 @@ class DeviceEngine:
 
     def rounding(self, theta: Array) -> list[Rounding]:
         """What rounding may change about an evaluation in double precision at theta, for each term."""
-        return self._asked("rounding", theta)
+        error_sum, theta = 2 * float(self.problem.position_weights().sum()), self._double(theta)
+        found = [Rounding()] * len(self.terms)
+        with self.device.watched():
+            for j in self._mapped:
+                extent = self.here.extent(j, self.objective_terms[j].map.head.scale)
+                about = Evaluated(error_sum, self.problem.positions, extent, partial(self._outside_roots, theta, j))
+                found[j] = self._maps[j].rounding(self._weights(theta, j), about)
+        return found
+
+    def _outside_roots(self, theta: Array, term: int, gram: float) -> float:
+        return self.here.outside_roots(self.vectors.to_array(theta), term, gram)
 
     def _asked(self, question: str, theta: Array, *others: Any) -> Any:
         with self.device.watched():

@@ -3,6 +3,7 @@
     ready(W)        what rows are multiplied with
     scores(ready)   Phi W, [N, C] in the precision of a pass
     adjoint(R)      Phi^T R, [D, C] in double precision
+    rounding(W)     what rounding may change about an evaluation, as `maps.Head` says it
 
 Kernel values of pivots are held there as far as the device's memory allows, and computed again in every pass where it
 does not. Sums over rows in single precision are taken some thousand rows at a time, and those in double precision.
@@ -12,7 +13,7 @@ where values lie.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,7 +21,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..kernels import Inputs, Pivots
-from ..maps import ExplicitMap, FeatureMap, Head, KeptWeights, KernelRows, PivotHead, ReducedMap, RepeatedMap
+from ..maps import (
+    ExplicitMap,
+    Extent,
+    FeatureMap,
+    KeptWeights,
+    KernelRows,
+    PivotHead,
+    ReducedMap,
+    RepeatedMap,
+    Rounding,
+)
 from ..system import Workers, ranges
 from .backend import DOUBLE, Array, Backend
 from .kernel_blocks import laid_out
@@ -37,6 +48,18 @@ class DeviceMap(Protocol):
     def scores(self, ready: Array) -> Array: ...
 
     def adjoint(self, R: Array) -> Array: ...
+
+    def rounding(self, W: Array, about: Evaluated) -> Rounding: ...
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What `Head.rounding` is told of an evaluation."""
+
+    error_sum: float
+    positions: int
+    extent: Extent
+    outside: Callable[[float], float]
 
 
 def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> DeviceMap:
@@ -87,6 +110,7 @@ class ColumnsMap:
         if own.sparse_size:
             self._rows = backend.sparse(rows.indptr, rows.indices, _values(rows), own.sparse_size, self._dtype)
             self._columns = backend.sparse(columns.indptr, columns.indices, _values(columns), rows.shape[0], DOUBLE)
+        self._head = own.head
         self._real = backend.array(own.real_values(self._dtype), self._dtype) if own.dense_size else None
         self._size = rows.shape[0]
 
@@ -112,6 +136,11 @@ class ColumnsMap:
         if self._real is not None:
             parts.append(row_sums(self._real, R, self._backend))
         return self._backend.together(parts) if parts else self._backend.zeros((0, R.shape[1]))
+
+    def rounding(self, W: Array, about: Evaluated) -> Rounding:
+        squares = self._backend.numpy((W * W).sum(0))
+        longest = float(np.sqrt(squares.max(initial=0.0)))
+        return self._head.rounding_of(longest, about.error_sum, about.positions, about.extent)
 
 
 def _values(matrix: Any) -> np.ndarray:
@@ -140,6 +169,7 @@ class DeviceTriangle:
         inverse = self._inverse()
         return (inverse.T if transposed else inverse) @ right
 
+    @cached_property
     def inverse_norm(self) -> float:
         """|L^-1| at the most, from its norms by rows and by columns."""
         sizes = abs(self._inverse())
@@ -215,7 +245,7 @@ class PivotMap:
         self._backend, self._dtype = place.backend, np.dtype(dtype)
         self.rows = DeviceKernelRows(own.rows, self._dtype, place)
         self.stays = self.rows.stays
-        self._triangle = _triangle_on(place, own.head)
+        self._triangle, self._head = _triangle_on(place, own.head), own.head
 
     def ready(self, W: Array) -> Array:
         return self._backend.cast(self._triangle.solve(W, self._dtype, transposed=True), self._dtype)
@@ -225,6 +255,12 @@ class PivotMap:
 
     def adjoint(self, R: Array) -> Array:
         return self._triangle.solve(self.rows.sums(R), self._dtype)
+
+    def rounding(self, W: Array, about: Evaluated) -> Rounding:
+        alpha = abs(self._triangle.solve(W, DOUBLE, transposed=True))
+        length, sums = float((alpha * alpha).sum()) ** 0.5, self._backend.numpy(alpha.sum(0))
+        sizes = length, float(sums.max(initial=0.0)), self._triangle.inverse_norm
+        return self._head.rounding_of(*sizes, about.error_sum, about.positions, about.extent, about.outside)
 
 
 class RepeatedDeviceMap:
@@ -246,21 +282,8 @@ class RepeatedDeviceMap:
     def adjoint(self, R: Array) -> Array:
         return self.distinct.adjoint(self._backend.sparse_product(self._positions, R))
 
-
-@dataclass(frozen=True, eq=False)
-class LentHead(PivotHead):
-    """The triangle of pivots, whose systems are solved on a device."""
-
-    triangle_there: DeviceTriangle
-    backend: Backend
-
-    def dual(self, W: np.ndarray) -> np.ndarray:
-        solved = self.triangle_there.solve(self.backend.array(W, DOUBLE), DOUBLE, transposed=True)
-        return self.backend.numpy(solved)
-
-    @cached_property
-    def inverse_norm(self) -> float:
-        return self.triangle_there.inverse_norm()
+    def rounding(self, W: Array, about: Evaluated) -> Rounding:
+        return self.distinct.rounding(W, about)
 
 
 class LentMap:
@@ -273,13 +296,6 @@ class LentMap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)
-
-    @cached_property
-    def head(self) -> Head:
-        own = self.here.head
-        if not isinstance(own, PivotHead):
-            return own
-        return LentHead(own.system, own.curve, _triangle_on(self._place, own), self._place.backend)
 
     def prepare(self, W: Any, dtype: np.dtype, workers: Workers | None = None, empty: Any = None) -> np.ndarray:
         """Scores of all positions, [N, C]."""

@@ -8,15 +8,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ..errors import KcrfError
+from ..errors import DeviceError
 from ..system import Budget, size_text
 from .backend import DOUBLE, Array, Backend
 
 SHARE = 0.7  # of free memory that tables may take where nothing is said: vectors, messages and products want some, too
-
-
-class DeviceError(KcrfError):
-    """A device that has too little memory for what it is asked for."""
 
 
 class ArrayPlace:
