@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -155,6 +156,39 @@ def test_kernel_values_without_room_are_computed_in_every_pass(rng, workers, dev
     for value, gradient in found[1:]:
         np.testing.assert_allclose(value, found[0][0], rtol=1e-6)
         np.testing.assert_allclose(*(device.backend.numpy(each) for each in (gradient, found[0][1])), atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_products_of_short_and_long_rows(weighted, rng, device):
+    """Rows of 700 entries and of none, of ones and of other values; and the same bits every time."""
+    lengths = np.concatenate([[700, 0, 3, 256, 257, 0], rng.integers(0, 20, 50), [513]])
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    columns = rng.integers(0, 40, ends[-1]).astype(np.int32)
+    values = rng.normal(size=ends[-1]) if weighted else np.ones(ends[-1])
+    right = rng.normal(size=(40, 5))
+    expected = np.array([values[a:b] @ right[columns[a:b]] for a, b in pairwise(ends)])
+    matrix = device.backend.sparse(ends, columns, values, 40, np.dtype(np.float64))
+    found = [device.backend.numpy(device.backend.sparse_product(matrix, device.backend.array(right))) for _ in range(3)]
+    np.testing.assert_allclose(found[0], expected, atol=1e-12)
+    assert all((each == found[0]).all() for each in found)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kept", "poly", "repeated", "edge-x", "edge2"])
+def test_passes_give_the_same_bits_every_time(kind, rng, workers, device):
+    _, other = both(kind, rng, workers, device, np.float32)
+    theta = other.vectors.from_array(rng.normal(size=other.size))
+    again = device.engine(other.problem, other.engine.objective_terms, workers, np.float32)
+    for _ in range(4):  # the third is recorded on a card
+        found = [engine.evaluate(theta) for engine in (other.engine, again)]
+        assert found[0][0] == found[1][0]
+        assert (other.vectors.to_array(found[0][1]) == other.vectors.to_array(found[1][1])).all()
+
+
+@pytest.mark.skipif("cuda" not in ENGINES, reason="memory of a card")
+def test_large_arrays_come_from_a_card_in_pieces(rng):
+    backend, values = open_device(DeviceChoice("cuda")).backend, rng.normal(size=(3, 5_000_001))
+    assert (backend.numpy(backend.array(values)) == values).all()
+    assert (backend.numpy(backend.array(values).T) == values.T).all()
 
 
 def test_long_sequences_are_left_to_threads(rng, workers, device, monkeypatch):

@@ -81,7 +81,7 @@ class Backend(Protocol):
         """A matrix in compressed rows."""
 
     def sparse_product(self, matrix: Any, values: Array) -> Array:
-        """Such a matrix times an array [width, C]."""
+        """Such a matrix times an array [width, C], with the same bits every time."""
 
     def solve_lower(self, triangle: Array, right: Array, transposed: bool = False) -> Array:
         """L^-1 R, or L^-T R, by substitution."""
@@ -98,6 +98,9 @@ class Backend(Protocol):
 
         What it gives may be overwritten by the next call.
         """
+
+    def memory(self) -> int:
+        """Bytes that a device has, taken or not."""
 
     def free_memory(self) -> int:
         """Bytes that could still be taken."""
@@ -208,6 +211,9 @@ class NumpyBackend:
 
     def repeated(self, work: Callable[..., tuple[np.ndarray, ...]]) -> Callable[..., tuple[np.ndarray, ...]]:
         return work
+
+    def memory(self) -> int:
+        return free_memory()
 
     def free_memory(self) -> int:
         return free_memory()

@@ -66,6 +66,7 @@ class DeviceEngine:
         self.here = ThreadEngine(problem, lent, workers, self.dtype, forbidden)
         self.terms: tuple[TermShape, ...] = self.here.terms
         self.vectors = vectors or DeviceVectors(self.here.vectors.blocks, self.backend)
+        self._exact: DeviceEngine | None = None  # the same in double precision, with no kernel values held
         self._mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
         self._per_position = any(self.terms[j].clique.per_position for j in self._mapped)
         self._second_order = any(term.clique.second_order for term in self.terms)
@@ -310,13 +311,18 @@ class DeviceEngine:
         """The same in double precision, with the same vectors; itself where it is."""
         if self.dtype == np.float64:
             return self
+        if not held and self._exact is not None:
+            return self._exact
         terms = [
             replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
         ]
         with self.device.watched():
-            return DeviceEngine(
+            made = DeviceEngine(
                 self.problem, terms, self.workers, self.device, np.float64, self.forbidden, self.vectors
             )
+        if not held:
+            self._exact = made
+        return made
 
     def narrowed(self, sizes: dict[int, int]) -> DeviceEngine:
         """The same problem on the first m columns of some terms' nested maps."""

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Inputs, Kernel
-from ..maps import FLOORS, Basis, Candidates, independent_pivots, truncated
+from ..maps import FLOORS, Basis, independent_pivots, truncated
 from ..system import Workers, linear_algebra, ranges
-from .backend import DOUBLE, Array
+from .backend import DOUBLE, Array, Backend
 from .kernel_blocks import DeviceKernel
 from .place import ArrayPlace
 
 ROWS_AT_ONCE = 1 << 14
+BLOCKS_OF_A_GROUP = 16  # of pivots
 EVERY = slice(None)
 
 
@@ -29,6 +30,24 @@ class _Maker:
 
     pivots: Any  # laid out on the device
     mine: Array  # [m, c] their rows of G, transposed
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceCandidates:
+    """The members of `maps.Candidates`, with rows of G on the device."""
+
+    rows: np.ndarray  # [c]
+    there: Array  # [m, c] float64, their rows of G, transposed
+    left: np.ndarray  # [c, c]
+    backend: Backend
+
+    @property
+    def mine(self) -> np.ndarray:
+        return self.backend.numpy(self.there).T
+
+    def take(self, which: np.ndarray) -> DeviceCandidates:
+        there = self.backend.rows(self.there.T, self.backend.array(which.astype(np.int64))).T
+        return DeviceCandidates(self.rows[which], there, self.left[np.ix_(which, which)], self.backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +93,10 @@ class DeviceFactorisation:
         self._form, self._exact = forms
         self._frame = self._form.frame(inputs)
         self._rows = self._form.rows(inputs, self._frame)
-        self._pivots: list[Any] = []  # rows of pivots in double precision, as they were added
+        # Rows of pivots in double precision: in groups, and those since as they were added.
+        self._groups: list[Any] = []
+        self._newest: list[Any] = []
+        self._grouped = 0
         self._triangle = self._backend.zeros((size, size))
         place.memory.spend(self, 8 * size * size)
         self._in_double = True
@@ -85,28 +107,29 @@ class DeviceFactorisation:
     def done(self) -> bool:
         return len(self.chosen) >= self.size or self.curve[-1] <= self._enough * self.curve[0]
 
-    def candidates(self, rows: np.ndarray) -> Candidates:
+    def candidates(self, rows: np.ndarray) -> DeviceCandidates:
         """What is left among some positions."""
         part, m, backend = self.inputs.take(rows), len(self.chosen), self._backend
         own = self._exact.pivots(part, self._frame)
         left = self._exact.block(self._exact.rows(part, self._frame), EVERY, own)
         if not m:
-            return Candidates(rows, np.zeros((len(rows), 0)), np.array(backend.numpy(left)))
-        cross = backend.together([self._exact.block(each, EVERY, own) for each in self._pivots])  # [m, c]
+            return DeviceCandidates(rows, backend.zeros((0, len(rows))), np.array(backend.numpy(left)), backend)
+        before = [*self._groups, *self._newest]
+        cross = backend.together([self._exact.block(each, EVERY, own) for each in before])  # [m, c]
         mine = backend.solve_lower(self._triangle[:m, :m], cross)
         left = left - mine.T @ mine
-        return Candidates(rows, np.array(backend.numpy(mine).T), np.array(backend.numpy(left)))
+        return DeviceCandidates(rows, mine, np.array(backend.numpy(left)), backend)
 
-    def _maker(self, candidates: Candidates) -> _Maker:
+    def _maker(self, candidates: DeviceCandidates) -> _Maker:
         own = self._form.pivots(self.inputs.take(candidates.rows), self._frame)
-        return _Maker(own, self._backend.array(np.ascontiguousarray(candidates.mine.T), self.dtype))
+        return _Maker(own, self._backend.cast(candidates.there, self.dtype))
 
     def _columns(self, maker: _Maker, part: slice, G: Array) -> Array:
         """K - G G^T at some rows, whose G is given."""
         found = self._form.block(self._rows, part, maker.pivots)
         return found - G[:, : len(maker.mine)] @ maker.mine if len(maker.mine) else found
 
-    def columns(self, candidates: Candidates) -> DeviceColumns:
+    def columns(self, candidates: DeviceCandidates) -> DeviceColumns:
         """Columns of K - G G^T at all positions."""
         maker = self._maker(candidates)
         with self._place.watched():
@@ -115,7 +138,7 @@ class DeviceFactorisation:
 
     def append(
         self,
-        candidates: Candidates,
+        candidates: DeviceCandidates,
         triangle: np.ndarray,  # [b, b] Cholesky factor of what is left among those that become pivots
         picked: np.ndarray | None = None,  # which they are; None for all
         known: DeviceColumns | None = None,  # columns of the candidates, where the triangle was found from them
@@ -142,17 +165,26 @@ class DeviceFactorisation:
                 gains = gains + squares.sum(0)
             self.residual -= backend.numpy(backend.together(taken))
             if m:
-                self._triangle[m : m + b, :m] = backend.array(chosen.mine, DOUBLE)
+                self._triangle[m : m + b, :m] = chosen.there.T
             self._triangle[m : m + b, m : m + b] = backend.array(np.ascontiguousarray(triangle), DOUBLE)
-            self._pivots.append(self._exact.rows(self.inputs.take(chosen.rows), self._frame))
-        self._blocks.append(block)
-        self.chosen.extend(chosen.rows.tolist())
+            self.chosen.extend(chosen.rows.tolist())
+            self._lay_out(chosen.rows)
+        if len(G) < len(self.inputs):
+            self._blocks.append(block)
         self.residual[self.chosen] = 0.0
         np.maximum(self.residual, 0.0, out=self.residual)
         for gain in backend.numpy(gains).tolist():
             self.curve.append(max(self.curve[-1] - gain, 0.0))
         if self._progress is not None:
             self._progress(len(self.chosen), self.size)
+
+    def _lay_out(self, rows: np.ndarray) -> None:
+        """New pivots, for blocks with them; many small blocks take longer than a few large ones."""
+        self._newest.append(self._exact.rows(self.inputs.take(rows), self._frame))
+        if len(self._newest) == BLOCKS_OF_A_GROUP:
+            several = np.array(self.chosen[self._grouped :], dtype=np.int64)
+            self._groups.append(self._exact.rows(self.inputs.take(several), self._frame))
+            self._newest, self._grouped = [], len(self.chosen)
 
     def _of(self, block: _Appended, columns: Array) -> Array:
         if block.picked is not None:
@@ -180,7 +212,7 @@ class DeviceFactorisation:
             return self._backend.zeros((part.stop - part.start, 0), self.dtype)
         return self._backend.together(parts, 1)
 
-    def error_products(self, candidates: Candidates, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def error_products(self, candidates: DeviceCandidates, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K_BN m of some candidates [b, C] and G^T m [M, C] for errors m [N, C], summed in double precision."""
         backend, maker = self._backend, self._maker(candidates)
         there, C = backend.array(errors, self.dtype), errors.shape[1]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..objective import minimised_model
+from ..system import ranges
 from .backend import DOUBLE, Array, Backend
 
 
@@ -250,8 +251,9 @@ class DeviceVectors:
         return int(self._free(theta, gradient, thresholds).sum())
 
     def pairs(self, most: int, dtype: np.dtype | type) -> DevicePairs:
-        """Room for so many pairs of a step and a change of the gradient."""
-        return DevicePairs(self, most, dtype)
+        """Room for so many pairs of a step and a change of the gradient, in double precision where there is plenty."""
+        plenty = 16 * most * self.size <= PAIRS_SHARE * self.backend.memory()
+        return DevicePairs(self, most, DOUBLE if plenty else dtype)
 
 
 class DevicePairs:
@@ -278,10 +280,13 @@ class DevicePairs:
 
     def _products(self, own: Array, vectors: Array, rows: int) -> Array:
         """Of the first rows with vectors [size, k], in double precision."""
-        total, size = self._backend.zeros((rows, vectors.shape[1])), self._vectors.size
-        for first in range(0, size, COLUMNS_AT_ONCE):
-            part = slice(first, first + COLUMNS_AT_ONCE)
-            total = total + self._vectors._double(own[:rows, part]) @ vectors[part]
+        backend, (size, k) = self._backend, vectors.shape
+        whole = size // PIECE
+        total = self._vectors._double(own[:rows, whole * PIECE :]) @ vectors[whole * PIECE :]
+        for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a card
+            part = slice(some.start * PIECE, some.stop * PIECE)
+            pieces = backend.permuted(self._vectors._double(own[:rows, part]).reshape(rows, -1, PIECE), (1, 0, 2))
+            total = total + (pieces @ vectors[part].reshape(-1, PIECE, k)).sum(0)
         return total
 
     def _mixed(self, own: Array, shares: np.ndarray) -> Array:
@@ -358,4 +363,6 @@ class DevicePairs:
         return direction, change
 
 
-COLUMNS_AT_ONCE = 1 << 22  # of pairs that are widened to double precision
+PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
+COLUMNS_AT_ONCE = PIECE * PIECES_AT_ONCE
+PAIRS_SHARE = 1 / 16  # of a device's memory that pairs in double precision may take

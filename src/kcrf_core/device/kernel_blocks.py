@@ -7,6 +7,7 @@ other kernel, one of a plugin, `laid_out` says so with None: its values come fro
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -29,6 +30,10 @@ from .backend import DOUBLE, Array, Backend
 
 PICTURES_AT_ONCE = 4096
 NO_CODE = -1
+# What pictures look like to kernels, by backend.
+KNOWN_PICTURES: weakref.WeakKeyDictionary[Backend, dict[tuple[int, Any], tuple[np.ndarray, Any]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class DeviceKernel(Protocol):
@@ -134,9 +139,17 @@ class _Distances(_Inner):
 
 
 class _Image(_Distances):
-    """Neighbourhoods of pictures are worked out on the device, too."""
+    """Neighbourhoods of pictures are worked out on the device, too, once for as long as the pictures live."""
 
     def _seen(self, inputs: Inputs) -> Inputs:
+        known, key = KNOWN_PICTURES.setdefault(self._backend, {}), (id(inputs.real), self._kernel.picture)
+        if key not in known:
+            gone = weakref.ref(inputs.real, lambda _: known.pop(key, None))
+            known[key] = self._worked_out(inputs), gone
+        return replace(inputs, real=known[key][0])
+
+    def _worked_out(self, inputs: Inputs) -> np.ndarray:
+        """[N, width]"""
         backend, picture = self._backend, self._kernel.picture
         down, across = (backend.array(each) for each in picture.pools)
         H, W = picture.shape
@@ -154,7 +167,7 @@ class _Image(_Distances):
             sums = backend.together(pools, 1)
             found.append(backend.numpy(backend.sign(sums) * backend.sqrt(abs(sums))))
         width = len(picture.offsets) * down.shape[1] * across.shape[1]
-        return replace(inputs, real=np.concatenate([*found, np.zeros((0, width))]))
+        return np.concatenate([*found, np.zeros((0, width))])
 
 
 class _Parts:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import torch
 
-from ..system import free_memory
+from ..system import free_memory, ranges
 from .backend import DOUBLE
 
 TYPES = {
@@ -21,6 +20,8 @@ TYPES = {
 }
 NUMPY_TYPES = {own: other for other, own in TYPES.items()}
 
+STAGED, STAGES = 32 << 20, 4  # bytes that are on their way from a card at a time, and how often
+PIECE = 256  # entries of a sparse row that are summed one after another
 WARM_UP = 2  # calls before one is recorded: libraries set themselves up in the first
 
 
@@ -42,7 +43,36 @@ class TorchBackend:
         return made.to(self.device, copy=True)
 
     def numpy(self, values: torch.Tensor) -> np.ndarray:
+        if self._card and values.nbytes > 2 * STAGED:
+            return self._staged(values)
         return values.detach().cpu().numpy()
+
+    def _staged(self, values: torch.Tensor) -> np.ndarray:
+        """A large array by way of memory that a card writes to directly, and from there by threads.
+
+        New memory is what takes long: the system hands it out page by page.
+        """
+        values = values.detach().contiguous()
+        out = np.empty(tuple(values.shape), dtype=self.dtype(values))
+        flat, there = out.reshape(-1), values.reshape(-1)
+        each = STAGED // values.element_size()
+        buffers = [torch.empty(each, dtype=values.dtype, pin_memory=True) for _ in range(STAGES)]
+        busy: list[Future | None] = [None] * STAGES
+
+        def fill(part: slice, number: int) -> None:
+            flat[part] = buffers[number][: part.stop - part.start].numpy()
+
+        with ThreadPoolExecutor(STAGES) as pool:
+            for count, part in enumerate(ranges(len(flat), each)):
+                number = count % STAGES
+                if busy[number] is not None:
+                    busy[number].result()
+                buffers[number][: part.stop - part.start].copy_(there[part])
+                busy[number] = pool.submit(fill, part, number)
+            for future in busy:
+                if future is not None:
+                    future.result()
+        return out
 
     def cast(self, values: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
         return values.to(TYPES[np.dtype(dtype)])
@@ -104,21 +134,11 @@ class TorchBackend:
     def equal_pairs(self, a: torch.Tensor, b: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
         return (a[:, None] == b[None, :]).to(TYPES[np.dtype(dtype)])
 
-    def sparse(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, width: int, dtype: np.dtype) -> Any:
-        small = max(len(columns), width, len(ends)) < np.iinfo(np.int32).max
-        numbers = np.int32 if small else np.int64
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new there
-            return torch.sparse_csr_tensor(
-                self.array(ends, numbers),
-                self.array(columns, numbers),
-                self.array(values, dtype),
-                size=(len(ends) - 1, width),
-                check_invariants=False,
-            )
+    def sparse(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, width: int, dtype: np.dtype) -> _Bags:
+        return _Bags(ends, columns, values, dtype, self)
 
-    def sparse_product(self, matrix: Any, values: torch.Tensor) -> torch.Tensor:
-        return matrix @ values
+    def sparse_product(self, matrix: _Bags, values: torch.Tensor) -> torch.Tensor:
+        return matrix.times(values)
 
     def solve_lower(self, triangle: torch.Tensor, right: torch.Tensor, transposed: bool = False) -> torch.Tensor:
         own = triangle.mT if transposed else triangle
@@ -138,6 +158,9 @@ class TorchBackend:
     def repeated(self, work: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
         return _Recorded(work, self.device) if self._card else work
 
+    def memory(self) -> int:
+        return torch.cuda.mem_get_info(self.device)[1] if self._card else free_memory()
+
     def free_memory(self) -> int:
         if not self._card:
             return free_memory()
@@ -151,6 +174,64 @@ class TorchBackend:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, torch.OutOfMemoryError)
+
+
+class _Bags:
+    """A sparse matrix by rows, whose products are sums of rows of the other matrix, in the order of its entries.
+
+    PyTorch's own product of compressed rows gives other bits every time that it is taken on a card. Rows with many
+    entries are summed in pieces, all at a time, and those then: one thread goes through a piece.
+    """
+
+    def __init__(
+        self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, dtype: np.dtype, backend: TorchBackend
+    ):
+        lengths = np.diff(ends)
+        rows = len(lengths)
+        self._shape, self._entries = rows, len(columns)
+        # First pieces of all rows come first, then those that are left of long ones.
+        more = np.maximum(-(-lengths // PIECE) - 1, 0)
+        long = np.flatnonzero(more)
+        owners = np.repeat(long, more[long])
+        within = np.arange(len(owners)) - np.repeat(np.cumsum(more[long]) - more[long], more[long]) + 1
+        starts = np.concatenate([ends[:-1], ends[owners] + within * PIECE]).astype(np.int64)
+        sizes = np.concatenate([np.minimum(lengths, PIECE), np.minimum(lengths[owners] - within * PIECE, PIECE)])
+        if len(long):
+            order = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(len(columns))
+            columns, values = columns[order], values[order]
+        numbers = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64
+        self._columns = backend.array(columns, numbers)
+        self._ends = backend.array(np.concatenate([[0], np.cumsum(sizes)]), numbers)
+        self._values = None if (values == 1).all() else backend.array(values, dtype)
+        self._long = None
+        if len(long):
+            parts = np.argsort(np.concatenate([long, owners]), kind="stable")
+            pieces = np.concatenate([long, rows + np.arange(len(owners))])[parts]
+            totals = np.concatenate([[0], np.cumsum(more[long] + 1)])
+            self._long = tuple(backend.array(each, np.int64) for each in (long, pieces, totals))
+
+    def times(self, values: torch.Tensor) -> torch.Tensor:
+        """[rows, C] for values [width, C]."""
+        if not self._entries:
+            return values.new_zeros((self._shape, values.shape[1]))
+        values = values.contiguous()
+        found = _summed(values, self._columns, self._ends, self._values)
+        if self._long is None:
+            return found
+        rows, pieces, totals = self._long
+        sums = _summed(found, pieces, totals, None)
+        found = found[: self._shape]
+        found[rows] = sums
+        return found
+
+
+def _summed(
+    values: torch.Tensor, which: torch.Tensor, ends: torch.Tensor, weights: torch.Tensor | None
+) -> torch.Tensor:
+    """Sums of some rows, with weights, between ends."""
+    return torch.nn.functional.embedding_bag(
+        which, values, ends, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
 
 
 class _Recorded:
