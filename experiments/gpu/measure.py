@@ -1,17 +1,21 @@
 """Whole commands, file to model, on one engine: `measure.py GROUP ENGINE TRAIN TEST`; `threads` is no engine.
 
-Each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added to
-build/measured.jsonl: seconds from start to end, those of import and start of the engine, and those of the final fit.
+On a card each command runs twice, and the second run counts: the first one may compile and warm up. Figures are added
+to build/measured.jsonl: seconds from start to end, those of import and start of the engine, those of the final fit, and
+whether both runs left the same bytes. More arguments name the rows to measure, by words that they contain.
 """
 
 from __future__ import annotations
 
+import filecmp
 import json
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from readme import provenance
 
 BUILD = Path("build")
 GROUPS = {
@@ -25,24 +29,30 @@ GROUPS = {
         ],
     },
     "chunks": {
-        "CoNLL-2000, all pairs": ["-c", "../chunking/pairs.yaml", "--sigma2", "1"],
+        "CoNLL-2000, all pairs": ["-c", "../chunking/pairs.yaml", "--sigma2", "100"],
         "CoNLL-2000, all pairs, sigma2 searched": ["-c", "../chunking/pairs.yaml"],
-        "CoNLL-2000, triples and suffixes": ["-c", "../chunking/triples.yaml", "--sigma2", "1"],
+        "CoNLL-2000, triples and suffixes": ["-c", "../chunking/triples.yaml", "--sigma2", "30"],
         "CoNLL-2000, triples and suffixes, sigma2 searched": ["-c", "../chunking/triples.yaml"],
     },
 }
-SLOW_WITHOUT_A_CARD = ("20,000",)
 
 
-def main(group: str, engine: str, train: str, test: str) -> None:
+def main(group: str, engine: str, train: str, test: str, *words: str) -> None:
     for name, options in GROUPS[group].items():
-        if engine == "threads" and any(size in name for size in SLOW_WITHOUT_A_CARD):
+        if words and not any(word in name for word in words):
             continue
-        found = [trained(engine, train, options) for _ in range(2)][-1]
-        figures = {"row": name, "engine": engine, **found, **judged(test)}
+        files = [BUILD / f"model{run}.npz" for run in range(1 if engine == "threads" else 2)]
+        found = [trained(engine, train, options, file) for file in files][-1]
+        figures = {"row": name, "engine": engine, **found, **judged(test, files[-1])}
+        if len(files) > 1:
+            figures["same_bytes"] = filecmp.cmp(*files, shallow=False)
         with (BUILD / "measured.jsonl").open("a", encoding="utf-8") as stream:
             print(json.dumps(figures), file=stream)
         print(figures)
+    if engine.startswith("cuda"):
+        import torch
+
+        (BUILD / "machine.txt").write_text(f"{provenance(0, ('torch',))}; {torch.cuda.get_device_name()}\n")
 
 
 def kcrf(*arguments: str) -> str:
@@ -50,10 +60,10 @@ def kcrf(*arguments: str) -> str:
     return done.stdout
 
 
-def trained(engine: str, train: str, options: list[str]) -> dict[str, float]:
+def trained(engine: str, train: str, options: list[str], model: Path) -> dict[str, float]:
     chosen = [] if engine == "threads" else ["--engine", engine]
     log, began = BUILD / "log.jsonl", time.perf_counter()
-    kcrf("train", train, *options, *chosen, "-q", "-o", str(BUILD / "model.npz"), "--log", str(log))
+    kcrf("train", train, *options, *chosen, "-q", "-o", str(model), "--log", str(log))
     seconds = time.perf_counter() - began
     events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     notes = " ".join(event.get("text", "") for event in events)
@@ -69,8 +79,8 @@ def trained(engine: str, train: str, options: list[str]) -> dict[str, float]:
     }
 
 
-def judged(test: str) -> dict[str, float]:
-    found = json.loads(kcrf("evaluate", "-m", str(BUILD / "model.npz"), test, "-q", "--json"))
+def judged(test: str, model: Path) -> dict[str, float]:
+    found = json.loads(kcrf("evaluate", "-m", str(model), test, "-q", "--json"))
     scores = {"accuracy": found["accuracy"]}
     if found.get("spans"):
         scores["f1"] = found["spans"]["f1"]

@@ -12,7 +12,17 @@ import pytest
 
 from device_problems import KINDS, problem_of, terms_of
 from kcrf_core.chains import Edges
-from kcrf_core.device import Device, DeviceChoice, DeviceEngine, DevicePairs, DeviceVectors, device_engine, open_device
+from kcrf_core.device import (
+    Device,
+    DeviceChoice,
+    DeviceEngine,
+    DevicePairs,
+    DeviceVectors,
+    device_engine,
+    device_maps,
+    device_vectors,
+    open_device,
+)
 from kcrf_core.objective import Engine, Posterior, Vectors
 from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
@@ -142,6 +152,13 @@ def test_whatever_else_is_asked_has_the_answers_of_threads(kind, rng, workers, d
     assert all(np.isclose(a.loss, b.loss, rtol=1e-9) for a, b in bounds)
 
 
+@pytest.mark.parametrize("kind", ["rbf", "edge-x"])
+def test_many_rows_are_multiplied_in_pieces(kind, rng, workers, device, monkeypatch):
+    monkeypatch.setattr(device_maps, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(device_maps, "PIECES_AT_ONCE", 2)
+    check(*both(kind, rng, workers, device, np.float32), rng, np.float32)
+
+
 def test_kernel_values_without_room_are_computed_in_every_pass(rng, workers, device):
     """With room for some rows, and for none."""
     problem = problem_of(rng, 3)
@@ -262,15 +279,18 @@ def test_vectors_do_what_those_of_threads_do(rng, workers, device):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_pairs_do_what_those_of_threads_do(dtype, rng, workers, device):
-    blocks = [slice(0, 500)]
+@pytest.mark.parametrize("size", [500, 40_000])  # less than a piece, and more than one
+def test_pairs_do_what_those_of_threads_do(size, dtype, rng, workers, device, monkeypatch):
+    monkeypatch.setattr(device_vectors, "PAIRS_SHARE", 0.0)  # of a device that has no room for double precision
+    blocks = [slice(0, size)]
     here, there = (
         vectors.pairs(4, dtype) for vectors in (Vectors(blocks, workers), DeviceVectors(blocks, device.backend))
     )
     bound, give = 1e-10 if dtype == np.float64 else 1e-4, device.backend.array
-    gradient, scale = rng.normal(size=500), rng.random(500) + 0.5
+    gradient, scale = rng.normal(size=size), rng.random(size) + 0.5
+    assert there.along(give(gradient), 0).shape == there.changes_along(give(gradient), 0).shape == (0,)  # no pair yet
     for slot in range(3):
-        given = rng.normal(size=(4, 500))
+        given = rng.normal(size=(4, size))
         found, expected = there.put(slot, *map(give, given), slot + 1), here.put(slot, *given, slot + 1)
         np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
     shares = rng.normal(size=3)

@@ -67,7 +67,7 @@ class Backend(Protocol):
     def at_least(self, values: Array, least: float) -> Array: ...
 
     def clipped_exp(self, values: Array) -> Array:
-        """exp of values, of those above zero 1; it may be in their place."""
+        """exp of values that are not above zero but by rounding; it may be in their place."""
 
     def where(self, condition: Array, a: Array | float, b: Array | float) -> Array: ...
 

@@ -82,6 +82,19 @@ def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace) -> Device
     raise TypeError(f"a device has no form of {type(feature_map).__name__}")
 
 
+def row_products(values: Array, right: Array, backend: Backend) -> Array:
+    """values right for values [N, D] and right [D, C], where C is small."""
+    whole, (_, D), C = len(values) // ROWS_AT_ONCE, values.shape, right.shape[1]
+    if backend.dtype(values) == DOUBLE or whole < 2:
+        return values @ right
+    found = []
+    for some in ranges(whole, PIECES_AT_ONCE):  # a library takes tiles that are less wide, so that less is wasted
+        part, count = slice(some.start * ROWS_AT_ONCE, some.stop * ROWS_AT_ONCE), some.stop - some.start
+        pieces = values[part].reshape(count, ROWS_AT_ONCE, D) @ backend.stack([right] * count)
+        found.append(pieces.reshape(-1, C))
+    return backend.together([*found, values[whole * ROWS_AT_ONCE :] @ right])
+
+
 def row_sums(values: Array, R: Array, backend: Backend) -> Array:
     """values^T R for values [N, D] and R [N, C] in double precision, which products are rounded from."""
     dtype, (N, D) = backend.dtype(values), values.shape
@@ -207,7 +220,7 @@ class DeviceKernelRows:
 
     def times(self, right: Array) -> Array:
         """K R, [N, C]."""
-        found = [values @ right for _, values in self.pieces()]
+        found = [row_products(values, right, self._backend) for _, values in self.pieces()]
         return self._backend.together(found) if found else self._backend.zeros((0, right.shape[1]), self.dtype)
 
     def sums(self, R: Array) -> Array:

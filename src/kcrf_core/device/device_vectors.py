@@ -285,8 +285,9 @@ class DevicePairs:
         total = self._vectors._double(own[:rows, whole * PIECE :]) @ vectors[whole * PIECE :]
         for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a card
             part = slice(some.start * PIECE, some.stop * PIECE)
-            pieces = backend.permuted(self._vectors._double(own[:rows, part]).reshape(rows, -1, PIECE), (1, 0, 2))
-            total = total + (pieces @ vectors[part].reshape(-1, PIECE, k)).sum(0)
+            count = some.stop - some.start
+            pieces = backend.permuted(self._vectors._double(own[:rows, part]).reshape(rows, count, PIECE), (1, 0, 2))
+            total = total + (pieces @ vectors[part].reshape(count, PIECE, k)).sum(0)
         return total
 
     def _mixed(self, own: Array, shares: np.ndarray) -> Array:

@@ -163,15 +163,16 @@ class Chains:
             after.append(state)
             scales.append(scale)
         packed = backend.together(before, 1), backend.together(after, 1), backend.together(scales, 1)
-        came, left = self._in_order(packed[0], 0), self._in_order(packed[1], 0)  # g and f
+        left = self._in_order(packed[1], 0)  # f
         back, pushed = self._in_order(packed[0], 1), self._in_order(packed[1], 1)  # b and r
+        scale, back_scale = self._in_order(packed[2], 0), self._in_order(packed[2], 1)
         found = left * back
         z = found.sum(1)
-        pair_z = (came * pushed).sum(1)
-        trusted = (self._in_order(packed[2], 0) > LEAST) & (self._in_order(packed[2], 1) > LEAST)
+        pair_z = z * scale / back_scale  # (f_{t-1} E) r_t
+        trusted = (scale > LEAST) & (back_scale > LEAST)
         trusted = trusted & (z > LEAST) & ((pair_z > LEAST) | (self.inner == 0))
         z, pair_z = backend.at_least(z, NEVER), backend.at_least(pair_z, NEVER)
-        log_z = backend.log(self._in_order(packed[2], 0)) + self.last * backend.log(z)
+        log_z = backend.log(scale) + self.last * backend.log(z)
         # First and last positions take potentials of ends, others those of the edges before them.
         shifts = shift + self.inner * edge_shift
         shifts = shifts + self._end_shifts(end_shifts)

