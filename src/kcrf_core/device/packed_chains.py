@@ -159,13 +159,14 @@ class Chains:
             state = came * own[:, part]
             scale = backend.at_least(state.sum(2), NEVER)
             state = state / scale[:, :, None]
-            before.append(came)
-            after.append(state)
+            before.append(came[1])
+            after.append(state[0])
             scales.append(scale)
-        packed = backend.together(before, 1), backend.together(after, 1), backend.together(scales, 1)
-        left = self._in_order(packed[1], 0)  # f
-        back, pushed = self._in_order(packed[0], 1), self._in_order(packed[1], 1)  # b and r
-        scale, back_scale = self._in_order(packed[2], 0), self._in_order(packed[2], 1)
+        scales = backend.together(scales, 1)
+        left = backend.rows(backend.together(after), self.packing.places[0])  # f
+        back = backend.rows(backend.together(before), self.packing.places[1])  # b
+        scale, back_scale = self._in_order(scales, 0), self._in_order(scales, 1)
+        pushed = back * X / back_scale[:, None]  # r
         found = left * back
         z = found.sum(1)
         pair_z = z * scale / back_scale  # (f_{t-1} E) r_t
@@ -177,7 +178,7 @@ class Chains:
         shifts = shift + self.inner * edge_shift
         shifts = shifts + self._end_shifts(end_shifts)
         return _Messages(
-            E, own, into, packed[2], left, back, pushed, found / z[:, None], z, pair_z, log_z, shifts, trusted
+            E, own, into, scales, left, back, pushed, found / z[:, None], z, pair_z, log_z, shifts, trusted
         )
 
     def _end_shifts(self, largest: Array) -> Array:
