@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+from measure import GROUPS
 from readme import fill, table
 
+ROW = re.compile(r"OCR large, poly-3, ([\d,]+) pivots")
 README, RESULTS, BUILD = Path("README.md"), Path("results.json"), Path("build")
 
 
@@ -19,7 +21,9 @@ def measured(name: str) -> list[dict]:
 
 
 def main() -> None:
-    commands, passes = measured("measured.jsonl"), measured("passes.jsonl")
+    order = [row for rows in GROUPS.values() for row in rows]
+    commands = sorted(measured("measured.jsonl"), key=lambda found: (order.index(found["row"]), found["engine"]))
+    passes = measured("passes.jsonl")
     if not commands and not passes:
         raise SystemExit("nothing was measured yet: make letters chunks passes")
     machine = BUILD / "machine.txt"
@@ -54,18 +58,23 @@ def main() -> None:
 
 def plotted(commands: list[dict]) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     figure, axes = plt.subplots(figsize=(6, 4))
-    for engine in dict.fromkeys(found["engine"] for found in commands):
-        points = []
-        for found in commands:
-            size = re.fullmatch(r"OCR large, poly-3, ([\d,]+) pivots", found["row"])
-            if size and found["engine"] == engine:
-                points.append((int(size[1].replace(",", "")), found["seconds"] - found["start"]))
-        if points:
-            axes.loglog(*zip(*sorted(points), strict=True), "o-", label=engine)
+    letters = [(int(size[1].replace(",", "")), found) for found in commands if (size := ROW.fullmatch(found["row"]))]
+    for colour, engine in enumerate(dict.fromkeys(found["engine"] for _, found in letters)):
+        sizes, own = zip(*(each for each in letters if each[1]["engine"] == engine), strict=True)
+        whole, solving = [found["seconds"] - found["start"] for found in own], [found["solving"] for found in own]
+        axes.loglog(sizes, whole, "o-", color=f"C{colour}", label=f"{engine}, file to model")
+        axes.loglog(sizes, solving, "o--", color=f"C{colour}", label=f"{engine}, solving")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(sorted({size for size, _ in letters}))
+    axes.set_yticks([0.5, 1, 2, 5, 10, 20, 50])
     axes.set_xlabel("pivots")
-    axes.set_ylabel("seconds, file to model, without the start of PyTorch")
+    axes.set_ylabel("seconds, without the start of PyTorch")
+    axes.grid(alpha=0.3)
     axes.legend()
     figure.tight_layout()
     figure.savefig("pivots.png", dpi=120)

@@ -9,6 +9,7 @@ import pytest
 
 from kcrf_core.device import NumpyBackend
 from kcrf_core.model import load_basis
+from kcrf_core.solvers import SOLVERS
 
 CHOICES = ("--sigma2", "1", "--kernel", "rbf", "--size", "80", "--threads", "1")
 
@@ -82,9 +83,25 @@ def test_what_threads_do_all_the_same_is_said(kcrf, data, tmp_path):
     assert done.code == 0, done.err
     assert "engine numpy: threads do decoding of held-out data, clusters of inputs" in done.err
     linear = tmp_path / "linear.npz"
-    assert kcrf("train", data, "--sigma2", "1", "--engine", "numpy", "-o", linear).code == 0
+    assert kcrf("train", data, "--kernel", "linear", "--sigma2", "1", "--engine", "numpy", "-o", linear).code == 0
     done = kcrf("tag", "-m", linear, data, "--engine", "numpy")
     assert done.code == 0 and "threads score 1 term without pivots (node)" in done.err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *(("--solver", solver) for solver in SOLVERS if solver != "proximal"),
+        ("--c1", "0.5"),
+        ("--c1", "0.5", "--max-passes", "60", "--order", "2"),
+    ],
+    ids=" ".join,
+)
+def test_all_ways_to_train(more, kcrf, data, tmp_path):
+    path = tmp_path / "m.npz"
+    done = kcrf("train", data, "--kernel", "linear", "--sigma2", "1", *more, "--engine", "numpy", "-o", path, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["stop"] == "certified"
 
 
 def test_pytorch_that_is_not_there(kcrf, data, tmp_path, monkeypatch):

@@ -513,6 +513,10 @@ class DeviceBlocks:
         with self._engine.device.watched():
             return backend.array(self._here.product(term, backend.numpy(block)), DOUBLE)
 
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, [size]."""
+        return self._here.diagonal(term)
+
     def leading(self, term: int, columns: Any, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         """Inverses [C, m, m] of the block on leading columns, label by label, and the operations they took."""
         return self._here.leading(term, columns, sigma2, settled)
