@@ -69,6 +69,16 @@ def test_p_gradient_and_products_are_those_of_threads(kind, dtype, rng, workers,
     check(*both(kind, rng, workers, device, dtype, 2 if kind == "two-labels" else 3), rng, dtype)
 
 
+@pytest.mark.parametrize("kind", ["linear", "bag", "merged", "poly"])
+def test_proofs_have_all_digits_after_passes_in_single_precision(kind, rng, workers, device):
+    threads, other = both(kind, rng, workers, device, np.float32)
+    theta = rng.normal(size=threads.size)
+    value, gradient = threads.engine.in_double(held=False).evaluate(theta)
+    found, there = other.engine.in_double(held=False).evaluate(other.vectors.from_array(theta))
+    np.testing.assert_allclose(found, value, rtol=1e-10)
+    np.testing.assert_allclose(other.vectors.to_array(there), gradient, rtol=1e-10, atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["linear", "edge-x", "edge2", "edge2-x"])
 def test_missing_labels_cut_sequences_and_forbidden_transitions(kind, rng, workers, device):
     none = np.where(rng.random((4, 4)) < 0.2, -np.inf, 0.0)

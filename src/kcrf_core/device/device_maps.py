@@ -67,18 +67,18 @@ def map_on(place: ArrayPlace, feature_map: FeatureMap, dtype: np.dtype) -> Devic
     found, dtype = place.maps.setdefault(feature_map, {}), np.dtype(dtype)
     if dtype not in found:
         with place.watched():
-            found[dtype] = _made(feature_map, dtype, place)
+            found[dtype] = _made(feature_map, dtype, place, next(iter(found.values()), None))
     return found[dtype]
 
 
-def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace) -> DeviceMap:
-    """The same map there."""
+def _made(feature_map: FeatureMap, dtype: np.dtype, place: ArrayPlace, other: DeviceMap | None) -> DeviceMap:
+    """The same map there; another one may be there in another precision."""
     if isinstance(feature_map, RepeatedMap):
         return RepeatedDeviceMap(feature_map, map_on(place, feature_map.distinct, dtype), place.backend)
     if isinstance(feature_map, ReducedMap):
         return PivotMap(feature_map, dtype, place)
     if isinstance(feature_map, ExplicitMap):
-        return ColumnsMap(feature_map, dtype, place.backend)
+        return ColumnsMap(feature_map, dtype, place.backend, other)
     raise TypeError(f"a device has no form of {type(feature_map).__name__}")
 
 
@@ -115,17 +115,22 @@ class ColumnsMap:
 
     stays = True
 
-    def __init__(self, own: ExplicitMap, dtype: np.dtype, backend: Backend):
+    def __init__(self, own: ExplicitMap, dtype: np.dtype, backend: Backend, other: ColumnsMap | None = None):
         self._backend, self._dtype, self._split = backend, np.dtype(dtype), own.sparse_size
-        rows, columns = own.rows, own.columns
+        rows = own.rows
         self._scale = backend.array(rows.scale[:, None], DOUBLE) if len(rows.scale) else None
         self._rows = self._columns = None
         if own.sparse_size:
-            self._rows = backend.sparse(rows.indptr, rows.indices, _values(rows), own.sparse_size, self._dtype)
-            self._columns = backend.sparse(columns.indptr, columns.indices, _values(columns), rows.shape[0], DOUBLE)
+            same = other is not None and not len(rows.values)  # ones are ones in any precision
+            self._rows = other._rows if same else self._laid_out(rows, own.sparse_size, self._dtype)
+            self._columns = self._laid_out(own.columns, rows.shape[0], DOUBLE) if other is None else other._columns
         self._head = own.head
         self._real = backend.array(own.real_values(self._dtype), self._dtype) if own.dense_size else None
         self._size = rows.shape[0]
+
+    def _laid_out(self, matrix: Any, width: int, dtype: np.dtype) -> Any:
+        values = matrix.values if len(matrix.values) else np.ones(len(matrix.indices))
+        return self._backend.sparse(matrix.indptr, matrix.indices, values, width, dtype)
 
     def ready(self, W: Array) -> Array:
         if self._scale is not None:
@@ -154,10 +159,6 @@ class ColumnsMap:
         squares = self._backend.numpy((W * W).sum(0))
         longest = float(np.sqrt(squares.max(initial=0.0)))
         return self._head.rounding_of(longest, about.error_sum, about.positions, about.extent)
-
-
-def _values(matrix: Any) -> np.ndarray:
-    return matrix.values if len(matrix.values) else np.ones(len(matrix.indices))
 
 
 class DeviceTriangle:
