@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cluster import ClusterEngine, open_crew
+from ..cluster import ClusterEngine
 from ..corpora import (
     COLUMNS,
     ITEMS,
@@ -34,6 +34,7 @@ from ..corpora import (
     corpus_of,
     form_of,
 )
+from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..fitting import Event, Note, Observer, Trial
@@ -41,7 +42,7 @@ from ..model import Model, NamedWeights, decided_labels, end_weights, feature_na
 from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
 from ..system import AUTO, Workers
-from ..training import HoldOut, train
+from ..training import HoldOut, open_engine, train
 from ..tuning import Candidate, Listener, Outcome, Search
 from ..tuning import tune as search
 from .parameters import (
@@ -186,8 +187,10 @@ class KernelCRF(Protocol):
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
-    engine : a Dask cluster to train on: "dask://host:8786", "dask" for one on this machine with a worker for each of
-        `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates. None: threads. The result is the same.
+    engine : a card to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
+        the same certificate. Or a Dask cluster: "dask://host:8786", "dask" for one on this machine with a worker for
+        each of `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates; the result is the same. None:
+        threads.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
     config : features, terms and training as a configuration file has them, in the place of all that is said above of
@@ -223,7 +226,7 @@ class KernelCRF(Protocol):
         max_iterations: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        engine: str | ClusterEngine | None = None,
+        engine: str | ClusterEngine | DeviceChoice | None = None,
         verbose: bool | int = False,
         config: Mapping[str, Any] | None = None,
         algorithm: str | None = None,
@@ -304,8 +307,8 @@ class KernelCRF(Protocol):
             dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
         with (
             talking(self.verbose) as observer,
-            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
-            Workers(threads, crew=crew) as workers,
+            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+            opened.workers(threads) as workers,
         ):
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
         if names.type != "text":
@@ -357,8 +360,8 @@ class KernelCRF(Protocol):
         threads = threads_of(self.n_jobs)
         with (
             talking(self.verbose) as observer,
-            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
-            Workers(threads, crew=crew) as workers,
+            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+            opened.workers(threads) as workers,
         ):
             found = search(
                 corpus,
