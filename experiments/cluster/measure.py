@@ -90,7 +90,7 @@ def main() -> None:
             n_workers=arguments.workers,
             threads_per_worker=arguments.worker_threads,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         )
         with cluster, Client(cluster, direct_to_workers=True) as client:
             crew = DaskCrew(client, memory, print)
