@@ -27,14 +27,6 @@ terms:
   - {{name: f0, features: [f0], kernel: {{type: rbf}}, map: {{size: 30}}}}
   - {{type: edge}}
 """
-TERMS_TO_CHOOSE = f"""
-{COLUMNS}
-features: [{{column: word, window: [0]}}, {{column: class, window: [0]}}, {{column: f0, window: [0]}}]
-terms:
-  - {{name: word, features: [word]}}
-  - {{name: f0, features: [f0], kernel: {{type: rbf}}, map: {{size: 20}}}}
-  - {{type: edge}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +80,14 @@ def same_model(kcrf, engine, tmp_path, *arguments, shards=8):
     "text, options, said",
     [
         (EDGES_BY_INPUT, ("--dev", "DATA", "--keep", "best"), "on this machine pivots are chosen"),
-        (TERMS_TO_CHOOSE, ("--select-terms", "--certify", "exact"), "bounds of terms are worked out"),
-        (COLUMNS, ("--kernel", "rbf", "--select", "gradient", "--size", "12"), "pivots are chosen"),
+        (
+            COLUMNS,
+            ("--kernel", "rbf", "--select", "gradient", "--size", "12", "--certify", "exact"),
+            "pivots are chosen, exact certificates are worked out",
+        ),
         (COLUMNS, ("--order", "2", "--init", "FIRST", "--prune", "0.01"), "on this machine weights are pruned"),
     ],
-    ids=["edge-x with dev", "terms and exact", "growth", "second order from a model, pruned"],
+    ids=["edge-x with dev", "growth and exact", "second order from a model, pruned"],
 )
 def test_what_training_has(text, options, said, kcrf, engine, few, tmp_path):
     config, first = tmp_path / "config.yaml", tmp_path / "first.npz"

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from kcrf_core import Workers
+from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, TRANSITIONS, Problem, portion_borders
 from kcrf_core.kernels import Inputs, PolynomialKernel, RBFKernel
 from kcrf_core.maps import (
@@ -244,6 +244,26 @@ def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
     whole, composed = both("sparse" if name == "proximal" else "pivots", rng, workers, monkeypatch)
     found = [SOLVERS[name](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+
+
+def test_terms_are_chosen_alike(sample_data):
+    """By passes on all data, and by those that parts go through, to the bits of P and its bounds."""
+    features = [{"column": name, "window": [0]} for name in ("class", "duration", "f0")]
+    terms = [{"name": each["column"], "features": [each["column"]]} for each in features]
+    terms[-1] |= {"kernel": {"type": "rbf"}, "map": {"size": 12}}
+    columns = ["word", "class", "duration", "f0", "energy", "label"]
+    config = parse_config(
+        {"columns": columns, "features": features, "terms": [*terms, {"type": "edge"}], "training": {"sigma2": 1.0}}
+    )
+    encoding, dataset = fit_encoding(config, read_corpus(sample_data / "pitch_accent.conll").subset(range(150)))
+    found = []
+    with Workers(2) as workers:
+        for crew in (None, PicklingCrew(workers)):
+            with Workers(2, crew=crew) as asked:
+                report = train(encoding, dataset, config, workers=asked, select_terms=True)[1]
+                result = report.result
+                found.append((result.theta.tobytes(), result.value, result.lower, report.structure.to_dict()))
+    assert found[0] == found[1]
 
 
 def test_a_sum_over_portions_is_a_tree(rng):
