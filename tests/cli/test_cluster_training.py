@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+from typing import ClassVar
 
 import pytest
 
@@ -162,3 +164,20 @@ def test_other_hosts_without_certificates(kcrf, engine, data, tmp_path, monkeypa
     said = kcrf(*arguments)
     assert said.code == 0 and f"warning: what goes to {engine} can be read on the way" in said.err
     assert "use tls:// where others are on the network" in said.err
+
+
+def test_what_is_sent_elsewhere_is_made_there_by_whoever_needs_it():
+    """Not where it is received: that is no task, and Dask's loop waits for it."""
+    held = on_workers.HeldHere.made("part", 7, Making(), "recipe")
+    assert held.thing == "part" and held.__sizeof__() == 7
+    sent = pickle.loads(pickle.dumps(held))
+    assert Making.asked == [] and sent.__sizeof__() == 7
+    assert sent.thing == sent.thing == "made of recipe" and Making.asked == ["recipe"]
+
+
+class Making:
+    asked: ClassVar[list[str]] = []
+
+    def __call__(self, recipe):
+        self.asked.append(recipe)
+        return f"made of {recipe}"
