@@ -66,8 +66,11 @@ def _sent(value):
     return Unpickler(room).load()
 
 
-def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, portions=9):
-    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 14, sequences))]).astype(np.int64)
+def problem_of(rng, Y, sequences=300, missing=False, cut=False, weights=True, portions=9, empty=False):
+    lengths = rng.integers(1, 14, sequences)
+    if empty:
+        lengths[:40] = lengths[60:110] = lengths[-50:] = 0
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     labels = rng.integers(0, Y, int(offsets[-1])).astype(np.int32)
     if missing:
         labels[rng.random(len(labels)) < 0.2] = -2
@@ -237,6 +240,17 @@ def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monk
     double, other = whole.engine.in_double(True), composed.engine.in_double(True)
     several = list(rng.normal(size=(6, whole.size)))
     same(list(double.evaluate_all(several)), list(other.evaluate_all(several)))
+
+
+@pytest.mark.parametrize("kind", ["pivots", "edge-x", "edge2"])
+def test_portions_of_empty_sequences_belong_to_others(kind, rng, workers, monkeypatch):
+    whole, composed = both(kind, rng, workers, monkeypatch, empty=True)
+    assert 2 <= len(composed.engine.handles) < 8 and (np.diff(whole.problem.offsets[whole.problem.borders]) > 0).all()
+    theta, vector = rng.normal(size=(2, whole.size))
+    same(whole.engine.evaluate(theta), composed.engine.evaluate(theta))
+    same(whole.engine.product(theta, vector), composed.engine.product(theta, vector))
+    same(whole.engine.sequence_log_probabilities(theta), composed.engine.sequence_log_probabilities(theta))
+    same(whole.curvature_guess(), composed.curvature_guess())
 
 
 @pytest.mark.parametrize("name", list(SOLVERS))
