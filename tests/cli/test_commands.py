@@ -207,6 +207,22 @@ def test_select_basis_json(kcrf, sample_data, tmp_path):
     assert term["pivots"] == 40 and 0 < term["unexplained"] < 1
 
 
+def test_numbers_alone_get_a_kernel_from_text_and_from_encoded_data(kcrf, sample_data, tmp_path):
+    data, own, encoded = sample_data / "digits.conll", tmp_path / "own.npz", tmp_path / "encoded.npz"
+    options = ("--size", "30", "--sigma2", "1", "-o")
+    done = kcrf("train", data, *options, own)
+    assert "an rbf kernel over all numbers" in done.err and "rbf kernel, reduced map, 30 pivots" in done.err
+    kcrf("featurize", data, "-q", "-o", tmp_path / "d.npz")
+    assert kcrf("train", tmp_path / "d.npz", *options, encoded).code == 0
+    assert own.read_bytes() == encoded.read_bytes()
+    done = kcrf("train", tmp_path / "d.npz", "--kernel", "linear", "--sigma2", "1", "-o", encoded)
+    assert done.code == 0 and "rbf" not in done.err
+    # What a configuration says stays, though it is what goes without saying elsewhere.
+    (tmp_path / "c.yaml").write_text("terms: [{name: node}, {name: edge, type: edge}]\n")
+    kcrf("featurize", data, "-q", "-c", tmp_path / "c.yaml", "-o", tmp_path / "d.npz")
+    assert "rbf" not in kcrf("train", tmp_path / "d.npz", "--sigma2", "1", "-o", encoded).err
+
+
 def test_pictures_by_options(kcrf, sample_data, tmp_path):
     """Nearly all digits right with few pivots; what does not go together is refused in one line."""
     data, model = sample_data / "digits.conll", tmp_path / "m.npz"

@@ -10,7 +10,7 @@ import pytest
 
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
-from kcrf_core.encoding import configured, described, fit_encoding, window_of_numbers, with_defaults
+from kcrf_core.encoding import Defaults, configured, defaults, described, fit_encoding, window_of_numbers, with_defaults
 from kcrf_core.errors import ConfigError
 
 
@@ -168,7 +168,7 @@ def test_plain_columns_and_named_features_stay_as_they_are(corpus_of):
     corpus = corpus_of(1000, word, smooth, label)
     assert with_defaults({"plain": True}, corpus).raw == {"plain": True}
     given = {"features": [{"column": "c0"}]}
-    assert with_defaults(given, corpus) == type(with_defaults(given, corpus))(given, None)
+    assert with_defaults(given, corpus) == Defaults(given)
     encoding, _ = fit_encoding(parse_config({"plain": True}), corpus)
     assert encoding.names == ["c0", "c1"]
 
@@ -232,3 +232,32 @@ def test_paths_lead_into_features_that_the_data_tells(corpus_of):
     assert next(f for f in config.features if f.name == "c0.shape").window == (0,) and config.training.sigma2 == 3
     with pytest.raises(ConfigError, match="no entry is called 'c9'"):
         configured({}, {"features.c9.window": 1}, corpus, "options")
+
+
+def smooth_number(rng, t):
+    return round(t + rng.random(), 3)
+
+
+def kernel_of(corpus, raw=None, **options):
+    config, said = configured(raw or {}, options, corpus, "test")
+    (term,) = config.mapped_terms
+    return (term.kernel.type, term.map.size), said
+
+
+def test_numbers_alone_get_a_kernel_where_nobody_says_which(corpus_of):
+    numbers = corpus_of(1000, lambda rng, t: rng.random(), smooth_number, label)
+    assert kernel_of(numbers)[0] == ("rbf", 500)
+    assert "an rbf kernel over all numbers" in kernel_of(numbers)[1]
+    assert kernel_of(numbers, size=50, order=2)[0] == ("rbf", 50)
+    for said in ({"kernel": "linear"}, {"terms.node.kernel.type": "linear"}, {"c1": 0.1}, {"observed_features": True}):
+        assert kernel_of(numbers, **said)[0] == ("linear", None)
+    for raw in ({"plain": True}, {"training": {"c1": 0.1}}, {"terms": [{"name": "node"}, {"type": "edge"}]}):
+        assert kernel_of(numbers, raw)[0] == ("linear", None)
+    beside_words = corpus_of(1000, word, smooth_number, label, name="both.conll")
+    assert kernel_of(beside_words)[0] == ("linear", None)
+
+
+def test_very_many_numbers_stay_linear(corpus_of, monkeypatch):
+    numbers = corpus_of(100, smooth_number, label)
+    monkeypatch.setattr(defaults, "MOST_KERNEL_POSITIONS", 99)
+    assert kernel_of(numbers)[0] == ("linear", None)

@@ -197,7 +197,7 @@ def prepare(
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
-        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding)
+        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding, dataset.positions)
     return Prepared(encoding, dataset, config, basis, groups, folder=folder)
 
 
@@ -264,13 +264,14 @@ def _merge(
     origin: str,
     source: str,
     suggested_by: Encoding | None = None,
+    positions: int = 0,
 ) -> Config:
     """`base` with a configuration file and options laid over it, which may not change its `fixed` parts.
 
-    Features that the data suggested, in an encoding, get terms that suit them.
+    Features that the data suggested, in an encoding of so many positions, get terms that suit them.
     """
-    from kcrf_core.config import parse_config, with_options
-    from kcrf_core.encoding import RealFeature, with_terms
+    from kcrf_core.config import default_terms, parse_config, with_options
+    from kcrf_core.encoding import RealFeature, kernel_is_open, number_terms, with_terms
 
     stored = base.to_dict()
     if base.suggested and not base.training.observed_features:
@@ -279,10 +280,16 @@ def _merge(
     if isinstance(raw.get("training"), dict):
         combined["training"] = {**stored["training"], **raw["training"]}
     _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
+    numbers: set[str] = set()
+    if suggested_by is not None:
+        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
+        all_numbers = all(numbers.issuperset(one.config.columns) for one in suggested_by.features)
+        unsaid = base.suggested and base.terms == default_terms()
+        if all_numbers and unsaid and kernel_is_open(raw, options, positions):
+            combined["terms"] = number_terms()
     laid_over = with_options(combined, options)
     _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
     if suggested_by is not None:
-        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
         laid_over = with_terms(laid_over, len(suggested_by.labels), numbers, source)
     return parse_config(laid_over, source)
 

@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy(
             "SCHEME_VIOLATIONS",
             "TermConfig",
             "TrainingConfig",
+            "default_terms",
             "feature_dict",
             "layout_dict",
             "selections",

@@ -13,7 +13,16 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "counts": ["TermCount", "TermCounter", "term_counts"],
         "dataset": ["Dataset", "Amount", "UNKNOWN", "UNOBSERVED"],
-        "defaults": ["Defaults", "configured", "described", "window_of_numbers", "with_defaults", "with_terms"],
+        "defaults": [
+            "Defaults",
+            "configured",
+            "described",
+            "kernel_is_open",
+            "number_terms",
+            "window_of_numbers",
+            "with_defaults",
+            "with_terms",
+        ],
         "encoding": ["Encoding", "column_names", "fit_encoding", "missing_remarks"],
         "exporting": ["export", "literal_names"],
         "features": [

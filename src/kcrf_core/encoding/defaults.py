@@ -2,7 +2,8 @@
 
 words        many values, made of letters: as they are and in lower case, prefixes, suffixes, shape, digits and capitals
 tags         few values: as they are, and each with its neighbour
-numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too
+numbers      a window where neighbours correlate, as far as their number allows; a few whole numbers as categories, too;
+             where all columns are numbers, an rbf kernel over them
 the same     throughout a sequence (a speaker, a document): at the position alone
 others       as they are
 
@@ -13,7 +14,7 @@ held-out parts of training data: see `experiments/defaults`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,15 @@ CORRELATED = 0.3  # of a number and the one before it, for a window to be worth 
 POSITIONS_PER_COLUMN = 10  # at least
 MOST_NUMBERS = 50_000_000  # in windows, all positions together
 
+# The kernel of data that is all numbers: labels are rarely linear in those, and readings far outside of what training
+# had must not have the last word. More pivots take longer, and gained nothing (`experiments/defaults`).
+NUMBER_KERNEL = "rbf"
+NUMBER_PIVOTS = 500
+MOST_KERNEL_POSITIONS = 1_000_000  # above, a pass over kernel values takes seconds
+# What users say that is about weights of the features themselves, and has no meaning for a kernel's pivots.
+LINEAR_WISHES = ("c1", "observed_features")
+KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))
+
 
 @dataclass(frozen=True)
 class _Column:
@@ -92,7 +102,15 @@ class Defaults:
     """A configuration with what the data suggests, and in words what that is."""
 
     raw: dict[str, Any]
-    said: str | None  # None: nothing but what the configuration says
+    parts: tuple[str, ...] = ()  # what was made of the columns beyond themselves
+    all_numbers: bool = False  # whether features were made, and of numbers alone
+
+    @property
+    def said(self) -> str | None:
+        """What was made, in a line; None where it is nothing but what the configuration says."""
+        if not self.parts:
+            return None
+        return f"features by the data: {'; '.join(self.parts)} ('plain' leaves them as they are)"
 
 
 def with_defaults(
@@ -108,14 +126,15 @@ def with_defaults(
     """
     config = parse_config(raw, source)
     if config.features is not None or corpus.attributes is not None:
-        return Defaults(dict(raw), None)
+        return Defaults(dict(raw))
     maker = _Maker(config, corpus)
     if config.plain:
-        return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw), None)
-    out = {**raw, "features": maker.features(), "suggested": True}
+        return Defaults({**raw, "features": maker.plain()} if config.ignore else dict(raw))
+    out = {**raw, "features": maker.features()}
+    out["suggested"] = raw.get("terms") is None or bool(maker.words)  # else terms are all that they will be
     if terms:
         out = with_terms(out, maker.label_count, maker.numbers | set(corpus.vectors), source)
-    return Defaults(out, maker.said())
+    return Defaults(out, maker.made(), maker.all_numbers)
 
 
 def configured(
@@ -128,7 +147,25 @@ def configured(
     """
     early, late = _split(raw, options)
     found = with_defaults(with_options(raw, early), corpus, source, terms)
-    return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
+    settled = with_options(found.raw, late) if late else found.raw
+    if terms and found.all_numbers and kernel_is_open(raw, options, corpus.positions):
+        settled = with_options({**found.raw, "suggested": True, "terms": number_terms()}, options)
+        found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over all numbers"))
+    return parse_config(settled, source), found.said
+
+
+def number_terms() -> list[dict[str, Any]]:
+    """Terms of data that is all numbers, where nobody says which."""
+    kernel = {"name": "node", "kernel": {"type": NUMBER_KERNEL}, "map": {"size": NUMBER_PIVOTS}}
+    return [kernel, {"name": "edge", "type": "edge"}]
+
+
+def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions: int) -> bool:
+    """Whether neither a configuration nor options say anything of the kernel, and data is not too large for one."""
+    training = raw.get("training") or {}
+    asked = any(training.get(wish) or options.get(wish) or options.get(f"training.{wish}") for wish in LINEAR_WISHES)
+    named = any(name in ("kernel", "map", "cut_off") or name.startswith(KERNEL_PATHS) for name in options)
+    return raw.get("terms") is None and not named and not asked and positions <= MOST_KERNEL_POSITIONS
 
 
 def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -> Config:
@@ -166,6 +203,11 @@ class _Maker:
         self.numbers: set[str] = set()
 
     @property
+    def all_numbers(self) -> bool:
+        """Whether all columns that are features are numbers, once those have been made."""
+        return bool(self.numbers) and self.numbers == set(self.places)
+
+    @property
     def label_count(self) -> int:
         return len(self.columns.distinct(self.corpus.width - 1)[0])
 
@@ -194,8 +236,8 @@ class _Maker:
         out = [feature for feature in out if _own_name(feature) not in self.places]
         return [*out, *({"vectors": name} | self._wide(name) for name in self.corpus.vectors)]
 
-    def said(self) -> str | None:
-        """What was made of the columns beyond themselves, in a line."""
+    def made(self) -> tuple[str, ...]:
+        """What was made of the columns beyond themselves."""
         parts = []
         if self.words:
             kinds = [words for transform, words in PARTS_OF_WORDS.items() if transform in self.parts]
@@ -208,7 +250,7 @@ class _Maker:
         for window in dict.fromkeys(self.wide.values()):
             names = [name for name, own in self.wide.items() if own == window]
             parts.append(f"{listed(names)} at {window_text(window)}")
-        return f"features by the data: {'; '.join(parts)} ('plain' leaves them as they are)" if parts else None
+        return tuple(parts)
 
     # ------------------------------------------------------------------------- numbers
 

@@ -251,6 +251,7 @@ class NumberBlock(ColumnBlock):
     width: int  # numbers of a position, without its window
     shape: tuple[int, int] | None = None  # of a picture
     reach: int = 2  # of the window to begin with
+    alone: bool = False  # whether there is nothing but numbers, for which `train` takes a kernel
     choices: tuple[Choice, ...] = field(init=False)
     seeds: tuple[dict[str, str], ...] = field(init=False)
 
@@ -262,7 +263,7 @@ class NumberBlock(ColumnBlock):
             kernels.append(BY_COLUMN)
         if widest >= NESTED[-1][0] and self.shape is None:
             kernels.append(NESTED_WINDOWS)
-        start = LINEAR
+        start = RBF if self.alone else LINEAR
         if self.shape is not None:
             kernels.append(IMAGE)
         window, kernel = f"{self.name} window", f"{self.name} kernel"
@@ -272,13 +273,13 @@ class NumberBlock(ColumnBlock):
         if self.shape is not None:
             orders = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
             seeds += [{kernel: IMAGE, **labels} for labels in orders]
-        seeds.append({kernel: RBF})
+        seeds.append({kernel: LINEAR if self.alone else RBF})
         if NESTED_WINDOWS in kernels:
             seeds.append({kernel: NESTED_WINDOWS})
         seeds += [{kernel: TRIPLES}, {kernel: LINEAR_AND_RBF}]
         if widest > self.reach and self.shape is None:
             wider = windows[windows.index(reach) + 2] if windows.index(reach) + 2 < len(windows) else windows[-1]
-            seeds += [{kernel: RBF, window: wider}, {window: wider}]
+            seeds += [{kernel: RBF, window: wider}, {kernel: LINEAR, window: wider}]
         object.__setattr__(self, "choices", tuple(choices))
         object.__setattr__(self, "seeds", tuple(seeds))
 

@@ -142,7 +142,8 @@ def _column_blocks(
     corpus: Corpus, raw: Mapping[str, Any], source: str, inputs: Sequence[str], shape: tuple[int, int] | None
 ) -> list[ColumnBlock]:
     """Blocks of the columns, by what `train` would make of them."""
-    usual = with_defaults(raw, corpus, source).raw
+    found = with_defaults(raw, corpus, source)
+    usual = found.raw
     features = usual.get("features") or [{"column": name} for name in inputs]
     encoding, _ = fit_encoding(parse_config({**usual, "features": features}, source), corpus)
     kinds = {one.config.name: isinstance(one, RealFeature) for one in encoding.features}
@@ -172,7 +173,8 @@ def _column_blocks(
         features = [{"name": name, "columns": [name], "type": "real"} for name in real]
         if not apart:
             features = [{"name": NUMBERS, "columns": real, "type": "real"}]
-        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1)))
+        alone = found.all_numbers
+        blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1), alone))
     return blocks
 
 
