@@ -154,7 +154,7 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
                 n_workers=threads or available_threads(),
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any port: another cluster may have the usual one
                 silence_logs=50,
             )
         )

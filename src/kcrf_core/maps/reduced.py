@@ -89,7 +89,8 @@ class KernelRows:
     def value_error(self) -> float:
         """How far values in double precision may be from those of the kernel, as a part of the largest."""
         pivots = self._pivots
-        return max(pivots.kernel.value_error(inputs) for inputs in (self._inputs, pivots.inputs))
+        errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self._inputs, pivots.inputs))
+        return max(float(own.max(initial=0.0)) for own in errors)
 
     def pieces(self, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows a piece at a time: where each stands within `rows`, and its values, which the next piece may overwrite.

@@ -40,7 +40,8 @@ def bound(
     rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
     reached = max(float(np.linalg.norm(gradient(m, feature_map, workers))) - rounding.gradient, 0.0) ** 2
     size = float(np.sqrt(kernel.diagonal(inputs)) @ lengths) ** 2
-    whole += size * (summation_error(len(m)) + kernel.value_error(inputs))
+    value_error = float(kernel.value_errors(inputs, inputs).max(initial=0.0))
+    whole += size * (summation_error(len(m)) + value_error)
     return max(float(sigma2 / 2 * (whole - reached * max(1 - rounding.factor, 0.0))), 0.0)
 
 
