@@ -800,6 +800,24 @@ held_out = group(
     ),
 )
 
+DEFAULT_FOLDS = 5
+
+folds = group(
+    click.option(
+        "--folds", type=click.IntRange(min=2), metavar="K", help=f"Number of folds. Default: {DEFAULT_FOLDS}."
+    ),
+    held_out,
+)
+
+# What the models of folds are made of, and what they are trained with.
+models_of_folds = group(kernel, basis_tolerance, encoding, weight, vectors, chain, training, threads, memory, engine)
+
+
+def described_by(values: dict[str, Any], *more: str) -> dict[str, Any]:
+    """The options that were typed about the kernel, the columns, the chain and the training, and `more`."""
+    return given(values, kernel_options(), ENCODING_OPTIONS, CHAIN_OPTIONS, TRAINING_OPTIONS, more)
+
+
 weighing = group(
     click.option(
         "--cost",

@@ -268,6 +268,10 @@ def test_calibrated_models(kcrf, sample_data, tmp_path):
     assert done.code == 0 and "calibrated: held-out log-loss" in done.err
     assert "calibrated: scores times 0." in kcrf("inspect", path, "--top", "0").text
     lines = kcrf("evaluate", "-m", path, data).text.splitlines()
-    assert lines[-2].startswith("probabilities: ") and lines[-1].startswith("before calibration: log-loss ")
+    heads = ["probabilities: ", "  before calibration: ", "probabilities of sequences: ", "  before calibration: "]
+    assert all(line.startswith(f"{head}log-loss ") for line, head in zip(lines[-4:], heads, strict=True))
+    found = json.loads(kcrf("evaluate", "-m", path, data, "--json").text)
+    assert found["calibration"]["sequences"]["brier"] > 0 and "spans" not in found["calibration"]  # no scheme
+    assert found["uncalibrated"]["sequences"]["log_loss"] != found["calibration"]["sequences"]["log_loss"]
     done = kcrf("export", path, "--to", "crfsuite", "-o", tmp_path / "m.crfsuite")
     assert done.code == 2 and "calibration" in done.err

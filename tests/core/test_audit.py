@@ -9,6 +9,7 @@ import pytest
 
 import models
 from kcrf_core.audit import (
+    Audit,
     Channel,
     audit_by_folds,
     audit_by_model,
@@ -23,6 +24,7 @@ from kcrf_core.corpora import Layout, read_corpus
 from kcrf_core.crossval import Division, Scored, make_plan, make_settings
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
+from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 
@@ -62,6 +64,47 @@ def test_evidence_is_that_of_all_labellings(order):
         others = [after[paths[:, t] == y].sum() if y != part.gold[t] else -1 for y in range(Y)]
         assert found.suggested[t] == int(np.argmax(others))
     assert np.isnan(found.wrong[~known]).all() and np.isnan(found.context[~known]).all()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("kinds", [("explicit",), ("explicit", "edge-x")])
+def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
+    """p(span | x) and p(labels | x), before and behind the channel, by sums over all labellings."""
+    labels = models.SPANS
+    model, corpus = models.random_model(np.random.default_rng(3), kinds, labels, order)
+    dataset, channel = model.encoding.encode(corpus), Channel(0.1)
+    parts, judged = [], 0
+    for s in range(dataset.sequences):
+        one = dataset.span(s, s + 1)
+        rows = np.arange(dataset.offsets[s], dataset.offsets[s + 1])
+        parts.append(Scored(rows, labels, *model.potentials(one), one.offsets, one.labels))
+    with Workers(1) as workers:
+        found = Audit(
+            corpus, labels, True, channel, gather(parts, channel, labels, len(corpus.lines), workers), "wrong"
+        )
+    by_start = {one.start: one for one in found.spans()}
+    by_sequence = {one.sequence: one for one in found.sequences()}
+    for number, part in enumerate(parts):
+        paths, totals = all_labellings(part)
+        before = np.exp(totals - totals.max())
+        Y = len(labels)
+        after = before * np.prod(np.where(paths == part.gold, 0.9, 0.1 / (Y - 1)), axis=1)
+        before, after = before / before.sum(), after / after.sum()
+        whole = (paths == part.gold).all(axis=1)
+        sequence = by_sequence[number + 1]
+        assert sequence.log_probability == pytest.approx(np.log(before[whole].sum()), rel=1e-8)
+        assert sequence.wrong == pytest.approx(1 - after[whole].sum(), rel=1e-8, abs=1e-12)
+        of_gold = spans([labels[y] for y in part.gold])
+        for start, end, kind in of_gold:
+            has = np.array([(start, end, kind) in spans([labels[y] for y in path]) for path in paths])
+            has &= (paths[:, start:end] == part.gold[start:end]).all(axis=1)
+            one = by_start[int(part.rows[0]) + start]
+            assert (one.type, one.end - one.start, one.line) == (kind, end - start, corpus.lines[one.start])
+            assert one.probability == pytest.approx(before[has].sum(), rel=1e-8, abs=1e-12)
+            assert one.wrong == pytest.approx(1 - after[has].sum(), rel=1e-8, abs=1e-12)
+            judged += 1
+    assert judged == len(by_start) > 5
+    assert [one.wrong for one in found.spans()] == sorted((one.wrong for one in found.spans()), reverse=True)
 
 
 def test_context_takes_all_other_labels_as_they_stand():
@@ -125,7 +168,8 @@ def noisy(tmp_path_factory):
 def by_folds(path, **more):
     corpus = read_corpus(path)
     plan = make_plan(corpus, {}, "options", make_settings({}, {"sigma2": 1.0}), Division(3))
-    return audit_by_folds(plan, threads=1, **more)
+    with Workers(1) as workers:
+        return audit_by_folds(plan, workers=workers, **more)
 
 
 def test_folds_find_what_was_exchanged(noisy):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import subprocess
@@ -549,3 +550,121 @@ def test_decoder_of_the_model_unless_a_parameter_says_otherwise(rng, tmp_path):
     assert KernelCRF(sigma2=1).fit(X, gait).model_.decode == "viterbi"
     with pytest.raises(ValueError, match="viterbi takes the most probable labelling as a whole"):
         KernelCRF(sigma2=1, decode="viterbi", cost={1: 3}).fit(X, gait)
+
+
+# ----------------------------------------------------------------------------- what `tag` and `audit` tell
+
+
+def test_labellings_explanations_and_novelty_are_those_of_tag(rng, tmp_path):
+    X, y = word_data(rng)
+    data = as_file(tmp_path / "data.crfsuite", X, y)
+    crf = KernelCRF(kernel="rbf", size=10, sigma2=3).fit(X, y)
+    crf.save(tmp_path / "m.npz")
+    for option, found in (("--nbest", crf.predict_nbest(X, n=3)), ("--explain", crf.explain(X, n=3))):
+        lines = kcrf("tag", "-m", tmp_path / "m.npz", data, "--json-lines", option, 3).splitlines()
+        assert len(lines) == len(found) == len(X)
+        for line, ours in zip(map(json.loads, lines), found, strict=True):
+            if option == "--nbest":
+                assert [each["labels"] for each in line["nbest"]] == [each.labels for each in ours]
+                theirs = [each["probability"] for each in line["nbest"]]
+                np.testing.assert_allclose([each.probability for each in ours], theirs, rtol=1e-5)
+            else:
+                for theirs, one in zip(line["explanation"], ours, strict=True):
+                    assert (theirs["label"], theirs["against"]) == (one.label, one.against)
+                    parts = [(part["term"], part["what"]) for part in theirs["contributions"]]
+                    assert parts == [(part.term, part.what) for part in one.contributions]
+                    assert theirs["difference"] == pytest.approx(one.difference, abs=1e-6)
+                    assert [like["line"] for like in theirs["similar"]] == [like.line for like in one.similar]
+    lines = kcrf("tag", "-m", tmp_path / "m.npz", data, "--json-lines", "--novelty").splitlines()
+    for line, ours in zip(lines, crf.novelty(X), strict=True):
+        np.testing.assert_allclose(json.loads(line)["novelty"], ours, rtol=0, atol=1e-6)
+
+
+def test_what_is_told_of_sequences_without_positions(rng):
+    X, y = number_data(rng, 12)
+    y = [[int(label == "same") for label in labels] for labels in y]
+    crf = KernelCRF(kernel="rbf", size=10, sigma2=1).fit(X, y)
+    there = crf.predict_nbest([[], X[0], []], n=2)
+    assert [len(best) for best in there] == [1, 2, 1] and there[0][0] == ([], 1.0)
+    assert there[1][0].labels == crf.set_params(decode="viterbi").predict([X[0]])[0]
+    (nothing, reasons), (none, new) = crf.explain([[], X[0]]), crf.novelty([[], X[0]])
+    assert nothing == [] and {one.label for one in reasons} <= {0, 1} and len(none) == 0 and len(new) == len(X[0])
+    assert crf.novelty([]) == crf.explain([]) == crf.predict_nbest([]) == []
+    for n in (0, 1.5, True):
+        with pytest.raises(ValueError, match="n must be a whole number"):
+            crf.explain(X, n=n)
+    with pytest.raises(ConfigError, match="no pivots"):
+        KernelCRF(sigma2=1).fit(X, y).novelty(X)
+
+
+def test_costs_count_where_labels_are_explained(rng):
+    X, y = number_data(rng, 20)
+    crf = KernelCRF(sigma2=1, cost={"same": 50}).fit(X, y)
+    assert [[one.label for one in reasons] for reasons in crf.explain(X)] == crf.predict(X)
+
+
+def exchanged(rng, X, y, count=6):
+    """A few labels of other positions, and where they are."""
+    y = [list(labels) for labels in y]
+    places = [(s, t) for s, labels in enumerate(y) for t in range(len(labels))]
+    chosen = [places[number] for number in rng.choice(len(places), count, replace=False)]
+    for s, t in chosen:
+        y[s][t] = {"D": "N", "N": "V", "V": "D"}[y[s][t]]
+    return y, set(chosen)
+
+
+def test_an_audit_is_that_of_the_command(rng, tmp_path):
+    X, y = word_data(rng)
+    y, wrong = exchanged(rng, X, y)
+    data = as_file(tmp_path / "data.crfsuite", X, y)
+    theirs = json.loads(kcrf("audit", data, "--c2", "0.1", "--folds", 3, "--json", "-q"))
+    found = KernelCRF(c2=0.1).audit(X, y, folds=3)
+    assert theirs["expected_errors"] == found.expected and theirs["standard_error"] == found.standard_error
+    worst = found.positions()
+    assert [one.probability for one in worst] == [one["probability"] for one in theirs["positions"]]
+    assert [(one.sequence + 1, one.gold, one.suggested) for one in worst] == [
+        (one["sequence"], one["gold"], one["suggested"]) for one in theirs["positions"]
+    ]
+    assert {(one.sequence, one.position) for one in worst[: len(wrong)]} == wrong
+    assert all(y[one.sequence][one.position] == one.gold for one in worst)
+    assert found.wrong[worst[0].sequence][worst[0].position] == worst[0].wrong
+    assert found.sequences(1)[0].expected == theirs["sequences"][0]["expected"]
+    again = found.corrected(least=worst[len(wrong) - 1].wrong)
+    changed = {(s, t) for s, labels in enumerate(y) for t, label in enumerate(labels) if again[s][t] != label}
+    assert changed == wrong
+    crf = KernelCRF(c2=0.1).fit(X, y)
+    kcrf("train", data, "--c2", "0.1", "-o", tmp_path / "m.npz", "-q")
+    theirs = json.loads(kcrf("audit", data, "-m", tmp_path / "m.npz", "--json", "-q"))
+    found = crf.audit(X, y, folds=None)
+    assert [one.probability for one in found.positions()] == [one["probability"] for one in theirs["positions"]]
+    assert theirs["expected_errors"] is None and np.isnan(found.expected)
+    with pytest.raises(ValueError, match="audit by folds"):
+        found.corrected()
+
+
+def test_an_audit_of_spans_and_of_sequences_without_positions(rng):
+    """Folds that are given, labels of spans, arrays, and empty sequences among them."""
+    X = [np.zeros((0, 1)) if s % 5 == 4 else np.array([[0.0], [3.0], [1.0]]) for s in range(40)]
+    y = [["O", "B-X", "I-X"][: len(x)] for x in X]
+    y[6] = ["O", "O", "B-X"]
+    found = KernelCRF(sigma2=1, window=[0]).audit(X, y, folds=np.arange(40) % 2, rank="marginal")
+    assert {(one.sequence, one.position) for one in found.positions(2)} == {(6, 1), (6, 2)}
+    worst = found.spans(1)[0]
+    assert (worst.sequence, worst.start, worst.end, worst.type) == (6, 2, 3, "X") and worst.probability < 0.1
+    assert found.sequences(1)[0].sequence == 6 and len(found.wrong) == 40 and len(found.wrong[4]) == 0
+    assert [len(labels) for labels in found.corrected()] == [len(labels) for labels in y]
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        ({"folds": 1}, "2 at least"),
+        ({"folds": [0, 1]}, "a fold for each of the 60 sequences"),
+        ({"folds": [3] * 60}, "all sequences are in one fold"),
+        ({"rank": "best"}, "there are wrong, context, marginal"),
+        ({"folds": None}, "not fitted yet"),
+    ],
+)
+def test_audits_that_cannot_be(rng, more, message):
+    with pytest.raises(ValueError, match=message):
+        KernelCRF(c2=0.1).audit(*word_data(rng), **more)

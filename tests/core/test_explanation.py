@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import models
+from kcrf_core import KernelCRF
 from kcrf_core.chains import chain
+from kcrf_core.corpora import ITEMS, corpus_of
 from kcrf_core.model import Decoder, Wishes
 from kcrf_core.model.explanation import Explainer
 from kcrf_core.system import Workers
@@ -126,3 +128,35 @@ def test_one_label_has_no_runner_up():
     scores, edges = model.potentials(dataset)
     found = Explainer(model).explain(dataset, scores, edges, np.zeros(dataset.positions, dtype=np.int32), 2)
     assert {one.against for one in found} == {None}
+
+
+def test_each_attribute_speaks_for_itself():
+    """By the model's own scores of the same position without it; those that training never saw are one more."""
+    rng = np.random.default_rng(3)
+    X = [
+        [{"word": str(rng.integers(6)), "size": float(rng.integers(1, 4)), "odd": bool(rng.integers(2))}]
+        for _ in range(40)
+    ]
+    y = [["a" if int(one["word"]) % 2 == one["odd"] else "b"] for (one,) in X]
+    crf = KernelCRF(kernel="rbf", size=12, sigma2=3).fit(X, y)
+
+    def difference(one, why):
+        scores, _ = crf.model_.potentials(crf.model_.encoding.encode(corpus_of([[one]], ITEMS)))
+        numbers = [crf.model_.labels.index(label) for label in (why.label, why.against)]
+        return scores[0, numbers[0]] - scores[0, numbers[1]]
+
+    for position in (X[0][0], X[1][0], {"word": "0", "new": 2.0}):
+        ((why,),) = crf.explain([[position]], n=MANY)
+        without = {name: {key: value for key, value in position.items() if key != name} for name in position}
+        whole = difference(position, why)
+        lost = {name: whole - difference(rest, why) for name, rest in without.items() if position[name]}
+        found = {part.what.partition(":")[0]: part.value for part in why.contributions if part.term != "edge"}
+        known = {
+            "attributes that training has not seen" if name == "new" else name: value for name, value in lost.items()
+        }
+        known["jointly"] = whole - sum(lost.values())
+        expected = {name: value for name, value in known.items() if value > 1e-9}
+        assert expected.keys() == {name for name, value in found.items() if value > 1e-9}
+        for name, value in expected.items():
+            assert found[name] == pytest.approx(value, rel=1e-6, abs=1e-9)
+        assert all("word:" in like.text for like in why.similar)

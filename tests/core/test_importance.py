@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.corpora import read_corpus
+from kcrf_core import KernelCRF
+from kcrf_core.corpora import ITEMS, corpus_of, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.model import Decoder, Wishes, importances
@@ -61,3 +62,18 @@ def test_figures_of_importance(tmp_path):
         assert (best.feature, best.offset) == ("c3", 0)
         with pytest.raises(DataError, match="labelled data"):
             importances(model, replace(dataset, labels=None), workers)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_attributes_go_by_how_their_names_begin(kernel):
+    generator = np.random.default_rng(0)
+    X = [[{"w": str(generator.integers(6)), "next": {"w": str(generator.integers(3))}, "n=x": 1.0} for _ in range(3)]
+         for _ in range(60)]  # fmt: skip
+    y = [["ab"[int(one["w"]) % 2] for one in x] for x in X]
+    crf = KernelCRF(kernel=kernel, sigma2=3, **({} if kernel == "linear" else {"size": 20})).fit(X, y)
+    dataset = crf.model_.encoding.encode(corpus_of(X, ITEMS, y))
+    with Workers(1) as workers:
+        found = importances(crf.model_, dataset, workers)
+    assert found[0].name == "w" and {one.name for one in found} == {"w", "next:w", "n"}
+    assert found[0].loss > 0.3 and all(abs(one.loss) < 0.1 for one in found[1:])
+    assert found[-1].offset is None

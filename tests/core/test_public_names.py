@@ -39,7 +39,7 @@ def test_examples(folder, name):
     run(inspect.getdoc(getattr(kcrf_core, name)), name)
 
 
-@pytest.mark.parametrize("name", ["fit"])
+@pytest.mark.parametrize("name", ["fit", "predict_nbest", "explain", "novelty", "audit"])
 def test_examples_of_methods(folder, name):
     run(inspect.getdoc(getattr(kcrf_core.KernelCRF, name)), name)
 

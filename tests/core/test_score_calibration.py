@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,9 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
-from kcrf_core.model import Decoder, Model, ScoreCalibration, Wishes
+from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from_model
+from kcrf_core.scoring import JudgementOptions, judge
+from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
 from kcrf_core.trading import export_model
 from kcrf_core.training import train
@@ -83,3 +86,38 @@ def test_a_model_that_is_too_sure_is_calibrated(tmp_path):
             fit_calibration(model, report, encoding, dataset.subset(range(3)), config, workers)
     with pytest.raises(ConfigError, match="calibration"):
         export_model(found, "crfsuite")
+
+
+@pytest.mark.parametrize("decode", ["viterbi", "posterior"])
+def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode):
+    """Each predicted span by all labellings that have it, each sequence by its labelling."""
+    labels = models.SPANS
+    model, corpus = models.random_model(np.random.default_rng(5), ("explicit",), labels)
+    model = replace(model, decode=decode)
+    with Workers(1) as workers:
+        found = from_model(model, corpus, workers, also=Also(spans=True))
+        assert np.isnan(from_model(model, corpus, workers).wholes.spans).all()  # nobody asked
+    dataset, right, of_spans, of_sequences = model.encoding.encode(corpus), [], [], []
+    for s in range(dataset.sequences):
+        one, rows = dataset.span(s, s + 1), slice(int(corpus.offsets[s]), int(corpus.offsets[s + 1]))
+        scores, edges = model.potentials(one)
+        paths = np.array(list(itertools.product(range(len(labels)), repeat=one.positions)), dtype=np.int32)
+        logs = np.array([chain.path_scores(scores, edges, one.offsets, path)[0] for path in paths])
+        weights = np.exp(logs - np.logaddexp.reduce(logs))
+        best = [labels.index(label) for label in found.predicted[rows]]
+        of_sequences.append(weights[(paths == best).all(axis=1)].sum())
+        gold = spans(corpus.columns[-1][rows])
+        for start, end, kind in spans(found.predicted[rows]):
+            has = np.array([(start, end, kind) in spans([labels[y] for y in path]) for path in paths])
+            has &= (paths[:, start:end] == best[start:end]).all(axis=1)
+            of_spans.append(weights[has].sum())
+            right.append((start, end, kind) in gold)
+    judged = judge(found, None, JudgementOptions()).calibration
+    known = found.wholes.spans[~np.isnan(found.wholes.spans)]
+    np.testing.assert_allclose(known, of_spans, rtol=1e-8)
+    np.testing.assert_allclose(found.wholes.sequences, of_sequences, rtol=1e-8)
+    p = np.where(right, of_spans, 1 - np.array(of_spans))
+    assert judged.spans.log_loss == pytest.approx(-np.log(p).mean(), rel=1e-8)
+    assert judged.spans.brier == pytest.approx(2 * ((1 - p) ** 2).mean(), rel=1e-8)
+    assert sum(b.positions for b in judged.sequences.bins) == dataset.sequences
+    assert set(judged.to_dict()) >= {"log_loss", "bins", "spans", "sequences"}

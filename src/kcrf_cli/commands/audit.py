@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from kcrf_core.audit import Audit, Correction
     from kcrf_core.corpora import Layout
 
-DEFAULT_FOLDS = 5
-RANKINGS = ("context", "marginal", "wrong")
+RANKINGS = ("wrong", "context", "marginal")
 
 # Positions that JSON and the worklist have: some more than are expected to be wrong, and never so few that nobody could
 # see for himself.
@@ -43,11 +42,16 @@ LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 @click.option(
     "--rank",
     type=click.Choice(RANKINGS),
-    default=RANKINGS[0],
-    help="Rank by p(gold label | input, other labels), by p(gold label | input), or by the probability that the label "
-    "is wrong. Default: context.",
+    help="Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label "
+    "| input). Default: wrong; with -m context.",
 )
-@click.option("--top", type=click.IntRange(min=0), default=20, metavar="N", help="Positions to print. Default: 20.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=20,
+    metavar="N",
+    help="Positions to print, and a quarter as many spans and sequences. Default: 20.",
+)
 @click.option(
     "--most",
     type=click.IntRange(min=1),
@@ -85,24 +89,15 @@ LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 )
 @options.config
 @options.format
-@click.option("--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds. Default: 5.")
-@options.held_out
-@options.kernel
-@options.basis_tolerance
-@options.encoding
-@options.weight
-@options.vectors
-@options.chain
-@options.training
-@options.threads
-@options.memory
+@options.folds
+@options.models_of_folds
 @options.json
 @options.quiet
 def audit(
     data: str,
     model: str | None,
     output: str | None,
-    rank: str,
+    rank: str | None,
     top: int,
     most: int | None,
     html: str | None,
@@ -125,9 +120,10 @@ def audit(
 ) -> None:
     """Find labels of DATA that are probably wrong, the worst first, and say how many there are.
 
-    Each fold of whole sequences is judged by a model of the others: a label is doubtful where it has a small
-    probability, given the input and the labels beside it. How many are wrong is estimated by the largest likelihood, in
-    which a model's own doubts are no errors. Nothing is changed: --apply writes another file, and what differs.
+    Each fold of whole sequences is judged by a model of the others: a label is doubtful where it is improbable, given
+    the input and the labels beside it. How many are wrong is estimated by the largest likelihood, in which a model's
+    own doubts are no errors. Spans and sequences are judged as a whole, too. Nothing is changed: --apply writes another
+    file, and what differs.
 
     \b
     Example:
@@ -143,7 +139,7 @@ def audit(
     from ..text import audit as audit_text
     from ..text import figures as render
 
-    _check(data, model, output, apply, accept, least, as_json)
+    _check(data, model, output, plot, apply, accept, least, as_json)
     plots.check_plot(plot)
     inputs = (data, model, config, folds_file, accept, *(path for _, path in vectors))
     for path in (output, html, plot, apply, None if apply is None else f"{apply}.diff"):
@@ -154,12 +150,14 @@ def audit(
         return
     if model is not None:
         _refuse_training(values, config, folds, group, folds_file, block, memory)
-        found, layout, column = _by_model(data, model, format_, vectors, rank, threads, quiet)
+        found, layout, column = _by_model(data, model, format_, vectors, rank or "context", threads, quiet)
     else:
         found, layout, column = _by_folds(
-            data, config, format_, folds, group, folds_file, block, vectors, rank, threads, memory, quiet, values
-        )
-    listed = most or max(LEAST_LISTED, int(TIMES_EXPECTED * found.expected), int(SHARE_LISTED * found.judged))
+            data, config, format_, folds, group, folds_file, block, vectors, rank or "wrong", threads, memory, quiet,
+            values,
+        )  # fmt: skip
+    times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
+    listed = most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
     if output is not None:
         with output_stream(output) as stream:
             stream.write(worklist(found.positions(listed)).encode())
@@ -184,11 +182,14 @@ def _check(
     data: str,
     model: str | None,
     output: str | None,
+    plot: str | None,
     apply: str | None,
     accept: str | None,
     least: float | None,
     as_json: bool,
 ) -> None:
+    if plot is not None and model is not None:
+        raise click.UsageError("--plot draws how many labels are wrong, which only folds can tell: leave out -m")
     if as_json and output == "-":
         raise click.UsageError("--json and -o - both want standard output: give one of them")
     if apply is None and (accept is not None or least is not None):
@@ -222,9 +223,9 @@ def _by_model(
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.model import Model
 
-    from ..running.files import is_archive, read_data
+    from ..running.files import is_archive, is_folder, read_data
 
-    if is_archive(data):
+    if is_folder(data) or is_archive(data):
         raise click.UsageError(f"{data} is encoded already, and has no text to show: give the text")
     model = Model.load(path)
     encoding = model.encoding
@@ -254,31 +255,33 @@ def _by_folds(
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings
     from kcrf_core.encoding import column_names, described
     from kcrf_core.errors import ConfigError
+    from kcrf_core.training import open_engine
 
-    from ..running.files import fold_numbers, is_archive, load_config, read_data
+    from ..running.files import fold_numbers, is_archive, is_folder, load_config, read_data, unless
 
-    if is_archive(data):
-        raise click.UsageError(
-            f"{data} is encoded already, with a vocabulary that has seen all folds: give text, or a model with -m"
-        )
+    engine = options.engine_of(values)
+    if is_folder(data) or is_archive(data):
+        raise click.UsageError(f"{data} is encoded already, with a vocabulary that has seen all folds: give the text")
     options.check_held_out(group, folds_file, block)
     if folds_file is not None and folds is not None:
         raise click.UsageError("--folds-file says what the folds are: leave out --folds")
     options.resolve_c2(values)
-    chosen = options.given(
-        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
-    )
+    chosen = options.described_by(values)
     raw, source = load_config(config), config or "options"
     first = described(raw, chosen, source)  # its mistakes come before any reading
     if first.unobserved is not None:
         raise ConfigError(f"{source}: folds can only judge labels that are observed: leave out 'unobserved'")
     corpus = read_data(data, format_, first.columns, first.layout, threads, quiet, vectors)
     numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
-    division = Division(folds or DEFAULT_FOLDS, group, numbers, seed=base_seed(raw, chosen), block=block)
+    division = Division(folds or options.DEFAULT_FOLDS, group, numbers, seed=base_seed(raw, chosen), block=block)
     plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
     unseen = quiet or sys.stderr is None or not sys.stderr.isatty()
-    with tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar:
-        found = audit_by_folds(plan, rank, threads, memory, lambda task: bar.update())
+    with (
+        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
+        opened.workers(threads) as workers,
+        tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar,
+    ):
+        found = audit_by_folds(plan, rank, workers=workers, done=lambda task: bar.update())
     return found, first.layout, column_names(first, corpus)[-1]
 
 

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from kcrf_core.crossval import Journal, Plan, Task
     from kcrf_core.scoring import Decision
 
-DEFAULT_FOLDS = 5
-
 folds_options = options.group(
-    click.option("--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds. Default: 5."),
-    options.held_out,
+    options.folds,
     click.option(
         "--stratify",
         is_flag=True,
@@ -89,16 +86,7 @@ output_options = options.group(
 @grid_options
 @click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
 @options.weighing
-@options.kernel
-@options.basis_tolerance
-@options.encoding
-@options.weight
-@options.vectors
-@options.chain
-@options.training
-@options.threads
-@options.memory
-@options.engine
+@options.models_of_folds
 @options.json
 @options.quiet
 @options.verbose("training that is done")
@@ -174,18 +162,15 @@ def crossval(
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )
-    typed = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS,
-                          options.TRAINING_OPTIONS, ("c2",))  # fmt: skip
+    typed = options.described_by(values, "c2")
     options.resolve_c2(values)
-    chosen = options.given(
-        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
-    )
+    chosen = options.described_by(values)
     options.check_held_out(group, folds_file, block)
     if folds_file is not None and (folds, group, stratify) != (None, None, False):
         raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
     points = parse_grid(grid)
     if inner_folds is not None or nested:
-        inner_folds = inner_folds or folds or DEFAULT_FOLDS
+        inner_folds = inner_folds or folds or options.DEFAULT_FOLDS
         if not points:
             raise click.UsageError("--nested chooses among settings, and there is only one: give a --grid")
     settings = make_settings(points, chosen)
@@ -200,7 +185,7 @@ def crossval(
     corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
     numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
     seed = base_seed(raw, chosen)
-    division = Division(folds or DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
+    division = Division(folds or options.DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
     with (

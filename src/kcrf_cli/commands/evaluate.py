@@ -13,7 +13,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus
-    from kcrf_core.model import Model
+    from kcrf_core.model import Also, Model
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
 REPORT_RESAMPLES = 1000  # of a page or a picture, which have room for intervals
@@ -197,7 +197,7 @@ def evaluate(
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
     from kcrf_core.corpora import Layout
-    from kcrf_core.scoring import JudgementOptions, calibrate, judge
+    from kcrf_core.scoring import JudgementOptions, calibration_of, judge
     from kcrf_core.system import counted
 
     from ..report.plots import check_plot
@@ -238,8 +238,9 @@ def evaluate(
         first, second = _against(gold, data, compare, format_, label, read)
     else:
         curves = plot is not None and plot_kind in (None, "all", "precision-recall", "roc")
+        spans = details or as_json or as_tsv or html is not None
         first, second, stored, plain = _labellings(
-            data, model, compare, format_, threads, vectors, decision, read, curves
+            data, model, compare, format_, threads, vectors, decision, read, curves, spans
         )
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
@@ -266,7 +267,7 @@ def evaluate(
         ),
     )
     if plain is not None:
-        found = replace(found, uncalibrated=calibrate(plain.probabilities, plain.right, bins))
+        found = replace(found, uncalibrated=calibration_of(plain, bins, found.scores.scheme))
     if html is not None:
         from kcrf_core.corpora import display_name
 
@@ -368,7 +369,8 @@ def _labellings(
     vectors: Sequence[tuple[str, str]],
     decision: Decision,
     read: Callable[..., Corpus],
-    marginals: bool,
+    curves: bool,
+    spans: bool,
 ) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
     """What one or two systems make of the data, which is read once, and the metric that a model was trained by.
 
@@ -376,7 +378,7 @@ def _labellings(
     """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
-    from kcrf_core.model import Model, trained_by
+    from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
 
     from ..running.files import is_archive, is_folder
@@ -410,14 +412,14 @@ def _labellings(
     found = []
     for name, each in models:
         own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
-        wanted_here = marginals and not found
-        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora, wanted_here))
+        also = Also(curves and not found, spans or models[0][1].calibration is not None)
+        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora, also))
     metric = trained_by(models[0][1])
     plain = None
     if models[0][1].calibration is not None:
         uncalibrated = replace(models[0][1], calibration=None)
         own = [pair for pair in vectors if pair[0] in uncalibrated.encoding.vectors or pair[0] not in wanted]
-        plain = _with_model(data, model, uncalibrated, own, format_, threads, decision, read, corpora, False)
+        plain = _with_model(data, model, uncalibrated, own, format_, threads, decision, read, corpora, Also(spans=True))
     if compare is None:
         return found[0], None, metric, plain
     return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric, plain
@@ -433,7 +435,7 @@ def _with_model(
     decision: Decision,
     read: Callable[..., Corpus],
     corpora: dict[tuple, Corpus],
-    marginals: bool,
+    also: Also,
 ) -> Labelling:
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
@@ -449,17 +451,17 @@ def _with_model(
             folder = load_folder(data)
             if not folder.encoding.same_as(model.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_folder(model, folder, workers, decision, marginals)
+            return from_model_and_folder(model, folder, workers, decision, also)
         if is_archive(data):
             refuse_vectors(data, vectors)
             stored = load_dataset(data)
             if not stored.encoding.same_as(model.encoding):
                 raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_dataset(model, stored.dataset, data, workers, decision, marginals)
+            return from_model_and_dataset(model, stored.dataset, data, workers, decision, also)
         opened = open_vectors(vectors)
         model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
         format_, columns = format_ or model.encoding.format, model.encoding.columns
         key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
         if key not in corpora:
             corpora[key] = read(data, format_, columns, layout=model.encoding.layout)
-        return from_model(model, with_vectors(corpora[key], opened), workers, decision, marginals)
+        return from_model(model, with_vectors(corpora[key], opened), workers, decision, also)

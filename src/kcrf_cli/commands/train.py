@@ -210,9 +210,7 @@ def train(
         raise click.UsageError("--dev-vectors stand beside the data of --dev: give that, too")
     if data == dev == "-":
         raise click.UsageError("DATA and --dev cannot both be read from stdin")
-    chosen = options.given(
-        values, options.kernel_options(), options.ENCODING_OPTIONS, options.CHAIN_OPTIONS, options.TRAINING_OPTIONS
-    )
+    chosen = options.described_by(values)
     if dry_run:
         show_footprint(
             prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group),

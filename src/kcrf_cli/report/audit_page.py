@@ -9,7 +9,7 @@ import numpy as np
 
 from kcrf_core.scoring import readable_column
 
-from ..text.audit import summary
+from ..text.audit import shown_probability, summary
 from .html import LONGEST_WORD, document, shown_name
 from .svg import safe, shortened
 
@@ -50,8 +50,9 @@ def _doubtful(found: Audit, one: DoubtfulPosition, number: int) -> str:
             tokens.append(f'<span class="t">{word}{under}</span>')
     if end < last:
         tokens.append('<span class="t gap">…</span>')
+    p = shown_probability(found, one)
     head = (
-        f"{number}. line {one.line:,}, sequence {one.sequence:,}: p({safe(one.gold)}) {one.probability:.2g}, "
-        f"{f'wrong with probability {one.wrong:.2g}: ' if found.held_out else ''}{safe(one.reason)}"
+        f"{number}. line {one.line:,}, sequence {one.sequence:,}: p({safe(one.gold)}) {p:.2g}, "
+        f"{f'wrong with probability {one.wrong:.2f}: ' if found.held_out else ''}{safe(one.reason)}"
     )
     return f'<div class="sequence"><p class="head">{head}</p>\n' + "\n".join(tokens) + "\n</div>"

@@ -21,7 +21,7 @@ from ..text.evaluation import (
     FIGURES,
     MOST_CONFUSIONS,
     SCORE_HEADER,
-    calibration_text,
+    calibration_lines,
     comparison_header,
     comparison_rows,
     confusions,
@@ -342,10 +342,10 @@ def _confusion(scores: Evaluation) -> str:
 
 
 def _reliability(found: Judgement) -> str:
-    text = calibration_text(found.calibration)
+    lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, True)]
     note = "On the dashed line, labels are right as often as they are said to be; below it, the system is too sure."
     picture = svg.reliability(found.calibration.bins)
-    return _note([f"{text[0].upper()}{text[1:]}.", note]) + f'<div class="wide">\n{picture}\n</div>'
+    return _note(lines) + _note([note]) + f'<div class="wide">\n{picture}\n</div>'
 
 
 # ----------------------------------------------------------------------------- parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kcrf_core.scoring import SMALLEST_PROBABILITY
+from kcrf_core.scoring import SMALLEST_PROBABILITY, WHOLES
 from kcrf_core.system import counted
 
 from .figures import DECODERS, percent, table
@@ -38,7 +38,7 @@ def text(found: Judgement, details: bool) -> str:
         parts.append(confusion_text(scores))
         if found.calibration is not None:
             parts.append(reliability_table(found.calibration))
-    parts.append("\n".join(totals(found)))
+    parts.append("\n".join(totals(found, details)))
     if found.comparison is not None:
         parts.append(comparison_text(found))
     return "\n\n".join(parts)
@@ -98,7 +98,7 @@ def reliability_table(calibration: Calibration) -> str:
     return table(("confidence", "positions", "mean %", "accuracy %"), rows)
 
 
-def totals(found: Judgement) -> list[str]:
+def totals(found: Judgement, details: bool = False) -> list[str]:
     """Lines with the figures over everything; what counts comes last."""
     scores = found.scores
     lines = [] if found.decode is None else [f"decoder: {DECODERS[found.decode]}"]
@@ -111,10 +111,7 @@ def totals(found: Judgement) -> list[str]:
     ]
     if found.options.resamples and not found.intervals:
         lines.append("no confidence intervals: they need more than one sequence")
-    if found.calibration is not None:
-        lines.append(calibration_text(found.calibration))
-    if found.uncalibrated is not None:
-        lines.append(f"before calibration: {calibration_text(found.uncalibrated).removeprefix('probabilities: ')}")
+    lines += calibration_lines(found, details)
     if scores.spans is not None:
         lines += _span_lines(found)
     if scores.unknown_gold:
@@ -165,6 +162,25 @@ def malformed_text(scores: Evaluation) -> str | None:
     return f"{gold:,} gold and {predicted:,} predicted spans are not written as {scores.scheme} demands"
 
 
+def calibration_lines(found: Judgement, wholes: bool) -> list[str]:
+    """How far probabilities of labels can be believed; of whole spans and sequences, too, if that is asked for or the
+    model is calibrated: then before that as well.
+    """
+    after, before = found.calibration, found.uncalibrated
+    if after is None:
+        return []
+    lines = []
+    for what in ("", *(WHOLES if wholes or before is not None else ())):
+        now, then = ((one if not what else getattr(one, what)) if one else None for one in (after, before))
+        if now is None:
+            continue
+        head = f"probabilities of {what}" if what else "probabilities"
+        lines.append(f"{head}: {calibration_text(now)}")
+        if then is not None:
+            lines.append(f"  before calibration: {calibration_text(then)}")
+    return lines
+
+
 def calibration_text(calibration: Calibration) -> str:
     parts = []
     if calibration.log_loss is not None:
@@ -172,7 +188,7 @@ def calibration_text(calibration: Calibration) -> str:
     if calibration.brier is not None:
         parts.append(f"Brier score {calibration.brier:.4f}")
     parts.append(f"expected calibration error {percent(calibration.calibration_error)} %")
-    line = f"probabilities: {', '.join(parts)}"
+    line = ", ".join(parts)
     notes = []
     if calibration.impossible:
         impossible = counted(calibration.impossible, "gold label has", "gold labels have")
@@ -276,6 +292,10 @@ def _rows(found: Judgement) -> Iterator[tuple]:
         for figure in ("log_loss", "brier", "calibration_error"):
             if (value := getattr(calibration, figure)) is not None:
                 yield "all", "", figure, value
+            for what in WHOLES:
+                whole = getattr(calibration, what)
+                if whole is not None and (value := getattr(whole, figure)) is not None:
+                    yield "probability", what, figure, value
     for figure, interval in found.intervals.items():
         yield "interval", "low", figure, interval.low
         yield "interval", "high", figure, interval.high

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from kcrf_core.training import DevReport, Growth, Report
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned: the first to the left, the others to the right."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:
+    """Columns aligned: the first, and those that have words, to the left, the others to the right."""
     header, *rows = ([shown(cell) for cell in row] for row in [header, *rows])
     widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        first = cells[0].ljust(widths[0])
-        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-        return "  ".join([first, *rest]).rstrip()
+        placed = (
+            cell.ljust(width) if c == 0 or c in words else cell.rjust(width)
+            for c, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join(placed).rstrip()
 
     return "\n".join([line(header), *map(line, rows)])
 

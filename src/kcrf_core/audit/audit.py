@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -12,13 +11,16 @@ from ..corpora import CodedColumn, Corpus
 from ..crossval import Plan, Scored, Task, cut_parts, fold_data, scored_parts, task_rows
 from ..errors import DataError
 from ..model import Model
-from ..scoring import allowed_transitions, detect_scheme, find_spans, readable_column
+from ..scoring import SpanFinder, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers
 from ..training import train
 from .channel import Channel, fit_channel
 from .evidence import Evidence, gather
 
-RANKINGS = ("context", "marginal", "wrong")
+RANKINGS = ("wrong", "context", "marginal")
+BY_FOLDS, BY_MODEL = RANKINGS[0], RANKINGS[1]  # how each ranks best
+SUPPOSED_RATE = 0.02  # of errors, where labels have been learnt and so cannot tell it
+MOST_WORDS = 12  # of a span that are shown
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,20 @@ class DoubtfulPosition:
 
 @dataclass(frozen=True)
 class DoubtfulSpan:
-    """A span of the data; it is as doubtful as the most doubtful of its positions."""
+    """A span of the data, and how probable all its labels are together, with labels beside it that end it."""
 
     line: int
     last_line: int
+    sequence: int  # from 1 on
     text: str
     type: str
-    probability: float
-    wrong: float  # probability that one of its labels is wrong
+    probability: float  # p(span | x)
+    wrong: float  # probability that it is not the span which should be there
+    start: int  # in the corpus, from 0 on
+    end: int  # behind its last position
 
     def to_dict(self) -> dict:
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key not in ("start", "end")}
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class DoubtfulSequence:
     sequence: int
     length: int
     expected: float
+    wrong: float  # probability that one of its labels is
     log_probability: float  # log p(gold labels | x)
 
     def to_dict(self) -> dict:
@@ -89,13 +95,12 @@ class Audit:
     @property
     def expected(self) -> float:
         """How many labels are wrong: the largest likelihood."""
-        return float(np.nansum(self.evidence.wrong))
+        return self.channel.rate * self.judged
 
     @property
     def standard_error(self) -> float:
-        """Of that number, as far as it comes from not knowing which ones they are."""
-        wrong = self.evidence.wrong
-        return math.sqrt(float(np.nansum(wrong * (1 - wrong))))
+        """Of that number."""
+        return self.channel.rate_error * self.judged
 
     @property
     def order(self) -> np.ndarray:
@@ -113,43 +118,54 @@ class Audit:
         """Spans of the data, the worst first; none where labels are of no scheme."""
         if detect_scheme(self.labels) is None:
             return []
-        evidence, words = self.evidence, readable_column(self.corpus.columns[:-1])
-        types, starts, ends, kinds = find_spans(self.labels, self._gold, self.corpus.offsets)
-        values = 1 - evidence.wrong if self.ranking == "wrong" else getattr(evidence, self.ranking)
-        found = []
-        for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True):
-            rows = slice(start, end)
-            if np.isnan(values[rows]).all():
-                continue
-            text = "" if words is None else " ".join(words[rows.start : min(rows.stop, rows.start + 12)])
-            wrong = 1 - float(np.nanprod(1 - evidence.wrong[rows]))
-            found.append((float(np.nanmin(values[rows])), start, end, text, types[kind], wrong))
-        found.sort(key=lambda each: (each[0], -each[-1], each[1]))
-        lines = self.corpus.lines
-        return [
-            DoubtfulSpan(int(lines[start]), int(lines[end - 1]), text, kind, probability, wrong)
-            for probability, start, end, text, kind, wrong in found[:most]
-        ]
+        evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
+        finder = SpanFinder(self.labels)
+        spans = finder.find(self._gold, corpus.offsets)
+        # Those with a label that no model knows, and those that a cut between folds divides, were not judged.
+        judged = np.flatnonzero(evidence.span_end[spans.starts] == spans.ends)
+        starts, wrong = spans.starts[judged], evidence.span_wrong[spans.starts[judged]]
+        first = -wrong if self.ranking == "wrong" else evidence.span[starts]
+        out = []
+        for r in judged[np.lexsort((starts, -wrong, first))[:most]].tolist():
+            start, end = int(spans.starts[r]), int(spans.ends[r])
+            out.append(
+                DoubtfulSpan(
+                    line=int(corpus.lines[start]),
+                    last_line=int(corpus.lines[end - 1]),
+                    sequence=int(np.searchsorted(corpus.offsets, start, side="right")),
+                    text="" if words is None else " ".join(words[start : min(end, start + MOST_WORDS)]),
+                    type=finder.types[spans.kinds[r]],
+                    probability=float(evidence.span[start]),
+                    wrong=float(evidence.span_wrong[start]),
+                    start=start,
+                    end=end,
+                )
+            )
+        return out
 
     def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
         """Sequences, those with the most errors by expectation first."""
-        offsets = self.corpus.offsets
-        filled = np.append(np.nan_to_num(self.evidence.wrong), 0.0)
-        logs = np.append(np.nan_to_num(self.evidence.log_probability), 0.0)
-        starts, lengths = offsets[:-1], np.diff(offsets)
+        offsets, evidence = self.corpus.offsets, self.evidence
+        lengths = np.diff(offsets)
         there = np.flatnonzero(lengths)
-        expected = np.add.reduceat(filled, starts[there]) if len(there) else np.zeros(0)
-        log_probability = np.add.reduceat(logs, starts[there]) if len(there) else np.zeros(0)
-        order = np.argsort(-expected, kind="stable")[:most]
+        first = offsets[:-1][there]
+        # A sequence may have been judged in several pieces, by models of different folds.
+        with np.errstate(divide="ignore"):
+            right = np.log1p(-np.nan_to_num(evidence.sequence_wrong))
+        expected, right, logs = (
+            np.add.reduceat(values, first) if len(first) else np.zeros(0)
+            for values in (np.nan_to_num(evidence.wrong), right, np.nan_to_num(evidence.log_probability))
+        )
         return [
             DoubtfulSequence(
-                int(self.corpus.lines[starts[there[s]]]),
-                int(there[s]) + 1,
-                int(lengths[there[s]]),
-                float(expected[s]),
-                float(log_probability[s]),
+                line=int(self.corpus.lines[first[s]]),
+                sequence=int(there[s]) + 1,
+                length=int(lengths[there[s]]),
+                expected=float(expected[s]),
+                wrong=float(-np.expm1(right[s])),
+                log_probability=float(logs[s]),
             )
-            for s in order.tolist()
+            for s in np.argsort(-expected, kind="stable")[:most].tolist()
         ]
 
     @property
@@ -206,28 +222,26 @@ def _rules(labels: Sequence[str]):
 
 def audit_by_folds(
     plan: Plan,
-    ranking: str = RANKINGS[0],
-    threads: int | None = None,
-    memory: int | None = None,
+    ranking: str = BY_FOLDS,
+    *,
+    workers: Workers,
     done: Callable[[Task], None] | None = None,
 ) -> Audit:
     """Judge each fold of a plan by a model of the others; the plan has one setting."""
-    corpus = plan.corpus
     parts: list[Scored] = []
-    with Workers(threads, memory) as workers:
-        for fold in range(len(plan.folds)):
-            task = Task(0, fold)
-            data = fold_data(plan, task)
-            model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
-            rows = task_rows(plan, task)
-            for own, part, where in cut_parts(model, data.test):
-                parts += scored_parts(own, part, rows[where], workers)
-            if done is not None:
-                done(task)
-        return _audited(corpus, parts, True, ranking, workers)
+    for fold in range(len(plan.folds)):
+        task = Task(0, fold)
+        data = fold_data(plan, task)
+        model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
+        rows = task_rows(plan, task)
+        for own, part, where in cut_parts(model, data.test):
+            parts += scored_parts(own, part, rows[where], workers)
+        if done is not None:
+            done(task)
+    return _audited(plan.corpus, parts, True, ranking, workers)
 
 
-def audit_by_model(model: Model, corpus: Corpus, ranking: str = RANKINGS[0], threads: int | None = None) -> Audit:
+def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, threads: int | None = None) -> Audit:
     """Judge labels by a model, which may have learnt from them."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no labels to audit", corpus.source)
@@ -241,6 +255,6 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, ranking: s
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("no label of the data is known to a model: there is nothing to audit", corpus.source)
-    channel = fit_channel(parts, workers)
+    channel = fit_channel(parts, workers) if held_out else Channel(SUPPOSED_RATE)
     evidence = gather(parts, channel, labels, corpus.positions, workers)
     return Audit(corpus, labels, held_out, channel, evidence, ranking)

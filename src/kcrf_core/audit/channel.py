@@ -9,12 +9,17 @@ The likelihood of the labels g that data has is
 a ratio of two partition functions. Its maximum in e is the part of the labels that are wrong: where the model doubts,
 it expects more labels than one, and such labels are no errors. A model that was fitted to wrong labels expects some of
 them, so that its scores are multiplied by s, those of neighbouring labels by s', which are found along with e.
+
+A model doubts too much where it doubts at all, having learnt from wrong labels that others may stand there, and takes
+errors there for its own. So e is found a second time, with s and s' as they are, by the labels of the half of the
+positions that the model is more sure of: errors that do not look at the input are as frequent there as anywhere. The
+larger of both counts, as other errors may be where models are not sure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,24 +41,25 @@ class Channel:
     edge_sharpness: float = 1.0  # s'
     by_frequency: bool = False  # a wrong label is as frequent as others of its kind
     frequencies: tuple[tuple[str, float], ...] = ()  # of labels, by their names
+    rate_error: float = float("nan")  # the standard error of e
 
-    def posterior(self, part: Scored) -> chain.Marginals:
-        """Marginals of the labels that should be there, given the input and the labels that are."""
-        scores, edges = self._potentials(part)
-        return chain.marginals(scores + self._log_channel(part), edges, part.offsets)
+    def potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
+        """Those of the labels that should be there, given the input and the labels that are."""
+        scores, edges = self._sharpened(part)
+        return scores + self._log_channel(part), edges
 
     def log_likelihood(self, part: Scored) -> float:
         """That of the labels, given the input."""
-        scores, edges = self._potentials(part)
+        scores, edges = self._sharpened(part)
         before = chain.marginals(scores, edges, part.offsets).log_z
         return float((chain.marginals(scores + self._log_channel(part), edges, part.offsets).log_z - before).sum())
 
-    def expected(self, part: Scored) -> tuple[float, int]:
-        """How many labels of a part are wrong by expectation, of how many."""
+    def wrong(self, part: Scored) -> np.ndarray:
+        """The probability that each of the labels that are known is wrong."""
         known = np.flatnonzero(part.gold >= 0)
-        return float((1 - self.posterior(part).node[known, part.gold[known]]).sum()), len(known)
+        return 1 - chain.marginals(*self.potentials(part), part.offsets).node[known, part.gold[known]]
 
-    def _potentials(self, part: Scored) -> tuple[np.ndarray, Edges]:
+    def _sharpened(self, part: Scored) -> tuple[np.ndarray, Edges]:
         s, edges = self.edge_sharpness, part.edges
         triples = None if edges.triples is None else s * edges.triples
         return self.sharpness * part.scores, Edges(s * edges.transitions, s * edges.start, s * edges.end, triples)
@@ -79,14 +85,34 @@ def fit_channel(parts: Sequence[Scored], workers: Workers) -> Channel:
     some = parts[:: max(1, total // MOST_POSITIONS)]
     found = [_fitted(some, by_frequency, frequencies, workers) for by_frequency in (False, True)]
     channel = max(found, key=lambda pair: pair[0])[1]
+    rates = [_with_rate(channel, some, workers) for some in (parts, _surer_half(parts, workers))]
+    return max(rates, key=lambda each: each.rate)
+
+
+def _with_rate(channel: Channel, parts: Sequence[Scored], workers: Workers) -> Channel:
+    """The channel with the rate of errors that makes the labels of some parts most probable, and its standard error."""
     for _ in range(STEPS):
-        wrong, known = np.sum(list(workers.map(channel.expected, parts)), axis=0)
-        rate = float(np.clip(wrong / max(known, 1), LEAST_RATE, MOST_RATE))
+        wrong = np.concatenate(list(workers.map(channel.wrong, parts)))
+        rate = float(np.clip(wrong.mean(), LEAST_RATE, MOST_RATE))
         close = abs(rate - channel.rate) < 0.002 * rate
-        channel = _with(channel, rate)
+        channel = replace(channel, rate=rate)
         if close:
             break
-    return channel
+    # What each label adds to the slope of the log-likelihood in e: the sum of squares is its information.
+    slopes = wrong / rate - (1 - wrong) / (1 - rate)
+    return replace(channel, rate_error=1 / float(np.linalg.norm(slopes)))
+
+
+def _surer_half(parts: Sequence[Scored], workers: Workers) -> list[Scored]:
+    """The parts with labels at those positions alone that models are most sure of, whatever label they have."""
+
+    def sureness(part: Scored) -> np.ndarray:
+        most = chain.marginals(part.scores, part.edges, part.offsets).node.max(axis=1, initial=0.0)
+        return np.where(part.gold >= 0, most, np.nan)
+
+    found = list(workers.map(sureness, parts))
+    least = np.nanmedian(np.concatenate(found))
+    return [replace(part, gold=np.where(own >= least, part.gold, -1)) for part, own in zip(parts, found, strict=True)]
 
 
 def _fitted(
@@ -110,10 +136,6 @@ def _fitted(
     options = {"maxfev": EVALUATIONS, "initial_simplex": simplex, "xatol": 0.01, "fatol": 0.05}
     best = minimize(loss, start, method="Nelder-Mead", options=options)
     return -float(best.fun), channel(best.x)
-
-
-def _with(channel: Channel, rate: float) -> Channel:
-    return Channel(rate, channel.sharpness, channel.edge_sharpness, channel.by_frequency, channel.frequencies)
 
 
 def _frequencies(parts: Sequence[Scored]) -> tuple[tuple[str, float], ...]:

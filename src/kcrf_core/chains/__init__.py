@@ -52,5 +52,6 @@ __getattr__, __dir__, __all__ = lazy(
             "score_columns",
             "spread",
         ],
+        "runs": ["run_probabilities"],
     },
 )

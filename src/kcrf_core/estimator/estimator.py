@@ -11,15 +11,19 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, singledispatchmethod
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..audit import BY_FOLDS, BY_MODEL, RANKINGS, audit_by_folds, audit_by_model
+from ..chains import Labellings
 from ..cluster import ClusterEngine
+from ..config import parse_config
 from ..corpora import (
     COLUMNS,
     ITEMS,
@@ -34,23 +38,37 @@ from ..corpora import (
     corpus_of,
     form_of,
 )
+from ..crossval import Division, make_plan, make_settings
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..fitting import Event, Note, Observer, Trial
-from ..model import Model, NamedWeights, decided_labels, end_weights, feature_names, state_weights, transition_weights
-from ..scoring import SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..model import (
+    Decoder,
+    Explanation,
+    Model,
+    NamedWeights,
+    Wishes,
+    decided_labels,
+    end_weights,
+    feature_names,
+    state_weights,
+    transition_weights,
+)
+from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
 from ..system import AUTO, Workers
 from ..training import HoldOut, open_engine, train
 from ..tuning import Candidate, Listener, Outcome, Search
 from ..tuning import tune as search
+from .auditing import LabelAudit
 from .parameters import (
-    config_of,
     decision_of,
     no_class_weight,
     params_of,
+    raw_config,
     search_config,
+    seed_of,
     threads_of,
     without_class_weight,
 )
@@ -127,6 +145,13 @@ class Certificate(NamedTuple):
     lower_bound: float  # no parameters have a smaller P
     gap: float  # (P - lower bound) / lower bound; infinite where there is none yet
     reason: str  # why training stopped: "certified", "passes" or "precision"
+
+
+class LabelsAndProbability(NamedTuple):
+    """One labelling of a sequence."""
+
+    labels: list[Any]
+    probability: float
 
 
 class KernelCRF(Protocol):
@@ -291,11 +316,7 @@ class KernelCRF(Protocol):
         threads = threads_of(self.n_jobs)
         form, corpus = _training_corpus(X, y, sample_weight)
         names = LabelNames.of(y)
-        params = self.get_params()
-        if form == COLUMNS and params["window"] is None and corpus.width > 1:
-            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
-            params["window"] = window_of_numbers(numbers, corpus)
-        config = config_of(params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors))
+        config = parse_config(*raw_config(*self._settings(form, corpus)))
         encoding, dataset = fit_encoding(config, corpus)
         # A cost of no label should be heard of before training.
         decision_of(self.cost, self.decode).costs(encoding.labels)
@@ -379,6 +400,14 @@ class KernelCRF(Protocol):
         self.config, self.tuning_ = found.raw, found
         return self.fit(X, y, sample_weight, X_dev=X_dev, y_dev=y_dev)
 
+    def _settings(self, form: str, corpus: Corpus) -> tuple[dict[str, Any], int | None, list[str]]:
+        """What a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
+        params = self.get_params()
+        if form == COLUMNS and params["window"] is None and corpus.width > 1:
+            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
+            params["window"] = window_of_numbers(numbers, corpus)
+        return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
+
     # ------------------------------------------------------------------------- labelling
 
     def predict(self, X: Any) -> list[list[Any]]:
@@ -408,6 +437,123 @@ class KernelCRF(Protocol):
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
         """Probabilities of the labels of one sequence."""
         return self.predict_marginals([xseq])[0]
+
+    def predict_nbest(self, X: Any, n: int = 5) -> list[list[LabelsAndProbability]]:
+        """The n most probable labellings of each sequence, the best first, each with its probability p(labels | x).
+
+        There are fewer where a sequence has fewer. They rank whole labellings, whatever `decode` and `cost` say.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
+        >>> crf = KernelCRF(c2=0.1).fit(X, [["D", "N"], ["D", "N"], ["N"]])
+        >>> [[(labels, round(p, 2)) for labels, p in best] for best in crf.predict_nbest([[{"word": "cats"}]], n=2)]
+        [[(['N'], 0.9), (['D'], 0.1)]]
+        """
+        values = self._label_values()
+        out = []
+        for found in self._found(X, Wishes(decode=DECODINGS[0], nbest=_whole(n, "n"))):
+            labels = [[values[number] for number in path] for path in found.labels.tolist()]
+            out.append(
+                [LabelsAndProbability(*pair) for pair in zip(labels, np.exp(found.scores).tolist(), strict=True)]
+            )
+        return out
+
+    def explain(self, X: Any, n: int = 5) -> list[list[Explanation]]:
+        """Why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` tells it.
+
+        Its `contributions`, at most n, are what single features, conjunctions and transitions say for the `label`
+        against the label that would do second best in its place (`against`; None where no other is possible), in
+        descending order; with `others`, all that they leave, they add up to the `difference` of the scores. `terms` has
+        the sum of each term. Of a kernel with pivots a feature says what is lost without it, and `similar` has the
+        training positions that are most like this one; their `line` counts positions from 1 on.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cats"}]]
+        >>> crf = KernelCRF(c2=0.1).fit(X, [["D", "N"], ["D", "N"], ["N"]])
+        >>> [[why, _]] = crf.explain([[{"word": "the"}, {"word": "dog"}]], n=2)
+        >>> why.label, why.against, [part.what for part in why.contributions]
+        ('D', 'N', ['before N', 'word:the'])
+        >>> abs(sum(part.value for part in why.contributions) + why.others - why.difference) < 1e-9
+        True
+        """
+        values = self._label_values()
+        decision = decision_of(self.cost, self.decode)
+        model = self._model()
+        wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
+        return [
+            [
+                replace(one, label=values[one.label], against=None if one.against is None else values[one.against])
+                for one in found
+            ]
+            for found in self._found(X, wishes)
+        ]
+
+    def novelty(self, X: Any) -> list[np.ndarray]:
+        """How much of each position the pivots of the model leave unexplained, an array [T] from 0 to 1 for each
+        sequence: 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
+
+        >>> from kcrf_core import KernelCRF
+        >>> crf = KernelCRF(kernel="rbf", sigma2=1).fit([[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]])
+        >>> [new] = crf.novelty([[[0.0], [9.0]]])
+        >>> bool(new[0] < 0.01), bool(new[1] > 0.99)
+        (True, True)
+        """
+        return self._found(X, Wishes(novelty=True))
+
+    def audit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, folds: Any = 5, rank: str | None = None
+    ) -> LabelAudit:
+        """Which labels of y are probably wrong, and how many, as `kcrf audit` finds them.
+
+        Sequences are dealt into `folds`, a number of them or a fold for each sequence, and each is judged by a model
+        of the others with the parameters of this estimator, which is left as it is and need not be fitted. With
+        folds=None the fitted model judges, which may have learnt from y. `rank` says what comes first: "wrong", the
+        probability that a label is, or a small p(label | x, the other labels), "context", or p(label | x), "marginal".
+        None: "wrong" by folds, "context" by the fitted model.
+
+        The result has `positions()`, `spans()` and `sequences()`, the worst first, the number that is `expected` to be
+        wrong with its `standard_error`, the probability `wrong` of all labels, and y as it should be, `corrected()`.
+
+        >>> from kcrf_core import KernelCRF
+        >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}], [{"word": "cat"}]] * 10
+        >>> y = [["D", "N"], ["D", "N"], ["N"]] * 10
+        >>> y[4] = ["D", "D"]
+        >>> found = KernelCRF(c2=0.1).audit(X, y, folds=3)
+        >>> [worst] = found.positions(1)
+        >>> worst.sequence, worst.position, worst.gold, worst.suggested, worst.wrong > 0.5
+        (4, 1, 'D', 'N', True)
+        >>> found.corrected(least=0.5)[4]
+        ['D', 'N']
+        """
+        if rank is None:
+            rank = BY_MODEL if folds is None else BY_FOLDS
+        if rank not in RANKINGS:
+            raise ValueError(f"rank={rank!r}: there are {', '.join(RANKINGS)}")
+        names = LabelNames.of(y)
+        if folds is None:
+            form = ITEMS if self._model().encoding.attributes else COLUMNS
+            X, width = check_sequences(X), _width(self.model_.encoding, form)
+            corpus = corpus_of(X, form, check_labels(y, X), width=width)
+            found = audit_by_model(self.model_, corpus, rank, threads_of(self.n_jobs))
+        else:
+            X = check_sequences(X)
+            form, corpus = _training_corpus(X, y, sample_weight)
+            raw, source = raw_config(*self._settings(form, corpus))
+            if "features" not in raw and form == COLUMNS:
+                raw["plain"] = True  # as `fit` takes columns of which a configuration says nothing
+            division = _division(folds, X, seed_of(self.random_state))
+            plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
+            threads = threads_of(self.n_jobs)
+            with (
+                talking(self.verbose) as observer,
+                open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+                opened.workers(threads) as workers,
+            ):
+                found = audit_by_folds(
+                    plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
+                )
+        lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
+        return LabelAudit(found, lengths, names.values(found.labels))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The part of positions with the right label, or the `metric`, which see; `sample_weight` weighs sequences.
@@ -447,6 +593,24 @@ class KernelCRF(Protocol):
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
             return X, self.model_.marginals(dataset, workers)
+
+    def _found(self, X: Any, wishes: Wishes) -> list[Any]:
+        """What was asked for of each sequence; nothing of those without a position."""
+        X, dataset = self._encoded(X)
+        parts: list[Any] = []
+        with self._labelling() as workers:
+            for found in Decoder(self.model_, wishes).decode(dataset, "X", workers):
+                if wishes.nbest is not None:
+                    parts += found.nbest
+                    continue
+                every = found.explanations if wishes.explain is not None else found.novelty
+                ends = found.offsets.tolist()
+                parts += [every[first:last] for first, last in pairwise(ends)]
+        nothing = np.zeros(0) if wishes.novelty else []
+        if wishes.nbest is not None:
+            nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling
+        known = iter(parts)
+        return [next(known) if len(sequence) else nothing for sequence in X]
 
     def _labelling(self) -> Workers:
         """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""
@@ -574,6 +738,28 @@ def _training_corpus(X: Any, y: Any, sample_weight: Any) -> tuple[str, Corpus]:
     if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
         raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
     return form, corpus
+
+
+def _whole(number: Any, name: str) -> int:
+    """A number of things to give."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+        raise ValueError(f"{name} must be a whole number above 0, not {number!r}")
+    return int(number)
+
+
+def _division(folds: Any, X: list[Any], seed: int) -> Division:
+    """Folds by their number, or by one for each sequence; those without a position are in none."""
+    if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
+        if folds < 2:
+            raise ValueError(f"folds={folds}: each is judged by a model of the others, so there must be 2 at least")
+        return Division(int(folds), seed=seed)
+    numbers = np.unique(np.asarray(folds), return_inverse=True)[1] if isinstance(folds, Iterable) else np.zeros(0)
+    if numbers.shape != (len(X),):
+        raise ValueError(f"folds must be a number of folds, or a fold for each of the {len(X):,} sequences")
+    there = numbers[[number for number, sequence in enumerate(X) if len(sequence)]]
+    if len(np.unique(there)) < 2:
+        raise ValueError("folds: all sequences are in one fold, and each is judged by a model of the others")
+    return Division(numbers=there, seed=seed)
 
 
 def _numeric(encoding: Encoding) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import Config, parse_config, with_options
+from ..config import parse_config, with_options
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig, kernel_types
 from ..scoring import Decision
@@ -114,12 +114,17 @@ PLAIN = ("order", "c1", "solver", "tolerance", "scheme", "scheme_violations", "d
 DEFAULT_SEED = 0
 
 
-def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()) -> Config:
-    """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name."""
+def raw_config(
+    params: Mapping[str, Any], columns: int | None, vectors: Sequence[str] = ()
+) -> tuple[dict[str, Any], str]:
+    """The configuration for data with this many columns of numbers, or None for attributes, and vectors by name.
+
+    As a file would have it, with what messages call it.
+    """
     params = {name: _plain(value) for name, value in params.items()}
     check_crfsuite_parameters(params)
     if params["config"] is not None:
-        return parse_config(_given_config(params["config"], columns), "config")
+        return _given_config(params["config"], columns), "config"
     options = {name: params[name] for name in PLAIN if params[name] is not None}
     kernel = params["kernel"]
     known = _kernels()
@@ -149,7 +154,7 @@ def config_of(params: Mapping[str, Any], columns: int | None, vectors: Sequence[
         raw["features"] = [{"type": "attributes"}, *({"vectors": name, **shape} for name in vectors)]
     elif params["window"] is not None:
         raise ConfigError("window is for arrays: dictionaries hold what is seen of the neighbours, too")
-    return parse_config(with_options(raw, options), "KernelCRF")
+    return with_options(raw, options), "KernelCRF"
 
 
 def _given_config(given: Any, columns: int | None) -> dict[str, Any]:

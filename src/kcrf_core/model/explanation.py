@@ -18,12 +18,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..chains import Edges, MappedClique, positions_within
 from ..encoding import Dataset
-from .input_groups import InputGroup, input_groups, input_text
+from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, with_slots
 from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
 from .term import Term, TermParts
@@ -58,8 +59,8 @@ class SimilarPivot:
 class Explanation:
     """Why one position has its label."""
 
-    label: int
-    against: int | None  # None: no other label is possible in its place
+    label: Any  # its number; `KernelCRF.explain` gives labels themselves
+    against: Any  # the same of the runner-up; None: no other label is possible in its place
     difference: float  # of the scores of the whole labelling, with the one and with the other
     contributions: tuple[Contribution, ...]  # those that speak most for it, in descending order
     others: float  # all others together
@@ -189,32 +190,37 @@ class Explainer:
         similar: list[list[SimilarPivot]],
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
         """For each question its position, the whole difference, and what the term's features say; fills `similar`."""
-        every, groups = self._model.encoding.inputs(dataset, term.features), self._groups[term.name]
-        step = max(ROWS_AT_ONCE // (len(groups) + 1), 1)
+        every, columns = self._model.encoding.inputs(dataset, term.features), self._groups[term.name]
+        step = max(ROWS_AT_ONCE // (len(columns) + 1), 1)
         for first in range(0, len(questions), step):
             some = questions[first : first + step]
             inputs = every.take(np.array([question.row for question in some], dtype=np.intp))
+            groups = with_slots(columns, inputs)
             values, likeness = term.similarities(inputs)  # [n, M] each
             n = np.arange(len(some))
             plus, minus = (np.array([getattr(one, side) for one in some]) for side in ("plus", "minus"))
             products = values * (weights[:, plus] - weights[:, minus]).T
             whole = products.sum(axis=1)
-            left_out = np.empty((len(groups), len(some)))
+            left_out = np.zeros((len(groups), len(some)))
+            there = np.ones((len(groups), len(some)), dtype=bool)
             for g, group in enumerate(groups):
                 scores = np.zeros((len(some), term.alpha.shape[1]))
                 term.add_scores(group.taken_from(inputs), scores)
                 scores = self._sharpness * term.by_labels(scores, len(self._model.labels))
-                left_out[g] = whole - (scores[n, plus] - scores[n, minus])
+                if isinstance(group, AttributeSlot):
+                    there[g] = group.present(inputs)
+                left_out[g] = np.where(there[g], whole - (scores[n, plus] - scores[n, minus]), 0.0)
             for i, question in enumerate(some):
                 rows = [
                     Contribution(term.name, _placed(group.described(inputs, i), question), float(left_out[g, i]))
                     for g, group in enumerate(groups)
+                    if there[g, i]
                 ]
                 jointly = float(whole[i] - left_out[:, i].sum())
                 rows.append(Contribution(term.name, _placed(JOINTLY, question), jointly))
                 if question.row == question.position:
                     for m in np.argsort(-likeness[i], kind="stable")[: min(count, MOST_SIMILAR)].tolist():
-                        text = input_text(groups, term.pivots, m)
+                        text = input_text(columns, term.pivots, m)
                         found = (int(term.lines[m]), float(likeness[i, m]), float(products[i, m]), text)
                         similar[question.position].append(SimilarPivot(term.name, *found))
                 yield question.position, float(whole[i]), rows

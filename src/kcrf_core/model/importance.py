@@ -17,7 +17,6 @@ import numpy as np
 from ..chains import chain
 from ..encoding import Dataset
 from ..errors import DataError
-from ..kernels import Group
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers
 from .input_groups import InputGroup, dataset_groups
@@ -65,7 +64,7 @@ def importances(
         losses, accuracies = [], []
         for repetition in range(repetitions):
             order = np.random.default_rng([seed, number, repetition]).permutation(dataset.positions)
-            logs, right = _judged(model, _dealt(dataset, group.columns, order), workers)
+            logs, right = _judged(model, _dealt(dataset, group, order), workers)
             losses.append(usual[0] - logs)
             accuracies.append(float((usual[1] - right).sum()))
         known = max(int(np.count_nonzero(dataset.labels >= 0)), 1)
@@ -88,8 +87,16 @@ def _groups_seen(model: Model) -> list[InputGroup]:
     return [group for group in groups if group.columns.bag or (group.feature.config.name, group.place) in seen]
 
 
-def _dealt(dataset: Dataset, columns: Group, order: np.ndarray) -> Dataset:
+def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
     """The dataset with values of some columns in another order."""
+    columns = group.columns
+    if group.attributes is not None:
+        from scipy.sparse import diags_array
+
+        own = diags_array(group.attributes.astype(np.float64))
+        bag = (dataset.bag - dataset.bag @ own + dataset.bag[order] @ own).tocsr()
+        bag.eliminate_zeros()
+        return replace(dataset, bag=bag)
     if columns.bag:
         return replace(dataset, bag=dataset.bag[order], bag_unseen=dataset.bag_unseen[order])
     if columns.codes:

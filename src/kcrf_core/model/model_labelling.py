@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..chains import chain, run_probabilities
 from ..corpora import FORMATS, CodedColumn, Corpus
 from ..encoding import UNOBSERVED, Dataset
 from ..errors import DataError
@@ -16,14 +17,15 @@ from ..scoring import (
     Labelling,
     LabelProbabilities,
     Probabilities,
+    SpanFinder,
+    WholeProbabilities,
     check_label_count,
     detect_scheme,
     joined_labellings,
     readable_column,
 )
 from ..system import Workers, sequence_chunks
-from .decoding import Decoder, Wishes
-from .model import Model
+from .model import VITERBI, Model
 from .shard_folders import ShardFolder
 
 AS_STORED = Decision()
@@ -32,10 +34,21 @@ NOT_OBSERVED = "no gold labels to compare with: none is observed"
 ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by one thread
 
 
+@dataclass(frozen=True)
+class Also:
+    """What is wanted besides labels, their own probabilities and those of whole sequences."""
+
+    marginals: bool = False  # probabilities of all labels
+    spans: bool = False  # probabilities of whole spans
+
+
+LABELS = Also()
+
+
 def from_model(
-    model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, marginals: bool = False
+    model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED, also: Also = LABELS
 ) -> Labelling:
-    """The labels that a model gives to a corpus with gold labels; with the `marginals` of all labels if wanted."""
+    """The labels that a model gives to a corpus with gold labels, and how probable it finds them."""
     if not model.encoding.with_labels(corpus):
         raise DataError("no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
@@ -51,7 +64,7 @@ def from_model(
 
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, readable_column(corpus.columns[:-1]))
-    return _labelled(model, found, encoded, spans, workers, decision, marginals)
+    return _labelled(model, found, encoded, spans, workers, decision, also)
 
 
 def from_model_and_dataset(
@@ -60,23 +73,23 @@ def from_model_and_dataset(
     source: str,
     workers: Workers,
     decision: Decision = AS_STORED,
-    marginals: bool = False,
+    also: Also = LABELS,
 ) -> Labelling:
     """The same for encoded data, which must be encoded as the model does it."""
     if dataset.labels is None:
         raise DataError("no gold labels to compare with", source)
     if (dataset.labels == UNOBSERVED).all():
         raise DataError(NOT_OBSERVED, source)
-    return _of_dataset(model, dataset, source, workers, decision, marginals)
+    return _of_dataset(model, dataset, source, workers, decision, also)
 
 
 def from_model_and_folder(
-    model: Model, folder: ShardFolder, workers: Workers, decision: Decision = AS_STORED, marginals: bool = False
+    model: Model, folder: ShardFolder, workers: Workers, decision: Decision = AS_STORED, also: Also = LABELS
 ) -> Labelling:
     """The same for a folder of shards, one shard after another; of all positions there are labels, and no inputs."""
     if not folder.labelled:
         raise DataError("no gold labels to compare with", folder.path)
-    parts = [_of_dataset(model, dataset, folder.path, workers, decision, marginals) for dataset in folder.datasets()]
+    parts = [_of_dataset(model, dataset, folder.path, workers, decision, also) for dataset in folder.datasets()]
     found = joined_labellings(parts)
     if not len(found.lines):
         raise DataError(NOT_OBSERVED, folder.path)
@@ -84,7 +97,7 @@ def from_model_and_folder(
 
 
 def _of_dataset(
-    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision, marginals: bool
+    model: Model, dataset: Dataset, source: str, workers: Workers, decision: Decision, also: Also
 ) -> Labelling:
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
@@ -92,11 +105,17 @@ def _of_dataset(
     numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
     found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
     chunks = model.chunks(dataset)
-    return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, marginals)
+    return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, also)
 
 
-# Labels, their probabilities and, where they are wanted, those of all labels.
-_Judged = tuple[np.ndarray, Probabilities, np.ndarray | None]
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Labels of some sequences that are observed, and how probable they are."""
+
+    labels: np.ndarray  # [n]
+    probabilities: Probabilities
+    marginals: np.ndarray | None  # [n, Y] of all labels, where they are wanted
+    wholes: WholeProbabilities
 
 
 def _labelled(
@@ -106,29 +125,38 @@ def _labelled(
     spans: Sequence[tuple[int, int]],
     workers: Workers,
     decision: Decision,
-    with_marginals: bool,
+    also: Also,
 ) -> Labelling:
     """Positions whose label is not observed are labelled with the others, and then left out."""
     costs = decision.costs(model.labels)
     model = replace(model, decode=decision.decoder(model.decode))
-    decoder = None if costs is None else Decoder(model, Wishes(marginals=True, costs=costs))
+    finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
 
-    def judged(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> _Judged:
+    def judged(part: Dataset) -> _Judged:
+        scores, edges = model.potentials(part)
+        every = chain.marginals(scores, edges, part.offsets)
+        if model.decode == VITERBI:
+            best = chain.viterbi(scores, edges, part.offsets)[0]
+        else:
+            best = chain.posterior_labels(every.node, scores, edges, part.offsets, costs)
+        of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
+        of_spans = np.full(len(best), np.nan)
+        if finder is not None:
+            own = finder.find(best, part.offsets)
+            of_spans[own.starts] = run_probabilities(
+                scores, edges, part.offsets, best, own.starts, own.ends, finder.apart
+            )
         kept = part.labels != UNOBSERVED
-        every = marginals[kept].astype(np.float32) if with_marginals else None
-        return best[kept], Probabilities.of(marginals[kept], part.labels[kept], best[kept]), every
-
-    def decided(part: Dataset) -> _Judged:
-        one = decoder.decode_part(part, found.source)
-        return judged(part, one.labels, one.marginals)
+        return _Judged(
+            best[kept],
+            Probabilities.of(every.node[kept], part.labels[kept], best[kept]),
+            every.node[kept].astype(np.float32) if also.marginals else None,
+            WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
+        )
 
     def work(span: tuple[int, int]) -> tuple[list[_Judged], np.ndarray, dict[str, int]]:
         part = encoded(span)
-        if decoder is None:
-            results = list(model.tag_with_marginals(part, judged))
-        else:
-            results = [decided(part.span(*chunk)) for chunk in decoder.chunks(part)]
-        return results, part.labels != UNOBSERVED, dict(part.missing)
+        return list(model.over_parts(part, judged)), part.labels != UNOBSERVED, dict(part.missing)
 
     results: list[_Judged] = []
     kept: list[np.ndarray] = []
@@ -137,12 +165,13 @@ def _labelled(
         results += own
         kept.append(observed)
         missing.update(lacking)
-    best, probabilities, every = zip(*results, strict=True)
+    every = [each.marginals for each in results] if also.marginals else None
     found = replace(
         found,
-        predicted=CodedColumn(list(model.labels), np.concatenate(best)),
-        probabilities=Probabilities.joined(probabilities),
-        marginals=LabelProbabilities(model.labels, np.concatenate(every)) if with_marginals else None,
+        predicted=CodedColumn(list(model.labels), np.concatenate([each.labels for each in results])),
+        probabilities=Probabilities.joined([each.probabilities for each in results]),
+        marginals=None if every is None else LabelProbabilities(model.labels, np.concatenate(every)),
+        wholes=WholeProbabilities.joined([each.wholes for each in results]),
         known_labels=model.labels,
         decode=model.decode,
         missing=tuple((name, missing[name]) for name in model.encoding.names if missing[name]),
@@ -157,5 +186,6 @@ def _labelled(
         offsets=np.unique(np.searchsorted(observed, found.offsets)),
         lines=found.lines[observed],
         words=None if found.words is None else CodedColumn.of(found.words).take(observed),
+        wholes=None,  # nobody can say whether they are right
         left_out=left_out,
     )

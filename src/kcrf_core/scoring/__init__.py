@@ -22,11 +22,20 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "blocks": ["FEW_SEQUENCES", "block_borders", "median_run", "unit_offsets"],
-        "calibration": ["Bin", "Calibration", "Probabilities", "SMALLEST_PROBABILITY", "calibrate", "from_marginals"],
+        "calibration": [
+            "Bin",
+            "Calibration",
+            "Probabilities",
+            "SMALLEST_PROBABILITY",
+            "WHOLES",
+            "WholeProbabilities",
+            "calibrate",
+            "from_marginals",
+        ],
         "costs": ["Decision", "label_costs", "threshold_costs"],
         "curves": ["LabelCurve", "bin_intervals", "f1_intervals", "label_curves", "scores_shown"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
-        "judgement": ["Judgement", "JudgementOptions", "judge"],
+        "judgement": ["Judgement", "JudgementOptions", "calibration_of", "judge"],
         "labelling": [
             "LabelProbabilities",
             "Labelling",
@@ -38,7 +47,7 @@ __getattr__, __dir__, __all__ = lazy(
         "schemes": ["Scheme", "detect_scheme"],
         "scores": ["Score", "SpanScores", "span_scores"],
         "significance": ["Interval"],
-        "spans": ["Transitions", "allowed_transitions", "find_spans"],
+        "spans": ["SpanFinder", "Transitions", "allowed_transitions"],
         "yardstick": ["Yardstick", "choose_yardstick"],
     },
 )

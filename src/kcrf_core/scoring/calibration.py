@@ -9,6 +9,9 @@ For N positions with marginals p_t(y), gold labels g_t and predicted labels h_t:
 The expected calibration error sorts positions by their confidence p_t(h_t) into bins of equal width. A bin b has n_b
 positions; `accuracy` is the share of them that is right, `confidence` their mean p_t(h_t). The reliability curve shows
 accuracy against confidence, bin by bin.
+
+Spans and sequences, where the probabilities of all their labels together are known, are right or wrong as a whole: two
+labels of such a thing.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from ..system import row_squares
 # A probability that underflowed or was rounded to zero counts as this, so that a single hopeless position does not
 # decide a comparison.
 SMALLEST_PROBABILITY = 1e-30
+
+
+WHOLES = ("spans", "sequences")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,19 @@ class Probabilities:
     @classmethod
     def joined(cls, parts: Sequence[Probabilities]) -> Probabilities:
         """Those of positions in several parts, all of them given."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeProbabilities:
+    """The probabilities that a system gave to whole spans and whole sequences of the labels that it predicted."""
+
+    spans: np.ndarray  # [N] at the first position of a span that of all its labels, NaN elsewhere, or where not wanted
+    sequences: np.ndarray  # [S]
+
+    @classmethod
+    def joined(cls, parts: Sequence[WholeProbabilities]) -> WholeProbabilities:
+        """Those of several parts, one after another."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
@@ -67,9 +86,13 @@ class Calibration:
     impossible: int  # gold labels with a probability of zero; for the log-loss it is SMALLEST_PROBABILITY
     left_out: int  # positions whose gold label the system does not know; the log-loss is without them
     bins: tuple[Bin, ...]  # those that are not empty, in order
+    spans: Calibration | None = None  # of whole spans, where their probabilities are known
+    sequences: Calibration | None = None  # of whole sequences
 
     def to_dict(self) -> dict:
-        return asdict(self)
+        """Plain values for JSON, without what is not there of spans and sequences."""
+        wholes = {name: each.to_dict() for name in WHOLES if (each := getattr(self, name)) is not None}
+        return {key: value for key, value in asdict(self).items() if key not in WHOLES} | wholes
 
 
 def from_marginals(
@@ -114,3 +137,11 @@ def calibrate(probabilities: Probabilities, right: np.ndarray, bins: int = 10) -
         left_out=left_out,
         bins=found,
     )
+
+
+def calibrate_events(probability: np.ndarray, right: np.ndarray, bins: int = 10) -> Calibration | None:
+    """The same figures of things that are right or not: `right` [n], said to be so with a `probability` [n]."""
+    if not len(right):
+        return None
+    gold = np.where(right, probability, 1 - probability)
+    return calibrate(Probabilities(probability, gold, probability**2 + (1 - probability) ** 2), right, bins)

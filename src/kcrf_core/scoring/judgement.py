@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted
 from .blocks import unit_offsets
-from .calibration import Calibration, calibrate
+from .calibration import Calibration, calibrate, calibrate_events
 from .evaluation import Evaluation, SpanScores, evaluate
 from .labelling import Labelling
+from .scores import SpanMatches
 from .significance import Difference, Interval, differences, intervals, sequence_counts
 from .yardstick import Yardstick, choose_yardstick
 
@@ -158,7 +159,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
             error=error,
             decode=second.decode,
             scores=other,
-            calibration=_calibrate(second, options.bins),
+            calibration=calibration_of(second, options.bins, scores.scheme),
             differences=differences(
                 counts,
                 sequence_counts(other, options.strict),
@@ -177,7 +178,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         headline=_headline(yardstick, measured),
         decode=first.decode,
         scores=scores,
-        calibration=_calibrate(first, options.bins),
+        calibration=calibration_of(first, options.bins, scores.scheme),
         intervals=intervals(counts, resamples, options.confidence, options.seed) if resamples else {},
         comparison=comparison,
         blocks=len(counts) if len(counts) > scores.sequences else None,
@@ -229,10 +230,26 @@ def finite(error: float) -> float | None:
     return error if math.isfinite(error) else None
 
 
-def _calibrate(labelling: Labelling, bins: int) -> Calibration | None:
+def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calibration | None:
+    """How far the probabilities of a labelling can be believed, of whole spans and sequences, too; None without any."""
     if labelling.probabilities is None:
         return None
-    return calibrate(labelling.probabilities, labelling.right, bins)
+    found = calibrate(labelling.probabilities, labelling.right, bins)
+    if labelling.wholes is None:
+        return found
+    offsets = labelling.offsets
+    whole = np.add.reduceat(labelling.right, offsets[:-1], dtype=np.int64) == np.diff(offsets)
+    spans = None
+    if scheme is not None:
+        gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
+        alphabet = list(dict.fromkeys([*gold.values, *predicted.values]))
+        numbers = {label: y for y, label in enumerate(alphabet)}
+        codes = (np.array([numbers[value] for value in each.values])[each.codes] for each in (gold, predicted))
+        starts, right = SpanMatches.between(alphabet, *codes, offsets).predicted
+        of_spans = labelling.wholes.spans[starts]
+        if not np.isnan(of_spans).any():
+            spans = calibrate_events(of_spans, right, bins)
+    return replace(found, spans=spans, sequences=calibrate_events(labelling.wholes.sequences, whole, bins))
 
 
 def check_same_data(first: Labelling, second: Labelling) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from ..corpora import CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted
-from .calibration import Probabilities, from_marginals
+from .calibration import Probabilities, WholeProbabilities, from_marginals
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
 _ROUNDING = 0.002
@@ -44,6 +44,7 @@ class Labelling:
     words: Sequence[str] | None = None  # something to show for each position
     probabilities: Probabilities | None = None
     marginals: LabelProbabilities | None = None  # of all labels, where they are there and somebody wants them
+    wholes: WholeProbabilities | None = None  # of spans and sequences, where a model gave the labels
     known_labels: tuple[str, ...] | None = None  # those of the model
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
@@ -130,6 +131,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
             missing[name] = missing.get(name, 0) + number
     given = [part.probabilities for part in parts if part.probabilities is not None]
     marginals = [part.marginals for part in parts if part.marginals is not None]
+    wholes = [part.wholes for part in parts if part.wholes is not None]
     every = None
     if len(marginals) == len(parts):
         every = LabelProbabilities(marginals[0].labels, np.concatenate([each.values for each in marginals]))
@@ -142,6 +144,7 @@ def joined_labellings(parts: Sequence[Labelling]) -> Labelling:
         words=None,
         probabilities=Probabilities.joined(given) if len(given) == len(parts) else None,
         marginals=every,
+        wholes=WholeProbabilities.joined(wholes) if len(wholes) == len(parts) else None,
         left_out=sum(part.left_out for part in parts),
         missing=tuple(missing.items()),
     )

@@ -120,6 +120,12 @@ class SpanMatches:
         self._starts = (gold_starts, starts, starts[right])
         self._types = (gold_types, types, types[right])
 
+    @property
+    def predicted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where predicted spans begin, and which of them are correct, bool."""
+        starts, right = self._starts[1:]
+        return starts, np.isin(starts, right)
+
     @classmethod
     def between(
         cls,

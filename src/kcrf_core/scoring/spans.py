@@ -107,6 +107,11 @@ class SpanFinder:
         self._closing = np.array([letter in CLOSING for letter, _ in parts], dtype=bool)
         self._whole = np.array([letter in WHOLE for letter, _ in parts], dtype=bool)
 
+    @property
+    def apart(self) -> np.ndarray:
+        """Pairs of neighbouring labels between which a span ends or begins, [Y, Y] bool."""
+        return (self._kind[:, None] != self._kind) | self._opening | self._closing[:, None]
+
     def find(self, codes: np.ndarray, offsets: np.ndarray) -> Spans:
         """All spans; `codes` are the labels of N positions, sequence s is positions offsets[s]:offsets[s+1]."""
         N = len(codes)
@@ -126,12 +131,3 @@ class SpanFinder:
         whole = self._whole[codes[starts]]
         written = Ends(opening[starts], closing[ends - 1], whole, ends - starts == 1, follows[starts])
         return Spans(starts, ends, kind[starts], written)
-
-
-def find_spans(
-    labels: Sequence[str], codes: np.ndarray, offsets: np.ndarray
-) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Types of spans, and of each span of a labelling [N] where it begins and ends and the number of its type."""
-    finder = SpanFinder(labels)
-    found = finder.find(codes, offsets)
-    return finder.types, found.starts, found.ends, found.kinds

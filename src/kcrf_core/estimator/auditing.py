@@ -1,0 +1,126 @@
+"""What `KernelCRF.audit` gives: doubtful labels by where they stand in X and y."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..audit import Audit
+
+
+class DoubtfulLabel(NamedTuple):
+    """The label y[sequence][position], and what speaks against it."""
+
+    sequence: int
+    position: int
+    gold: Any
+    suggested: Any
+    probability: float  # of the gold label, as labels are ranked
+    marginal: float  # p(gold | x)
+    context: float  # p(gold | x, the other labels)
+    wrong: float  # probability that the label is wrong
+    reason: str
+
+
+class UnlikelySpan(NamedTuple):
+    """The span of labels y[sequence][start:end]."""
+
+    sequence: int
+    start: int
+    end: int
+    type: str
+    probability: float  # p(span | x), of all its labels together
+    wrong: float  # probability that another span should be there, or none
+
+
+class UnlikelySequence(NamedTuple):
+    """The labels y[sequence]."""
+
+    sequence: int
+    expected: float  # how many of them are wrong
+    wrong: float  # probability that one of them is
+    log_probability: float  # log p(y | x)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAudit:
+    """Which labels of y are probably wrong, and how many."""
+
+    found: Audit
+    lengths: np.ndarray  # [S] of the sequences of X
+    values: Sequence[Any]  # labels as y has them, in the order of `found.labels`
+
+    @property
+    def judged(self) -> int:
+        """Labels that some model knows which has not seen them, or the fitted model."""
+        return self.found.judged
+
+    @property
+    def expected(self) -> float:
+        """How many of them are wrong. A model that has learnt from the labels themselves cannot tell: then NaN."""
+        return self.found.expected if self.found.held_out else float("nan")
+
+    @property
+    def standard_error(self) -> float:
+        """Of that number."""
+        return self.found.standard_error if self.found.held_out else float("nan")
+
+    @property
+    def wrong(self) -> list[np.ndarray]:
+        """The probability that each label is wrong, an array [T] for each sequence; NaN where it was not judged."""
+        return np.split(self.found.evidence.wrong, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
+
+    def positions(self, most: int | None = None) -> list[DoubtfulLabel]:
+        """Labels that were judged, the worst first."""
+        names = dict(zip(self.found.labels, self.values, strict=True))
+        return [
+            DoubtfulLabel(
+                *self._place(one.position),
+                names[one.gold],
+                names[one.suggested],
+                one.probability,
+                one.marginal,
+                one.context,
+                one.wrong,
+                one.reason,
+            )
+            for one in self.found.positions(most)
+        ]
+
+    def spans(self, most: int | None = None) -> list[UnlikelySpan]:
+        """Spans, where labels are of a scheme (B-X, I-X, O), the worst first."""
+        out = []
+        for one in self.found.spans(most):
+            sequence, start = self._place(one.start)
+            end = start + one.end - one.start
+            out.append(UnlikelySpan(sequence, start, end, one.type, one.probability, one.wrong))
+        return out
+
+    def sequences(self, most: int | None = None) -> list[UnlikelySequence]:
+        """Sequences that have a position, those with the most errors by expectation first."""
+        there = np.flatnonzero(self.lengths)
+        return [
+            UnlikelySequence(int(there[one.sequence - 1]), one.expected, one.wrong, one.log_probability)
+            for one in self.found.sequences(most)
+        ]
+
+    def corrected(self, least: float = 0.9) -> list[list[Any]]:
+        """y with suggested labels where those that it has are wrong with at least this probability."""
+        if not self.found.held_out:
+            raise ValueError("a model that has learnt from the labels cannot say which to correct: audit by folds")
+        names = dict(zip(self.found.labels, self.values, strict=True))
+        labels = [names[label] for label in self.found.corpus.columns[-1]]
+        wrong = np.nan_to_num(self.found.evidence.wrong)
+        for t in np.flatnonzero(wrong >= least).tolist():
+            labels[t] = self.values[int(self.found.evidence.suggested[t])]
+        ends = np.cumsum(self.lengths).tolist()
+        return [labels[end - length : end] for end, length in zip(ends, self.lengths.tolist(), strict=True)]
+
+    def _place(self, t: int) -> tuple[int, int]:
+        """The sequence of X and the position in it of a position among all."""
+        ends = np.cumsum(self.lengths)
+        sequence = int(np.searchsorted(ends, t, side="right"))
+        return sequence, t - int(ends[sequence] - self.lengths[sequence])
