@@ -2,6 +2,7 @@
 #
 #   make demo        build an environment, then featurize, select a basis, train, tag and evaluate
 #   make test        build what the tests need and run them
+#   make test-gpu    the engine of a device with PyTorch, on a card where there is one
 #   make test-debug  the core's tests with bounds checks compiled in
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
@@ -20,7 +21,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-debug sanitize fuzz soak certificates coverage wheel lint clean
+.PHONY: demo test test-gpu test-debug sanitize fuzz soak certificates coverage wheel lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -40,6 +41,10 @@ endef
 
 $(VENV)/test-tools: $(VENV)/installed
 	$(call extra,test)
+	touch $@
+
+$(VENV)/gpu-tools: $(VENV)/test-tools
+	$(call extra,gpu)
 	touch $@
 
 $(VENV)/linters: $(VENV)/installed
@@ -75,6 +80,11 @@ demo/scores.txt: demo/tagged.conll
 # A process for each core; many tests wait for commands that they start.
 test: $(VENV)/test-tools
 	$(BIN)/python -m pytest -n auto
+
+# Two engines where there is a card, else the one without.
+test-gpu: $(VENV)/gpu-tools
+	KCRF_TEST_ENGINES=$$($(BIN)/python -c 'import torch; print("torch:cpu" + ",cuda" * torch.cuda.is_available())') \
+	    $(BIN)/python -m pytest tests/core/test_device_engine.py tests/core/test_device_pivots.py
 
 # Whole searches and what is Python alone index nothing that other tests do not.
 UNCHECKED := tuning tuning_search scikit_learn plugins architecture config grid journal public_names structure

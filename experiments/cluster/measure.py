@@ -59,17 +59,16 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--memory", type=float, help="GiB for kernel values, of each worker and of threads together")
     arguments, options = parser.parse_known_args()
-    threads = arguments.workers * arguments.worker_threads
-    report = {**vars(arguments), "threads": threads}
-
     import dask
     from distributed import Client, LocalCluster
 
     from kcrf_core.chains import EDGE, NODE
-    from kcrf_core.cluster import DaskCrew
+    from kcrf_core.cluster import DaskCrew, on_workers
     from kcrf_core.objective import ComposedEngine, ComposedTerm, Posterior
     from kcrf_core.system import Workers
 
+    threads = arguments.workers * arguments.worker_threads
+    report = {**vars(arguments), "threads": threads, "processor": on_workers.processor()}
     memory = None if arguments.memory is None else int(arguments.memory * 2**30)
     with Workers(threads, None if memory is None else memory * arguments.workers) as workers:
         if arguments.what == "pivots":
@@ -91,7 +90,7 @@ def main() -> None:
             n_workers=arguments.workers,
             threads_per_worker=arguments.worker_threads,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         )
         with cluster, Client(cluster, direct_to_workers=True) as client:
             crew = DaskCrew(client, memory, print)
@@ -107,6 +106,8 @@ def main() -> None:
             seconds, report["cluster_processor"], found = timed(posterior, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))
             report["cluster_least"] = min(seconds[1:])
+            held = client.has_what()
+            report["held"] = sorted(sum(each.startswith("kcrf-part") for each in own) for own in held.values())
             report["sent_per_pass"] = (crew.traffic.sent - before[0]) // (arguments.passes + 1)
             report["received_per_pass"] = (crew.traffic.received - before[1]) // (arguments.passes + 1)
     report["same"] = found == expected

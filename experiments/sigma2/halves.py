@@ -19,6 +19,7 @@ import yaml
 from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.training import Pieces, Split, Splits, judge
 
+TERMS = [{"type": "node"}, {"type": "edge"}]  # where a configuration names none
 PATH = [10 ** (power / 2) for power in range(-4, 6)]  # variances of scores
 
 
@@ -29,7 +30,7 @@ def corpus_of(name: str, data: str):
     if name == "ocr":
         folds = np.loadtxt(f"{data}/ocr/folds.txt", dtype=int)
         return read_corpus(f"{data}/ocr/all.conll").subset(np.flatnonzero(folds == 0)), raw
-    place = {"activity": "batteryless_adl/all.conll", "wnut17": "wnut17/train.conll"}[name]
+    place = "wnut17/train.conll" if name == "wnut17" else "batteryless_adl/all.conll"
     return read_corpus(f"{data}/{place}"), raw
 
 
@@ -53,7 +54,7 @@ def judged(name: str, data: str, half: int, seed: int) -> dict[str, object]:
         splits = Splits((Split(fit, held),), "sequences", corpus.positions)
 
         def figure(values: dict[str, float]) -> tuple[str, float, float]:
-            terms = [{"type": kind, "sigma2": value} for kind, value in values.items()]
+            terms = [{**term, "sigma2": values[term["type"]]} for term in raw.get("terms") or TERMS]
             found = judge(encoding, dataset, parse_config({**raw, "terms": terms}), splits=splits, workers=workers)
             counts = found.counts[decode]
             return found.yardstick.name, found.yardstick.value(counts), found.yardstick.standard_error(counts)

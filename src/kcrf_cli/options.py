@@ -687,9 +687,11 @@ engine = group(
     click.option(
         "--engine",
         metavar="ENGINE",
-        help="A Dask cluster to train on (pip install 'kcrf[cluster]'): dask://HOST:PORT or tls://HOST:PORT of its "
-        "scheduler; dask for one on this machine, to try it, with a worker for each of --threads. --memory is then "
-        "that of each worker. The result is the same. Default: threads of this process.",
+        help="Who does the arithmetic. A card by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
+        "torch:cpu to try it without one. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or "
+        "tls://HOST:PORT of its scheduler; dask for one on this machine, to try it, with a worker for each of "
+        "--threads. --memory is then that of the card, or of each worker. A cluster gives the same result to the last "
+        "bit, a card within the same certificate. Default: threads of this process.",
     ),
     click.option(
         "--engine-timeout",
@@ -708,17 +710,29 @@ ENGINE_OPTIONS = ("engine_timeout", "tls_ca", "tls_cert", "tls_key")
 
 
 def engine_of(values: dict[str, Any]) -> Any:
-    """The cluster that the options above ask for, a `cluster.ClusterEngine`; None for threads."""
+    """What the options above ask for, a `cluster.ClusterEngine` or a `device.DeviceChoice`; None for threads."""
     address, more = values["engine"], {name: values[name] for name in ENGINE_OPTIONS if values[name] is not None}
     if address is None:
         if more:
             raise click.UsageError(f"--{next(iter(more)).replace('_', '-')} is for a cluster: give --engine, too")
         return None
     from kcrf_core.cluster import ClusterEngine
+    from kcrf_core.device import DeviceChoice, is_device
 
+    if is_device(address):
+        if more:
+            raise click.UsageError(f"--{next(iter(more)).replace('_', '-')} is for a cluster: {address} is none")
+        return DeviceChoice(address)
     timeout = {"timeout": more.pop("engine_timeout")} if "engine_timeout" in more else {}
     return ClusterEngine(address, **more, **timeout)
 
+
+device = click.option(
+    "--engine",
+    metavar="ENGINE",
+    help="Compute scores of pivots on a card by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
+    "torch:cpu to try it without one. Labels are the same, but for ties. Default: threads of this process.",
+)
 
 dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
 

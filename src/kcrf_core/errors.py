@@ -53,6 +53,10 @@ class ClusterError(KcrfError):
     """A cluster that cannot be reached, is gone, or cannot do what it is asked for."""
 
 
+class DeviceError(KcrfError):
+    """A device that has too little memory for what it is asked for."""
+
+
 class BelowTarget(KcrfError):
     """A figure is below what was asked for."""
 

@@ -158,7 +158,7 @@ def test_a_sequence_of_very_many_lines(tmp_path):
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )
     for call in (
-        ["train", data, "-o", model, "--sigma2", "1", "--tolerance", "0.1"],
+        ["train", data, "--kernel", "linear", "-o", model, "--sigma2", "1", "--tolerance", "0.1"],
         ["tag", "-m", model, data, "--marginals", "all", "-o", tmp_path / "tagged.conll"],
         ["evaluate", "-m", model, data, "--html", tmp_path / "page.html"],
         ["evaluate", tmp_path / "tagged.conll"],

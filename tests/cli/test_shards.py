@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -72,7 +73,11 @@ def test_a_folder_tells_what_it_holds(kcrf, shards):
 
 def test_a_forecast_of_memory(kcrf, shards):
     done = kcrf("train", shards, "--dry-run")
-    assert done.code == 0 and done.text.startswith("memory: about ")
+    assert done.code == 0 and done.text.startswith("memory: about ") and "shards held" in done.text
+    much, little = (
+        json.loads(kcrf("train", shards, "--dry-run", "--json", "--memory", size).text) for size in ("1G", "1K")
+    )
+    assert much["waiting"] > little["waiting"] == 0 and much["total"] > little["total"]
 
 
 def test_several_files_without_shards_are_one_dataset(kcrf, data, tmp_path):

@@ -22,7 +22,7 @@ CORE, COMMANDS = "kcrf_core", "kcrf_cli"
 
 # Each room imports from rooms before it. The root's few modules come first.
 ROOMS = (
-    *("system", "corpora", "scoring", "kernels", "maps", "chains", "objective", "cluster", "solvers"),
+    *("system", "corpora", "scoring", "kernels", "maps", "chains", "objective", "device", "cluster", "solvers"),
     *("config", "encoding", "model", "trading", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
     "pycrfsuite",
 )

@@ -168,7 +168,8 @@ def noisy(tmp_path_factory):
 def by_folds(path, **more):
     corpus = read_corpus(path)
     plan = make_plan(corpus, {}, "options", make_settings({}, {"sigma2": 1.0}), Division(3))
-    return audit_by_folds(plan, threads=1, **more)
+    with Workers(1) as workers:
+        return audit_by_folds(plan, workers=workers, **more)
 
 
 def test_folds_find_what_was_exchanged(noisy):

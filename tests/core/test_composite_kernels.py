@@ -88,6 +88,15 @@ def test_a_row_has_the_same_bytes_in_any_block(rng):
     check_partitions(rows, pivots, POLY)
 
 
+@composite
+def test_errors_of_a_row_do_not_depend_on_its_company(rng, kernel):
+    """Machines that have some rows each say together what one says of all."""
+    rows, pivots = random_inputs(rng, 23, 3, 2, 5), random_inputs(rng, 7, 3, 2, 5)
+    errors, some = kernel.value_errors(rows, pivots), np.arange(3, 23, 4)
+    assert errors.shape == (23,) and (errors > 0).all()
+    assert kernel.value_errors(rows.take(some), pivots).tolist() == errors[some].tolist()
+
+
 def check_partitions(rows, pivots, kernel):
     for dtype in (np.float32, np.float64):
         prepared = Pivots(pivots, kernel, dtype)

@@ -528,6 +528,20 @@ def test_the_forecast_counts_what_the_fit_makes(rng, kind):
     assert [term.parameters for term in found.terms] == [term.map.size * widths[term.config.type] for term in mapped]
 
 
+def test_the_forecast_knows_that_inputs_are_shared_within_portions(rng):
+    """What recurs in another portion is there once more: it may be on another machine."""
+    config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))
+    encoding, dataset = fit_encoding(config, toy_corpus(rng, sequences=600))
+    rows = rng.integers(0, 40, dataset.positions)
+    dataset = replace(dataset, codes=dataset.codes[rows], real=dataset.real[rows])
+    assert len(dataset.borders) > 3
+    with Workers(1) as workers:
+        [found] = footprint(encoding, dataset, config, None, workers.memory).terms
+        fitted = fit_terms(encoding, dataset, config, None, workers, Observer())[0]
+    shared = len(np.unique(fitted.map.group))
+    assert shared > 40 and f"kernel values of {shared} distinct inputs" in found.what
+
+
 def test_the_forecast_of_a_basis_that_grows_is_not_that_of_a_stored_one(rng):
     """Training grows it from its own first pivots, whatever a basis file has."""
     config = parse_config(with_options({}, {"sigma2": 1.0, "kernel": "rbf", "size": 5}))

@@ -252,10 +252,10 @@ def _by_folds(
     from tqdm import tqdm
 
     from kcrf_core.audit import audit_by_folds
-    from kcrf_core.cluster import open_crew
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings
     from kcrf_core.encoding import column_names, described
     from kcrf_core.errors import ConfigError
+    from kcrf_core.training import open_engine
 
     from ..running.files import fold_numbers, is_archive, is_folder, load_config, read_data, unless
 
@@ -277,11 +277,11 @@ def _by_folds(
     plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
     unseen = quiet or sys.stderr is None or not sys.stderr.isatty()
     with (
-        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
+        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
+        opened.workers(threads) as workers,
         tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar,
     ):
-        own = memory if crew is None else None  # else it is that of each worker
-        found = audit_by_folds(plan, rank, threads, own, lambda task: bar.update(), crew)
+        found = audit_by_folds(plan, rank, workers=workers, done=lambda task: bar.update())
     return found, first.layout, column_names(first, corpus)[-1]
 
 

@@ -130,11 +130,11 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
-    from kcrf_core.cluster import open_crew
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
     from kcrf_core.scoring import Decision
+    from kcrf_core.training import open_engine
 
     from ..report import plots
     from ..running.files import (
@@ -153,7 +153,7 @@ def crossval(
 
     engine = options.engine_of(values)
     if engine is not None and jobs > 1:
-        raise click.UsageError("--engine has one training at a time, on all of the cluster: leave out --jobs")
+        raise click.UsageError("--engine has one training at a time, on all of it: leave out --jobs")
     if as_json + (output == "-") + (tsv == "-") > 1:
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
@@ -190,10 +190,10 @@ def crossval(
     plan = make_plan(corpus, raw, source, settings, division, weighed)
     with (
         _kept(plan, journal, output, quiet) as kept,
-        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
+        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
         _Bar(plan, quiet, verbose) as bar,
     ):
-        found, picked = run_plan(plan, jobs, threads, memory if crew is None else None, kept, bar.done, crew)
+        found, picked = run_plan(plan, jobs, threads, opened.memory, kept, bar.done, opened.crew, opened.device)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
             "stratified": stratify,

@@ -60,10 +60,11 @@ def select_basis(
       kcrf select-basis sample_data/digits.conll --kernel poly --degree 3 --size 300 -o basis.npz
       kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
     """
+    from kcrf_core.device import DeviceChoice
     from kcrf_core.fitting import check_shard_terms, select_bases
     from kcrf_core.model import digest, save_basis
-    from kcrf_core.system import Workers, counted
-    from kcrf_core.training import SAMPLE_POSITIONS
+    from kcrf_core.system import counted
+    from kcrf_core.training import SAMPLE_POSITIONS, open_engine
 
     from ..report.plots import check_plot, residual_curves
     from ..running.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
@@ -85,8 +86,13 @@ def select_basis(
     if dump_config:
         show_config(prepared.config)
         return
-    with Workers(threads, memory) as workers, Talk(quiet) as talk:
-        if engine is not None:
+    device = isinstance(engine, DeviceChoice)
+    with (
+        Talk(quiet) as talk,
+        open_engine(engine if device else None, threads=threads, memory=memory, tell=talk.note) as opened,
+        opened.workers(threads) as workers,
+    ):
+        if engine is not None and not device:
             talk.note(f"pivots are chosen on this machine: {engine.address} is not asked")
         for remark in prepared.remarks():
             talk.note(remark)

@@ -148,6 +148,7 @@ def _check_columns(values: dict[str, Any], format_: Format) -> None:
 @options.vectors
 @options.format
 @options.threads
+@options.device
 @options.quiet
 def tag(
     data: str,
@@ -168,7 +169,8 @@ def tag(
     is always last and `kcrf evaluate` reads them all. A folder of shards (see `featurize`) has no text any more: it
     gives the line that each position has in its source, its label if it has one, and the predicted one.
 
-    With --lag a sequence need not end: each label leaves when K more lines have been read.
+    With --lag a sequence need not end: each label leaves when K more lines have been read. With --engine cuda the
+    scores of pivots come from a card.
 
     \b
     Example:
@@ -211,6 +213,9 @@ def tag(
         by_model = decision.decode is None and values["costs"] is None
         if by_model and values["decode"] == "posterior" and not quiet:
             say("posterior decoding, as the model stores it")
+    engine = values.pop("engine")
+    if engine is not None:
+        fitted = _on_device(fitted, engine, threads, quiet)
     if values["lag"] is not None:
         with Workers(1), output_stream(output) as stream:
             _tag_with_lag(fitted, data, format_, values, quiet, stream)
@@ -237,6 +242,20 @@ def tag(
     if not quiet:
         for remark in missing_remarks(list(missing.items())):
             say(remark)
+
+
+def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> Model:
+    """The model with its pivots on a device; what threads do all the same is said."""
+    from kcrf_core.device import DeviceChoice, open_device
+    from kcrf_core.model import on_device
+    from kcrf_core.system import counted
+
+    from ..running.files import say, unless
+
+    moved, here = on_device(model, open_device(DeviceChoice(engine), None, unless(quiet), threads))
+    if here and not quiet:
+        say(f"engine {engine}: threads score {counted(len(here), 'term')} without pivots ({', '.join(here)})")
+    return moved
 
 
 def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: BinaryIO) -> None:

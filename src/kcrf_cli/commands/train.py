@@ -159,19 +159,19 @@ def train(
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
+      kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
       kcrf train accent.shards/ --memory 1G -o model.npz
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
-    from kcrf_core.cluster import open_crew
+    from kcrf_core.cluster import ClusterEngine
     from kcrf_core.crossval import fit_calibration
     from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
-    from kcrf_core.system import Workers
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, train_shards
+    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
@@ -217,7 +217,7 @@ def train(
             memory,
             threads,
             as_json,
-            engine is not None,
+            isinstance(engine, ClusterEngine),
         )
         return
     if dump_config:
@@ -240,14 +240,14 @@ def train(
         with (
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
-            open_crew(
+            open_engine(
                 engine,
                 threads=threads,
                 memory=memory,
                 tell=interruption.note,
                 changed=lambda count: interruption.tell(WorkersThere(count)),
-            ) as crew,
-            Workers(threads, memory if crew is None else None, crew) as workers,
+            ) as opened,
+            opened.workers(threads) as workers,
         ):
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)

@@ -175,12 +175,10 @@ def tune(
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml --plot digits.png
     """
     from kcrf_core._version import __version__
-    from kcrf_core.cluster import open_crew
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.crossval import groups_of
     from kcrf_core.encoding import column_names
-    from kcrf_core.system import Workers
-    from kcrf_core.training import HoldOut
+    from kcrf_core.training import HoldOut, open_engine
     from kcrf_core.tuning import tune as search
 
     from ..report import plots
@@ -237,8 +235,8 @@ def tune(
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
     hold_out = HoldOut(groups, None if folds_file is None else fold_numbers(folds_file, corpus), block)
     with (
-        open_crew(engine, threads=threads, memory=memory, tell=unless(quiet)) as crew,
-        Workers(threads, memory if crew is None else None, crew) as workers,
+        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
+        opened.workers(threads) as workers,
         _kept(journal_path, journal is None, quiet) as kept,
         StopRequest("ending the search here and writing the best so far; Ctrl-C again to give up") as stop,
         Leaderboard(quiet, verbose, budget) as board,

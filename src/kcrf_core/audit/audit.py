@@ -11,7 +11,6 @@ from ..corpora import CodedColumn, Corpus
 from ..crossval import Plan, Scored, Task, cut_parts, fold_data, scored_parts, task_rows
 from ..errors import DataError
 from ..model import Model
-from ..objective import Crew
 from ..scoring import SpanFinder, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers, counted
 from ..training import train
@@ -224,25 +223,22 @@ def _rules(labels: Sequence[str]):
 def audit_by_folds(
     plan: Plan,
     ranking: str = BY_FOLDS,
-    threads: int | None = None,
-    memory: int | None = None,
+    *,
+    workers: Workers,
     done: Callable[[Task], None] | None = None,
-    crew: Crew | None = None,
 ) -> Audit:
     """Judge each fold of a plan by a model of the others; the plan has one setting."""
-    corpus = plan.corpus
     parts: list[Scored] = []
-    with Workers(threads, memory, crew) as workers:
-        for fold in range(len(plan.folds)):
-            task = Task(0, fold)
-            data = fold_data(plan, task)
-            model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
-            rows = task_rows(plan, task)
-            for own, part, where in cut_parts(model, data.test):
-                parts += scored_parts(own, part, rows[where], workers)
-            if done is not None:
-                done(task)
-        return _audited(corpus, parts, True, ranking, workers)
+    for fold in range(len(plan.folds)):
+        task = Task(0, fold)
+        data = fold_data(plan, task)
+        model, _ = train(data.encoding, data.dataset, data.config, workers=workers)
+        rows = task_rows(plan, task)
+        for own, part, where in cut_parts(model, data.test):
+            parts += scored_parts(own, part, rows[where], workers)
+        if done is not None:
+            done(task)
+    return _audited(plan.corpus, parts, True, ranking, workers)
 
 
 def audit_by_model(model: Model, corpus: Corpus, ranking: str = BY_MODEL, threads: int | None = None) -> Audit:

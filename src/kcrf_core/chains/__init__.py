@@ -43,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy(
         "partial_labels": ["Held", "first_impossible", "hold"],
         "problem": [
             "Problem",
+            "borders_with_positions",
             "borders_within",
             "gathered",
             "pieces_of",

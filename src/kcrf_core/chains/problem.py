@@ -40,6 +40,14 @@ def borders_within(borders: np.ndarray, sequences: np.ndarray) -> np.ndarray | N
     return np.unique(np.searchsorted(sequences, borders)).astype(np.int64)
 
 
+def borders_with_positions(borders: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The same portions, of which those that have nothing but empty sequences belong to another one."""
+    at = offsets[borders]
+    kept = (np.diff(at, append=at[-1] + 1) > 0) & (at > at[0])
+    kept[[0, -1]] = True
+    return borders[kept]
+
+
 @dataclass(frozen=True)
 class Problem:
     """Labelled sequences, without their inputs."""
@@ -56,7 +64,8 @@ class Problem:
     @cached_property
     def borders(self) -> np.ndarray:
         """Sequences where portions begin and end, [P+1]."""
-        return portion_borders(self.offsets) if self.portions is None else self.portions
+        borders = portion_borders(self.offsets) if self.portions is None else self.portions
+        return borders_with_positions(borders, self.offsets)
 
     def portion(self, number: int) -> Problem:
         """One portion of it."""

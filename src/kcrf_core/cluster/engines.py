@@ -50,8 +50,8 @@ class ClusterEngine:
         host, _, port = rest.rpartition(":")
         if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"unknown engine '{self.address}': there are {LOCAL}, dask://HOST:PORT and tls://HOST:PORT (8786 is "
-                "the usual port of a scheduler)"
+                f"unknown engine '{self.address}': there are cuda, torch:cpu, {LOCAL}, dask://HOST:PORT and "
+                "tls://HOST:PORT (8786 is the usual port of a scheduler)"
             )
         if scheme == "tls" and len(self._files) < 3:
             raise ConfigError(
@@ -154,7 +154,7 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
                 n_workers=threads or available_threads(),
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any port: another cluster may have the usual one
                 silence_logs=50,
             )
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ClusterError
-from ..objective import DealtBlock, MapRecipe, PartRecipe, Recipe, summed
+from ..objective import DealtBlock, EnginePart, MapRecipe, PartRecipe, Recipe, summed
 from ..system import Workers, counted, free_memory, size_text
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
@@ -106,14 +106,30 @@ def hold(value: Any) -> Any:
 class HeldHere:
     """Something that a worker holds, and what it is made of.
 
-    Where Dask sends it elsewhere, or writes it to disk, that goes and it is made again.
+    Where Dask sends it elsewhere, or writes it to disk, that goes, and it is made again by the first task that needs
+    it: whoever receives it is no task, has no worker to ask about, and keeps all others waiting.
     """
 
-    def __init__(self, thing: Any, size: int, make: Callable[..., HeldHere], *origin: Any):
-        self.thing, self._size, self._origin = thing, size, (make, origin)
+    def __init__(self, size: int, make: Callable[..., Any], *origin: Any):
+        self._size, self._make, self._origin = size, make, origin
+        self._made: list[Any] = []
+
+    @classmethod
+    def made(cls, thing: Any, size: int, make: Callable[..., Any], *origin: Any) -> HeldHere:
+        """Something that is there already."""
+        held = cls(size, make, *origin)
+        held._made.append(thing)
+        return held
+
+    @property
+    def thing(self) -> Any:
+        with _at_work:
+            if not self._made:
+                self._made.append(self._make(*self._origin))
+            return self._made[0]
 
     def __reduce__(self) -> tuple:
-        return self._origin
+        return HeldHere, (self._size, self._make, *self._origin)
 
     def __sizeof__(self) -> int:
         return self._size
@@ -126,6 +142,10 @@ def make_part(recipe: PartRecipe, asked: Terms, *maps: MapRecipe) -> HeldHere:
 
 def load_part(recipe: Recipe, asked: Terms) -> HeldHere:
     """A part, refused by name where it does not fit."""
+    return HeldHere.made(_loaded(recipe, asked), recipe.nbytes + recipe.table, _loaded, recipe, asked)
+
+
+def _loaded(recipe: Recipe, asked: Terms) -> EnginePart:
     pool = _pool(asked)
     with _at_work:
         needed = recipe.nbytes
@@ -138,7 +158,7 @@ def load_part(recipe: Recipe, asked: Terms) -> HeldHere:
             )
         part = recipe.load(pool)
         pool.memory.spend(part, needed)
-    return HeldHere(part, needed + recipe.table, load_part, recipe, asked)
+    return part
 
 
 def answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any) -> Any:
@@ -164,7 +184,7 @@ def keep_answer(held: HeldHere, question: str, arguments: Sequence[Any], *others
     """The same, to be held here."""
     found = answer(held, question, arguments, *others)
     size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
-    return HeldHere(found, size, keep_answer, held, question, arguments, *others)
+    return HeldHere.made(found, size, answer, held, question, arguments, *others)
 
 
 def add_answers(answers: Sequence[Any]) -> Any:

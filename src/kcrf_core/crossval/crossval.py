@@ -266,11 +266,16 @@ def without_column(
 
 
 def run_task(
-    plan: Plan, task: Task, threads: int | None = None, memory: int | None = None, crew: Crew | None = None
+    plan: Plan,
+    task: Task,
+    threads: int | None = None,
+    memory: int | None = None,
+    crew: Crew | None = None,
+    device: Any = None,
 ) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
-    with Workers(threads, memory, crew) as workers:
+    with Workers(threads, memory, crew, device) as workers:
         data = fold_data(plan, task)
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
@@ -402,18 +407,19 @@ def run_plan(
     journal: Journal | None = None,
     done: Callable[[Task], None] | None = None,
     crew: Crew | None = None,
+    device: Any = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Results of all trainings, and for nested selection the setting chosen in each fold.
 
-    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With a `crew`
-    there is one after another, each on all of it. Those that the journal has are taken from it, and it gets the others
-    as soon as they are there.
+    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With a `crew` or a
+    `device` there is one after another, each on all of it. Those that the journal has are taken from it, and it gets
+    the others as soon as they are there.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
-    if crew is not None and jobs > 1:
-        raise ConfigError("a cluster has one training at a time: leave out 'jobs'", settings=["jobs"])
+    if (crew is not None or device is not None) and jobs > 1:
+        raise ConfigError("a cluster or a device has one training at a time: leave out 'jobs'", settings=["jobs"])
     with ExitStack() as stack:
-        compute = _computer(plan, jobs, threads, memory, stack, crew)
+        compute = _computer(plan, jobs, threads, memory, stack, crew, device)
 
         def finish(tasks: Sequence[Task]) -> Found:
             keys = {} if journal is None else {task: task_key(plan, data, task) for task in tasks}
@@ -468,14 +474,20 @@ def task_count(plan: Plan) -> int:
 
 
 def _computer(
-    plan: Plan, jobs: int, threads: int | None, memory: int | None, stack: ExitStack, crew: Crew | None
+    plan: Plan,
+    jobs: int,
+    threads: int | None,
+    memory: int | None,
+    stack: ExitStack,
+    crew: Crew | None,
+    device: Any,
 ) -> Callable[[Sequence[Task]], Iterator[tuple[Task, dict[str, Any]]]]:
     """What turns tasks into results, in this process or in others."""
 
     def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
         for task in tasks:
             try:
-                result = run_task(plan, task, threads, memory, crew)
+                result = run_task(plan, task, threads, memory, crew, device)
             except (KcrfError, MemoryError) as error:
                 raise _named(plan, task, error) from None
             yield task, result

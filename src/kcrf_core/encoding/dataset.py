@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..chains import borders_within, portion_borders
+from ..chains import borders_with_positions, borders_within, portion_borders
 from ..corpora import complete_sequences, piece_rows
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class Dataset:
     @property
     def borders(self) -> np.ndarray:
         """Sequences where portions begin and end, [P+1]; see `chains.problem`."""
-        return portion_borders(self.offsets) if self.portions is None else self.portions
+        borders = portion_borders(self.offsets) if self.portions is None else self.portions
+        return borders_with_positions(borders, self.offsets)
 
     @property
     def positions(self) -> int:

@@ -59,7 +59,7 @@ MOST_NUMBERS = 50_000_000  # in windows, all positions together
 # had must not have the last word. More pivots take longer, and gained nothing (`experiments/defaults`).
 NUMBER_KERNEL = "rbf"
 NUMBER_PIVOTS = 500
-MOST_KERNEL_POSITIONS = 1_000_000  # above, a pass over kernel values takes seconds
+MOST_KERNEL_POSITIONS = 200_000  # above, kernel values take more than 400 MB, and a pass over them seconds
 # What users say that is about weights of the features themselves, and has no meaning for a kernel's pivots.
 LINEAR_WISHES = ("c1", "observed_features")
 KERNEL_PATHS = tuple(f"terms.{term}.{part}" for term in ("node", "0") for part in ("kernel", "map.type", "map.cut_off"))

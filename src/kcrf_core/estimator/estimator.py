@@ -22,7 +22,7 @@ import numpy as np
 
 from ..audit import BY_FOLDS, BY_MODEL, RANKINGS, audit_by_folds, audit_by_model
 from ..chains import Labellings
-from ..cluster import ClusterEngine, open_crew
+from ..cluster import ClusterEngine
 from ..config import parse_config
 from ..corpora import (
     COLUMNS,
@@ -39,6 +39,7 @@ from ..corpora import (
     form_of,
 )
 from ..crossval import Division, make_plan, make_settings
+from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
 from ..fitting import Event, Note, Observer, Trial
@@ -57,7 +58,7 @@ from ..model import (
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
 from ..system import AUTO, Workers
-from ..training import HoldOut, train
+from ..training import HoldOut, open_engine, train
 from ..tuning import Candidate, Listener, Outcome, Search
 from ..tuning import tune as search
 from .auditing import LabelAudit
@@ -211,8 +212,10 @@ class KernelCRF(Protocol):
     max_iterations : the most passes over the data; a warning tells where it was reached. None: 1,000.
     random_state : of pivots and of what is held out. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
-    engine : a Dask cluster to train on: "dask://host:8786", "dask" for one on this machine with a worker for each of
-        `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates. None: threads. The result is the same.
+    engine : a card to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
+        the same certificate. Or a Dask cluster: "dask://host:8786", "dask" for one on this machine with a worker for
+        each of `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates; the result is the same. None:
+        threads.
     verbose : True tells of decisions, 2 of every pass: to the logger "kcrf_core", or on stderr without one.
 
     config : features, terms and training as a configuration file has them, in the place of all that is said above of
@@ -248,7 +251,7 @@ class KernelCRF(Protocol):
         max_iterations: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        engine: str | ClusterEngine | None = None,
+        engine: str | ClusterEngine | DeviceChoice | None = None,
         verbose: bool | int = False,
         config: Mapping[str, Any] | None = None,
         algorithm: str | None = None,
@@ -325,8 +328,8 @@ class KernelCRF(Protocol):
             dev = encoding.encode(corpus_of(X_dev, form, check_labels(y_dev, X_dev), width=_width(encoding, form)))
         with (
             talking(self.verbose) as observer,
-            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
-            Workers(threads, crew=crew) as workers,
+            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+            opened.workers(threads) as workers,
         ):
             model, report = train(encoding, dataset, config, workers=workers, observer=observer, dev=dev)
         if names.type != "text":
@@ -378,8 +381,8 @@ class KernelCRF(Protocol):
         threads = threads_of(self.n_jobs)
         with (
             talking(self.verbose) as observer,
-            open_crew(self.engine, threads=threads, tell=observer.note) as crew,
-            Workers(threads, crew=crew) as workers,
+            open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+            opened.workers(threads) as workers,
         ):
             found = search(
                 corpus,
@@ -541,9 +544,13 @@ class KernelCRF(Protocol):
             division = _division(folds, X, seed_of(self.random_state))
             plan = make_plan(corpus, raw, source, make_settings({}, {}), division)
             threads = threads_of(self.n_jobs)
-            with talking(self.verbose) as observer, open_crew(self.engine, threads=threads, tell=observer.note) as crew:
+            with (
+                talking(self.verbose) as observer,
+                open_engine(self.engine, threads=threads, tell=observer.note) as opened,
+                opened.workers(threads) as workers,
+            ):
                 found = audit_by_folds(
-                    plan, rank, threads, done=lambda task: observer.note(f"{plan.describe(task)} is judged"), crew=crew
+                    plan, rank, workers=workers, done=lambda task: observer.note(f"{plan.describe(task)} is judged")
                 )
         lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
         return LabelAudit(found, lengths, names.values(found.labels))

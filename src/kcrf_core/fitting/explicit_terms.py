@@ -10,7 +10,7 @@ import numpy as np
 
 from ..chains import Problem
 from ..config import TermConfig
-from ..encoding import Translation
+from ..encoding import Dataset, Translation
 from ..errors import ConfigError
 from ..kernels import Inputs, PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
@@ -38,7 +38,16 @@ from ..system import Workers, counted
 from .label_match import LabelMatch
 from .observed_features import places_seen
 from .observer import Observer
-from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, worth_sharing
+from .terms import (
+    FitContext,
+    FittedTerm,
+    MappedTerm,
+    TermFootprint,
+    TermPlan,
+    check_memory,
+    distinct_by_portion,
+    worth_sharing,
+)
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -182,14 +191,14 @@ class LinearPlan(TermPlan):
         )
         return fitted
 
-    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        return self._of_columns(width, itemsize, labels, self._merged())
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        return self._of_columns(width, dataset, observed, self._merged())
 
     def _of_columns(
-        self, width: int, itemsize: int, labels: np.ndarray | None, merged: MergedColumns | None, constant: int = 0
+        self, width: int, dataset: Dataset, observed: bool, merged: MergedColumns | None, constant: int = 0
     ) -> TermFootprint:
         """Memory of the columns of inputs, and of so many more that are dense."""
-        rows, _ = self.inputs.distinct()
+        rows, _ = distinct_by_portion(self.inputs, dataset)
         inputs = self.inputs.take(rows) if worth_sharing(len(rows), len(self.inputs)) else self.inputs
         order, bag = ColumnOrder.of(inputs), inputs.bag
         entries = int((inputs.codes >= 0).sum()) + (0 if bag is None else bag.nnz)
@@ -205,7 +214,8 @@ class LinearPlan(TermPlan):
         fixed = entries * (BYTES_PER_ENTRY + (0 if ones else BYTES_PER_VALUE)) + real + columns * BYTES_PER_COLUMN
         building = self.inputs.nbytes + fixed + entries * BYTES_ON_THE_WAY
         parameters = columns * width
-        if labels is not None:
+        if observed:
+            labels = dataset.labels
             seen = _pairs(self.inputs, labels if width > 1 else np.minimum(labels, 0), width)
             parameters = min(seen, parameters)
             fixed += BYTES_PER_KEPT * parameters + BYTES_PER_KEPT_COLUMN * columns
@@ -259,8 +269,8 @@ class AffinePlan(LinearPlan):
         context.observer.note(f"term {self.term.name}: poly kernel of degree 1, explicit map, {features}")
         return FittedAffine(self.term, self.features, own, affine=affine)
 
-    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        return self._of_columns(width, itemsize, labels, None, constant=1)
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        return self._of_columns(width, dataset, observed, None, constant=1)
 
 
 # ----------------------------------------------------------------------------- conjunctions
@@ -329,7 +339,7 @@ class ConjunctionPlan(TermPlan):
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
         return FittedConjunctions(term, self.features, own, roots=roots, conjunctions=found)
 
-    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
         keys, columns, entries = self._sizes()
         what = f"{counted(self.entries, 'conjunction')}, some {keys:,} distinct ones in {counted(columns, 'column')}"
         values = BYTES_PER_VALUE if self.term.kernel.cosine else 0  # else all entries of a column have the same

@@ -47,6 +47,7 @@ class Footprint:
     program: int
     shards: int = 1
     largest_share: float = 1.0  # of positions, that a shard has
+    waiting: int = 0  # shards that are held beside the one that is gone through
 
     @property
     def table(self) -> int:
@@ -68,7 +69,7 @@ class Footprint:
 
     @property
     def fitting(self) -> int:
-        return self.held + self.fixed + self.errors + self.threads * self.chains + self.solver
+        return self.held + self.fixed + self.errors + self.waiting + self.threads * self.chains + self.solver
 
     @property
     def total(self) -> int:
@@ -91,6 +92,7 @@ class Footprint:
         out.append(
             f"  errors {size_text(self.errors)}, weights and solver {size_text(self.solver)}, "
             f"each thread {size_text(self.chains)}"
+            + (f", shards held {size_text(self.waiting)}" if self.waiting else "")
         )
         out.append(
             f"  before that, and gone by then: {size_text(self.reading)} to read the data, "
@@ -131,6 +133,7 @@ class Footprint:
             "table": self.table,
             "held": self.held,
             "errors": self.errors,
+            "waiting": self.waiting,
             "chains": self.chains,
             "threads": self.threads,
             "solver": self.solver,
@@ -162,7 +165,7 @@ def footprint(
         few = training.observed_features and term.clique.axes == 1
         if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
             piece = max(piece, 8 * min(PIECE_VALUES, N * plan.size))
-        terms.append(plan.footprint(width, itemsize, dataset.labels if few else None))
+        terms.append(plan.footprint(width, itemsize, dataset, few))
     parameters = sum(term.clique.size(Y) for term in config.label_terms) + sum(term.parameters for term in terms)
     cells = N * (dataset.codes.shape[1] + dataset.real.shape[1] + 1)
     reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
@@ -200,7 +203,8 @@ def shard_footprint(
 ) -> Footprint:
     """What training on shards would take: maps of one shard at a time, and weights of all columns.
 
-    How many columns conjunctions have is estimated by how many more the largest shard has than a half of it.
+    How many columns conjunctions have is estimated by how many more the largest shard has than a half of it; with a
+    cut-off those come to be kept that are too rare in one shard, about as many again with every doubling.
     """
     largest = max(folder.shards, key=lambda shard: shard.positions).load(folder.encoding)
     one = footprint(folder.encoding, largest, config, basis, memory, threads)
@@ -210,9 +214,12 @@ def shard_footprint(
     doublings = np.log2(max(folder.positions / max(largest.positions, 1), 1))
     for term, own, less in zip(config.mapped_terms, one.terms, half.terms, strict=True):
         order = ColumnOrder.of(folder.encoding.inputs(empty, folder.encoding.term_features(term)))
-        grown = int(own.parameters * max(own.parameters / max(less.parameters, 1), 1) ** doublings)
+        growth = 2.0 if term.map.cut_off > 1 else max(own.parameters / max(less.parameters, 1), 1)
+        grown = int(own.parameters * growth**doublings)
         parameters += order.size * term.clique.columns(Y) if term.kernel.type == "linear" else grown
     name = "proximal" if training.c1 else training.solver
     solver = fit_bytes(parameters, DTYPES[training.precision].itemsize < 8, name, training.max_passes)
     outline = folder.positions * BYTES_PER_OUTLINED_POSITION + folder.sequences * BYTES_PER_OUTLINED_SEQUENCE
-    return replace(one, data=one.data + outline, solver=solver)
+    each = one.table + one.fixed + one.errors
+    waiting = max(min(memory.total, len(folder.shards) * each) - each, 0)
+    return replace(one, data=one.data + outline, solver=solver, waiting=waiting)

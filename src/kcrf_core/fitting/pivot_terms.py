@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +32,17 @@ from ..objective import certificates
 from ..system import Workers, counted, linear_algebra
 from .label_match import LabelMatch
 from .observer import Observer
-from .terms import FitContext, FittedTerm, MappedTerm, TermFootprint, TermPlan, check_memory, shared_map, worth_sharing
+from .terms import (
+    FitContext,
+    FittedTerm,
+    MappedTerm,
+    TermFootprint,
+    TermPlan,
+    check_memory,
+    distinct_by_portion,
+    shared_map,
+    worth_sharing,
+)
 
 # For each pair of pivots: their kernel matrix in double precision, factorised in place; `full` takes copies of it.
 BYTES_PER_PAIR, FULL_BYTES_PER_PAIR = 8, 24
@@ -187,8 +197,8 @@ class PivotPlan(TermPlan):
         make = partial(_reduced, basis, residual, context.workers, context.dtype, whole=self.whole)
         return FittedPivots(self.term, self.features, self.shared(make, context), basis=basis)
 
-    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        N, distinct = len(self.inputs), self.distinct_inputs
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        N, distinct = len(self.inputs), len(distinct_by_portion(self.inputs, dataset)[0])
         rows = distinct if worth_sharing(distinct, N) else N
         what = f"kernel values of {rows:,} {'distinct inputs' if rows < N else 'positions'} with {self._pivots_text()}"
         # A map holds L and its inputs, to compute rows with; while it is made the kernel matrix of pivots is there too.
@@ -196,10 +206,6 @@ class PivotPlan(TermPlan):
         fixed += inverse_bytes(self.size) if itemsize < 8 else 0
         building = (BYTES_PER_PAIR + self.bytes_per_pair) * self.size**2 + self.inputs.nbytes
         return TermFootprint(self.term.name, what, rows * self.size * itemsize, fixed, building, self.size * width)
-
-    @cached_property
-    def distinct_inputs(self) -> int:
-        return len(self.inputs.distinct()[0])
 
     def _pivots_text(self) -> str:
         return counted(self.size, "pivot")
@@ -279,10 +285,6 @@ class FullPlan(PivotPlan):
         if len(found.rows) < self.size:
             how = f"of {self.size:,} distinct inputs; the others are mixtures of these as double precision sees it"
         return self._basis(kernel, found, "full", how, context), found.residual
-
-    @property
-    def distinct_inputs(self) -> int:
-        return self.size
 
     def _pivots_text(self) -> str:
         return f"every one of {counted(self.size, 'distinct input')} as a pivot"

@@ -8,7 +8,6 @@ again of the shard's inputs, as far as memory does not hold them.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from ..encoding import Dataset
 from ..kernels import Inputs, Kernel
 from ..maps import CompressedRows, ExplicitRecipe, FeatureMap, KernelRecipe, RepeatedMap, RepeatedRecipe, new_token
 from ..model import ShardFolder, StoredShard, encoding_of
-from ..system import Workers, naming
+from ..system import ScratchFolder, Workers, naming
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +76,15 @@ class Scratch:
 
     def __init__(self, beside: str):
         place = os.path.dirname(os.path.abspath(beside))
-        place = place if os.access(place, os.W_OK) else None
-        self.path = tempfile.mkdtemp(prefix=".kcrf-", suffix=".tmp", dir=place)
+        self._folder = ScratchFolder(place if os.access(place, os.W_OK) else tempfile.gettempdir())
+        self.path = self._folder.path
         self._count = 0
 
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._folder.remove()
 
     def keep(self, recipe: ExplicitRecipe | RepeatedRecipe) -> WrittenMap:
         """Write what a map is made of, for passes to come."""

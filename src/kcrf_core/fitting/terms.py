@@ -87,8 +87,8 @@ class TermPlan(ABC):
         """Carry it out."""
 
     @abstractmethod
-    def footprint(self, width: int, itemsize: int, labels: np.ndarray | None) -> TermFootprint:
-        """Memory for `width` columns of weights; with labels [N] where only weights of pairs with them are fitted."""
+    def footprint(self, width: int, itemsize: int, dataset: Dataset, observed: bool) -> TermFootprint:
+        """Memory for `width` columns of weights, or only for those of pairs with labels that were observed."""
 
     def shared(self, make: Callable[[Inputs, np.ndarray | slice], FeatureMap], context: FitContext) -> FeatureMap:
         """A map of the inputs; `make` makes one of some rows, given with their numbers."""

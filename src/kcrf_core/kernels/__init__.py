@@ -24,8 +24,9 @@ KERNELS = Registry(
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "composite": ["CosineKernel", "inverse_roots"],
+        "composite": ["CosineKernel", "ProductKernel", "SumKernel", "inverse_roots"],
         "gram_blocks": ["Pivots", "gram"],
+        "image": ["ImageKernel"],
         "inputs": ["Group", "Inputs", "NOTHING", "UNSEEN"],
         "kernel": [
             "DEEPEST_KERNEL",

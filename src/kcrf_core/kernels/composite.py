@@ -96,9 +96,11 @@ class CompositeKernel(Kernel):
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedParts:
         return PreparedParts(pivots, self, dtype)
 
-    def value_error(self, inputs: Inputs) -> float:
+    def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         """Errors of factors add up as parts of them; those of summands are no more than the largest."""
-        return sum(part.kernel.value_error(inputs.columns(part.group)) for part in self.parts)
+        return sum(
+            part.kernel.value_errors(inputs.columns(part.group), pivots.columns(part.group)) for part in self.parts
+        )
 
     @abstractmethod
     def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
@@ -221,10 +223,12 @@ class CosineKernel(Kernel):
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
 
-    def value_error(self, inputs: Inputs) -> float:
-        diagonal = self.kernel.diagonal(inputs)
-        ratio = float(diagonal.max(initial=0.0) / diagonal[diagonal > 0].min(initial=np.inf))
-        return self.kernel.value_error(inputs) * max(ratio, 1.0)
+    def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        """Those of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these."""
+        own, others = self.kernel.diagonal(inputs), self.kernel.diagonal(pivots)
+        largest, roots = np.maximum(own, others.max(initial=0.0)), self.inverse_roots(inputs)
+        ratios = largest * roots * self.inverse_roots(pivots).max(initial=0.0)
+        return self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedCosine:
         return PreparedCosine(pivots, self, dtype)

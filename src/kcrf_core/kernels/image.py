@@ -59,7 +59,7 @@ class Neighbourhoods:
     blur: float  # standard deviation of the pools, in pixels
 
     @cached_property
-    def _offsets(self) -> np.ndarray:
+    def offsets(self) -> np.ndarray:
         """[K, 2] (down, right): itself, and one of each two opposite neighbours."""
         reach = range(-self.reach, self.reach + 1)
         pairs = [(dy, dx) for dy in range(self.reach + 1) for dx in reach if dy > 0 or dx >= 0]
@@ -74,19 +74,19 @@ class Neighbourhoods:
         return np.where(np.abs(distance) <= SUPPORT, np.exp(-(distance**2) / 2), 0.0)
 
     @cached_property
-    def _pools(self) -> tuple[np.ndarray, np.ndarray]:
+    def pools(self) -> tuple[np.ndarray, np.ndarray]:
         return self._weights(self.shape[0]), self._weights(self.shape[1])
 
     def of(self, pictures: np.ndarray) -> np.ndarray:
         """psi of each row of pixels [n, H * W]: [n, D] float64."""
         from . import _pictures
 
-        down, across = self._pools
-        D = len(self._offsets) * down.shape[1] * across.shape[1]
+        down, across = self.pools
+        D = len(self.offsets) * down.shape[1] * across.shape[1]
         out = np.empty((len(pictures), D))
         line = np.empty(across.shape[1])
         pictures = np.ascontiguousarray(pictures, dtype=np.float64)
-        _pictures.neighbourhoods(pictures, self._offsets, down, across, line, out)
+        _pictures.neighbourhoods(pictures, self.offsets, down, across, line, out)
         return out
 
 

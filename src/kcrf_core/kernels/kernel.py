@@ -5,7 +5,7 @@ A kernel is a frozen dataclass in `KERNELS`. Its fields say all that a file keep
     degree: int = setting(Whole(1, 10), 2, "Degree of poly. Default: 2.", "D")      # a key of the configuration, too
     scale: float = fitted(Number(0))                                                # found when it is fitted
 
-Nothing here needs NumPy, so that configurations can be spoken of without it.
+NumPy is imported where values are, so that configurations can be spoken of without it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from .._lazy import deferred
 from ..errors import ConfigError, suggestion
 from ..system import DeclaredSetting, listed
 from . import KERNELS
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .inputs import Group, Inputs
+
+np = deferred("numpy")
 
 DEEPEST_KERNEL = 4  # sums of products of ...
 
@@ -97,9 +98,12 @@ class Kernel(ABC):
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         """k(x, x) of each row, [N]."""
 
-    def value_error(self, inputs: Inputs) -> float:
-        """How far values on such inputs in double precision may be off, as a part of the largest k(x, x)."""
-        return VALUE_ERROR
+    def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        """How far values of each row with pivots may be off in double precision, as a part of the largest k(x, x), [N].
+
+        What is said of a row depends on that row and the pivots alone.
+        """
+        return np.full(len(inputs), VALUE_ERROR)
 
     @abstractmethod
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:

@@ -147,14 +147,14 @@ class RBFKernel(InnerProductKernel):
         np.minimum(block, 0, out=block)
         np.exp(block, out=block)
 
-    def value_error(self, inputs: Inputs) -> float:
-        # A distance is a difference of squared lengths, taken from the middle of real columns, and comes rounded.
-        middle, largest = inputs.real.mean(axis=0) if len(inputs) else 0.0, 0.0
+    def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        # A distance is a difference of squared lengths, taken from the middle of the pivots, and comes rounded.
+        middle, lengths = pivots.real.mean(axis=0) if len(pivots) else 0.0, np.empty(len(inputs))
         for first in range(0, len(inputs), ROWS_AT_ONCE):
             rows = inputs.take(slice(first, first + ROWS_AT_ONCE))
             rows = self.seen_by(replace(rows, real=rows.real - middle))
-            largest = max(largest, float(rows.squared_norms().max(initial=0.0)))
-        return VALUE_ERROR * (1 + self.gamma * largest)
+            lengths[first : first + ROWS_AT_ONCE] = rows.squared_norms()
+        return VALUE_ERROR * (1 + self.gamma * lengths)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return np.ones(len(inputs))

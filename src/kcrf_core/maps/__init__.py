@@ -47,7 +47,7 @@ __getattr__, __dir__, __all__ = lazy(
             "MergedMap",
             "merged_columns",
         ],
-        "factorisation": ["Basis"],
+        "factorisation": ["Basis", "Candidates", "FLOORS", "independent_pivots", "truncated"],
         "native": ["TOGETHER", "ordered_sums", "product"],
         "feature_map": [
             "FeatureMap",
@@ -59,12 +59,12 @@ __getattr__, __dir__, __all__ = lazy(
             "sums_of_rows",
         ],
         "growing_basis": ["GrowingBasis"],
-        "heads": ["ExplicitHead", "Head"],
+        "heads": ["ExplicitHead", "Head", "PivotHead"],
         "hash_tables": ["PairTable", "number_pairs"],
         "kept_places": ["KeptPlaces", "KeptWeights"],
         "pivots": ["LITTLE_LEFT", "MOST_PIVOTS", "automatic_size", "choose_pivots", "full_basis"],
         "portions": ["Portions", "add_rows", "new_token", "summed_by", "tree_sum"],
-        "reduced": ["KernelRecipe", "PIECE_VALUES", "ReducedMap", "pivot_triangle"],
+        "reduced": ["KernelRecipe", "KernelRows", "PIECE_VALUES", "ReducedMap", "pivot_triangle"],
         "repeated_maps": ["RepeatedMap", "RepeatedRecipe"],
         "rounding": ["Extent", "Rounding", "summation_error"],
         "sparse_weights": [

@@ -16,6 +16,12 @@
 #define NEXT_GROUP (1u << 30)
 #define ROW_OF(index) ((int)((unsigned)(index) & (NEXT_GROUP - 1)))
 
+#if defined(__aarch64__) /* vectors of sums that there are registers for, beside a few for what is added */
+#define MOST_GATHERED 12
+#else
+#define MOST_GATHERED 8
+#endif
+
 #define REAL float
 #define LANES NARROW_LANES
 #define TARGET NARROW_TARGET

@@ -20,6 +20,8 @@ typedef REAL NAME(halves) __attribute__((vector_size(LANES * sizeof(REAL)), alig
     default: NAME(block)(__VA_ARGS__, 1);                                                                  \
     }
 
+#define GATHER(n)                                                                                          \
+    case n: NAME(gather_block)(indices, values, begin, end, indptr[last], R, C, at, out, n); break;
 #define FEW_COLUMNS 4 /* a row that is wanted in at least one of so many columns is summed up in all of them */
 #define AHEAD 12 /* entries: rows are fetched that long before they are wanted */
 
@@ -70,25 +72,34 @@ static FORCE_INLINE TARGET void NAME(multiply_block)(
         *(NAME(reals) *)(out + at[v]) = held[v];
 }
 
+/* All vectors of a row at once, where registers suffice: indices are looked at, and found to begin another portion, once.
+   What has left a portion is in memory, and nowhere as long as nothing has. */
 static FORCE_INLINE TARGET void NAME(gather_block)(
     const int *indices, const REAL *values, long long begin, long long end, long long last, const REAL *R, ptrdiff_t C,
     const ptrdiff_t *at, double *out, const int count)
 {
-    NAME(doubles) held[4], group[4], total[4];
+    NAME(doubles) held[MOST_GATHERED], group[MOST_GATHERED], total[MOST_GATHERED];
+    int left = 0;
     for (int v = 0; v < count; v++)
-        held[v] = group[v] = total[v] = (NAME(doubles)){0};
+        held[v] = (NAME(doubles)){0};
     for (long long k = begin; k < end; k++) {
         const REAL *row = R + (ptrdiff_t)ROW_OF(indices[k]) * C;
         NAME(fetch_row)(R, indices, k, last, C);
-        if (__builtin_expect(indices[k] < 0, 0))
+        if (__builtin_expect(indices[k] < 0, 0)) {
+            if (!left)
+                for (int v = 0; v < count; v++)
+                    group[v] = total[v] = (NAME(doubles)){0};
+            left = 1;
             for (int v = 0; v < count; v++) {
                 group[v] += NAME(sent)(held[v]);
                 held[v] = (NAME(doubles)){0};
-                if ((unsigned)indices[k] & NEXT_GROUP) {
+            }
+            if ((unsigned)indices[k] & NEXT_GROUP)
+                for (int v = 0; v < count; v++) {
                     total[v] += group[v];
                     group[v] = (NAME(doubles)){0};
                 }
-            }
+        }
         for (int v = 0; v < count; v++) {
             NAME(doubles) wide = __builtin_convertvector(*(const NAME(halves) *)(row + at[v]), NAME(doubles));
             if (values)
@@ -97,15 +108,17 @@ static FORCE_INLINE TARGET void NAME(gather_block)(
                 held[v] += wide;
         }
     }
-    for (int v = 0; v < count; v++)
-        *(NAME(doubles) *)(out + at[v]) = total[v] + (group[v] + NAME(sent)(held[v]));
+    for (int v = 0; v < count; v++) {
+        NAME(doubles) sum = NAME(sent)(held[v]);
+        *(NAME(doubles) *)(out + at[v]) = left ? total[v] + (group[v] + sum) : sum + (NAME(doubles)){0};
+    }
 }
 
-/* Where the vectors from number `first` on begin, up to four of them; how many. */
-static FORCE_INLINE TARGET int NAME(places)(ptrdiff_t first, ptrdiff_t C, ptrdiff_t width, ptrdiff_t *at)
+/* Where the vectors from number `first` on begin, up to `most` of them; how many. */
+static FORCE_INLINE TARGET int NAME(places)(ptrdiff_t first, ptrdiff_t C, ptrdiff_t width, int most, ptrdiff_t *at)
 {
     int count = 0;
-    for (; count < 4 && (first + count) * width < C; count++) {
+    for (; count < most && (first + count) * width < C; count++) {
         at[count] = (first + count) * width;
         if (at[count] + width > C)
             at[count] = C - width;
@@ -124,7 +137,7 @@ static TARGET void NAME(multiply)(
         if (C >= REAL_LANES) {
             ptrdiff_t at[4];
             for (ptrdiff_t vector = 0; vector * REAL_LANES < C; vector += 4) {
-                int count = NAME(places)(vector, C, REAL_LANES, at);
+                int count = NAME(places)(vector, C, REAL_LANES, 4, at);
                 if (vector > 0 && at[0] < vector * REAL_LANES) { /* what it overlaps has been added to already */
                     for (long long k = begin; k < end; k++)
                         for (ptrdiff_t c = vector * REAL_LANES; c < C; c++)
@@ -178,10 +191,15 @@ static TARGET void NAME(gather)(
         long long begin = indptr[f], end = indptr[f + 1];
 #if LANES > 1
         if (C >= LANES) {
-            ptrdiff_t at[4];
-            for (ptrdiff_t vector = 0; vector * LANES < C; vector += 4) {
-                int count = NAME(places)(vector, C, LANES, at);
-                BY_COUNT(gather_block, count, indices, values, begin, end, indptr[last], R, C, at, out)
+            ptrdiff_t at[MOST_GATHERED];
+            for (ptrdiff_t vector = 0; vector * LANES < C; vector += MOST_GATHERED) {
+                int count = NAME(places)(vector, C, LANES, MOST_GATHERED, at);
+                switch (count) {
+                    GATHER(1) GATHER(2) GATHER(3) GATHER(4) GATHER(5) GATHER(6) GATHER(7) GATHER(8)
+#if MOST_GATHERED > 8
+                    GATHER(9) GATHER(10) GATHER(11) GATHER(12)
+#endif
+                }
             }
             continue;
         }
@@ -249,9 +267,9 @@ static TARGET void NAME(multiply_kept)(
 #if LANES > 1
     if (C >= REAL_LANES && C <= 8 * REAL_LANES) {
         ptrdiff_t at[8];
-        int count = NAME(places)(0, C, REAL_LANES, at);
+        int count = NAME(places)(0, C, REAL_LANES, 4, at);
         if (count == 4)
-            count += NAME(places)(4, C, REAL_LANES, at + 4);
+            count += NAME(places)(4, C, REAL_LANES, 4, at + 4);
         for (ptrdiff_t t = first; t < last; t++, out += C)
             switch (count) {
                 KEPT_BLOCK(1) KEPT_BLOCK(2) KEPT_BLOCK(3) KEPT_BLOCK(4)
@@ -304,6 +322,7 @@ static TARGET void NAME(gather_kept)(
 
 #undef REAL_LANES
 #undef AHEAD
+#undef GATHER
 #undef BY_COUNT
 #undef KEPT_BLOCK
 #undef FEW_COLUMNS

@@ -72,6 +72,20 @@ class ExplicitMap:
         self.sparse_size, self.dense_size = rows.width, dense.shape[1]
         self.size, self.real_size = self.sparse_size + self.dense_size, self.dense_size
 
+    @property
+    def rows(self) -> CompressedRows:
+        """Its sparse columns."""
+        return self._rows
+
+    @property
+    def columns(self) -> CompressedRows:
+        """The transpose of those."""
+        return self._columns
+
+    def real_values(self, dtype: np.dtype) -> np.ndarray:
+        """Its real columns, [N, R]."""
+        return self._real(slice(None), dtype)
+
     def recipe(self, rows: np.ndarray) -> ExplicitRecipe:
         """What makes the core of some rows again, anywhere: columns that they have, without factors."""
         part = self._rows.take(rows)

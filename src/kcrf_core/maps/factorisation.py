@@ -208,6 +208,19 @@ class Factorisation:
             first += new.shape[1]
         return out[:, :m]
 
+    def error_products(self, candidates: Candidates, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K_BN m of some candidates [b, C] and G^T m [M, C] for errors m [N, C], summed in double precision."""
+        pivots = Pivots(self.inputs.take(candidates.rows), self.kernel, self.dtype)
+
+        def task(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            return pivots.gram(self.inputs.take(part)).T @ errors[part], self.rows(part).T @ errors[part]
+
+        whole, inside = 0.0, 0.0
+        for product, reached in self.workers.map(task, self.tasks):
+            whole = whole + product.astype(np.float64)  # by all of the kernel
+            inside = inside + reached.astype(np.float64)  # by what pivots explain
+        return whole, inside
+
     def _open(self) -> np.ndarray:
         """The rows of G that are held: whole tasks, as many as fit."""
         if self._G is None:
@@ -230,10 +243,22 @@ class Factorisation:
         kept = np.arange(len(rows))
         if not self._in_double:
             kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor, self.workers)
-        kept = kept[kept < needed]
-        gains = -np.diff(self.curve)[kept]
-        curve = self.curve[0] - np.concatenate([[0.0], np.cumsum(gains)])
-        return Basis(rows[kept], residual, self.curve[0], curve)
+        return truncated(rows, residual, self.curve, kept[kept < needed])
+
+
+def new_factorisation(
+    inputs: Inputs,
+    kernel: Kernel,
+    size: int,
+    workers: Workers,
+    dtype: np.dtype,
+    progress: Callable[[int, int], None] | None = None,
+    enough: float = 0.0,
+) -> Factorisation:
+    """One that is worked out on the device of the workers, where that knows the kernel, or by their threads."""
+    asked = inputs, kernel, size, workers, dtype, progress, enough
+    made = None if workers.device is None else workers.device.factorisation(*asked)
+    return Factorisation(*asked) if made is None else made
 
 
 def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -242,6 +267,12 @@ def _forward_substituted(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
         right[part] -= triangle[part, : part.start] @ right[: part.start]
         in_place.substitute(triangle[part, part], right[part])
     return right
+
+
+def truncated(rows: np.ndarray, residual: np.ndarray, curve: list[float], kept: np.ndarray) -> Basis:
+    """Those of the chosen rows that are kept."""
+    gains = -np.diff(curve)[kept]
+    return Basis(rows[kept], residual, curve[0], curve[0] - np.concatenate([[0.0], np.cumsum(gains)]))
 
 
 def independent_pivots(kernel: Kernel, pivots: Inputs, floor: float, workers: Workers) -> np.ndarray:

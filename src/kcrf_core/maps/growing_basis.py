@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import NumericError
-from ..kernels import Inputs, Kernel, Pivots
+from ..kernels import Inputs, Kernel
 from ..system import Workers, linear_algebra, ranges
-from .factorisation import Basis, Candidates, Factorisation
+from .factorisation import Basis, Candidates, Factorisation, new_factorisation
 from .pivots import METHODS
 
 # The first pivots, drawn at random: a part of those that there may be, at most so many.
@@ -55,7 +55,7 @@ class GrowingBasis:
         self._exhausted = False
 
     def _factorisation(self, size: int) -> Factorisation:
-        return Factorisation(self.inputs, self.kernel, size, self._workers, self._dtype, None, self._enough)
+        return new_factorisation(self.inputs, self.kernel, size, self._workers, self._dtype, None, self._enough)
 
     def __len__(self) -> int:
         return len(self.basis.rows)
@@ -108,16 +108,7 @@ def _take_best(factor: Factorisation, errors: np.ndarray, count: int, rng: np.ra
 
 def residual_products(factor: Factorisation, candidates: Candidates, errors: np.ndarray) -> np.ndarray:
     """sum_t m_t r(x_t, x_c) for errors m [N, C] and each candidate: [b, C], summed in double precision."""
-    pivots = Pivots(factor.inputs.take(candidates.rows), factor.kernel, factor.dtype)
-    errors = errors.astype(factor.dtype, copy=False)
-
-    def task(part: slice) -> tuple[np.ndarray, np.ndarray]:
-        return pivots.gram(factor.inputs.take(part)).T @ errors[part], factor.rows(part).T @ errors[part]
-
-    whole, inside = 0.0, 0.0
-    for product, reached in factor.workers.map(task, factor.tasks):
-        whole = whole + product.astype(np.float64)  # [b, C] by all of the kernel
-        inside = inside + reached.astype(np.float64)  # [M, C] by what pivots explain
+    whole, inside = factor.error_products(candidates, errors.astype(factor.dtype, copy=False))
     return whole - candidates.mine @ inside
 
 

@@ -106,9 +106,12 @@ class ExplicitHead:
         outside: Callable[[float], float],
     ) -> Rounding:
         squares = W.column_squares() if isinstance(W, KeptWeights) else np.einsum("dc,dc->c", W, W)
-        largest = float(np.sqrt(squares.max(initial=0.0)))
+        return self.rounding_of(float(np.sqrt(squares.max(initial=0.0))), error_sum, positions, extent)
+
+    def rounding_of(self, longest: float, error_sum: float, positions: int, extent: Extent) -> Rounding:
+        """The same from the length of the longest column of weights."""
         return Rounding(
-            loss=error_sum * extent.largest * summation_error(extent.widest) * largest,
+            loss=error_sum * extent.largest * summation_error(extent.widest) * longest,
             gradient=extent.largest * summation_error(positions) * error_sum,
         )
 
@@ -189,14 +192,27 @@ class PivotHead:
         extent: Extent,
         outside: Callable[[float], float],
     ) -> Rounding:
-        M, largest = max(self.size, 1), extent.largest
-        value, inverse, alpha = extent.value_error, self._inverse_norm, self.dual(W)
+        alpha = self.dual(W)
+        sizes = float(np.linalg.norm(alpha)), float(np.abs(alpha).sum(axis=0).max(initial=0.0))
+        return self.rounding_of(*sizes, self._inverse_norm, error_sum, positions, extent, outside)
+
+    def rounding_of(
+        self,
+        length: float,
+        tallest: float,
+        inverse: float,
+        error_sum: float,
+        positions: int,
+        extent: Extent,
+        outside: Callable[[float], float],
+    ) -> Rounding:
+        """The same from the length of alpha, the largest sum of sizes of its columns, and |L^-1|."""
+        M, largest, value = max(self.size, 1), extent.largest, extent.value_error
         # L L^T is the kernel matrix of the pivots but for this, in norm: rounded values, and a rounded factorisation.
         # Seen in extended precision on random inputs: 0.05 to 6 times the root of M times a rounding, here it is 16.
         gram = largest * np.sqrt(M) * (summation_error(1) + value)
-        length = float(np.linalg.norm(alpha))
         return Rounding(
-            loss=error_sum * largest * (summation_error(M) + value) * float(np.abs(alpha).sum(axis=0).max(initial=0.0)),
+            loss=error_sum * largest * (summation_error(M) + value) * tallest,
             gradient=inverse * largest * np.sqrt(M) * (summation_error(positions) + value) * error_sum,
             prior=gram * length**2,
             prior_gradient=inverse * gram * length,

@@ -25,7 +25,7 @@ from ..errors import ConfigError, NumericError
 from ..kernels import Inputs, Kernel, gram
 from ..system import Workers, linear_algebra, ranges
 from . import METHODS
-from .factorisation import FLOORS, Basis, Factorisation
+from .factorisation import FLOORS, Basis, Factorisation, new_factorisation
 
 # Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
 # it takes to leave a small part of the trace.
@@ -63,7 +63,7 @@ def choose_pivots(
     """
     if method not in METHODS:
         raise ConfigError(f"unknown method '{method}' to choose pivots (one of {', '.join(METHODS)})")
-    factor = Factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
+    factor = new_factorisation(inputs, kernel, min(size, len(inputs)), workers, np.dtype(dtype), progress, residual)
     METHODS[method](factor, rng)
     if not factor.chosen:
         raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")

@@ -81,10 +81,16 @@ class KernelRows:
         return self._pivots
 
     @property
+    def held(self) -> bool:
+        """Whether as many rows are to be held as fit, else none."""
+        return self._hold
+
+    @property
     def value_error(self) -> float:
         """How far values in double precision may be from those of the kernel, as a part of the largest."""
         pivots = self._pivots
-        return max(pivots.kernel.value_error(inputs) for inputs in (self._inputs, pivots.inputs))
+        errors = (pivots.kernel.value_errors(inputs, pivots.inputs) for inputs in (self._inputs, pivots.inputs))
+        return max(float(own.max(initial=0.0)) for own in errors)
 
     def pieces(self, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows a piece at a time: where each stands within `rows`, and its values, which the next piece may overwrite.
@@ -169,6 +175,9 @@ class KernelRows:
 
 def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
+    K = None if workers.device is None else workers.device.triangle(kernel, pivots)
+    if K is not None:
+        return K
     K = square_gram(kernel, pivots, workers)
     if not np.isfinite(K).all():
         raise NumericError("kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma")
@@ -196,6 +205,11 @@ class KernelMap:
     ):
         self._rows, self._diagonal, self._residual, self._whole = rows, diagonal, residual, whole
         self.size = self.dense_size = rows.shape[1]
+
+    @property
+    def rows(self) -> KernelRows:
+        """Its kernel values."""
+        return self._rows
 
     def recipe(self, rows: np.ndarray) -> KernelRecipe:
         """What makes the core of some rows again, anywhere."""
@@ -394,6 +408,9 @@ class ReducedMap(KernelMap):
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
+        if self._residual is None and workers.device is not None:
+            squares = workers.device.row_squares(self)
+            self._residual = np.maximum(self._diagonal - squares, 0.0)
         if self._residual is None:
             squares = [
                 np.square(phi, dtype=np.float64).sum(axis=1) for _, phi in self._features(workers, self._inverse)

@@ -117,6 +117,8 @@ class Model:
     def rows_at_once(self) -> int:
         """Positions to score at a time, one sequence at least."""
         if not any(term.clique.per_position for term in self.terms):
+            if any(term.likes_many_rows for term in self.terms):
+                return MOST_ROWS
             # Sums of few weights are done sooner than Python has called for them, and threads wait for it in turn.
             quick = all(isinstance(term, ExplicitTerm) for term in self.terms)
             return min(max(SCORES_AT_ONCE // len(self.labels), ROWS_AT_ONCE), MOST_ROWS) if quick else ROWS_AT_ONCE

@@ -29,6 +29,7 @@ from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequence
 from ..errors import FileFormatError
 from ..system import (
     MAGIC,
+    ScratchFolder,
     header_of,
     naming,
     read_container,
@@ -251,12 +252,14 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
     """
     target = os.path.realpath(os.fspath(path).rstrip(os.sep) or os.sep)
     check_replaceable(target)
-    temporary = temporary_beside(target)
+    place = os.path.dirname(target)
+    with naming(os.fspath(path), place):
+        folder = ScratchFolder(place, 0o777)
+    temporary = folder.path
     try:
-        with naming(os.fspath(path), temporary):
-            os.mkdir(temporary)
         yield temporary
         with naming(os.fspath(path), temporary):
+            folder.release()
             if os.path.isdir(target):
                 before = temporary_beside(target)
                 os.rename(target, before)
@@ -265,7 +268,7 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
             else:
                 os.rename(temporary, target)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        folder.remove()
         raise
 
 

@@ -54,6 +54,7 @@ class Term(ABC):
 
     kind: ClassVar[str]  # the word for it in files
     has_pivots: ClassVar[bool] = False  # inputs of training data, instead of features of them
+    likes_many_rows: ClassVar[bool] = False  # whether it pays to score many positions at a time
 
     name: str
     type: str  # node or edge-x

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy(
         "composed_engine": ["ComposedEngine", "ComposedTerm"],
         "crews": ["Crew", "LocalCrew"],
         "engine": ["Engine", "EngineBlocks", "Predictions", "TermShape", "Vector"],
-        "inverse_powers": ["OPERATIONS_PER_CUBE"],
+        "inverse_powers": ["OPERATIONS_PER_CUBE", "inverse_power_parts"],
         "parts": [
             "Accumulator",
             "DealtBlock",
@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy(
         ],
         "posterior": ["HessianBlocks", "Point", "Posterior", "Slack", "mixed_bound"],
         "shards": ["MOST_POSITIONS"],
-        "vectors": ["Vectors"],
-        "thread_engine": ["ObjectiveTerm", "ThreadEngine"],
+        "vectors": ["Vectors", "minimised_model"],
+        "thread_engine": ["ObjectiveTerm", "ThreadEngine", "spread_rows"],
     },
 )

@@ -34,6 +34,19 @@ def bound(
 ) -> float:
     """(sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, and no less for rounding."""
     m, feature_map = errors.astype(np.float64), feature_map.in_double(held=False)
+    whole = None if workers.device is None else workers.device.quadratic_form(kernel, inputs, m)
+    whole = _quadratic_form(kernel, inputs, m, workers) if whole is None else whole
+    lengths = np.linalg.norm(m, axis=1)
+    rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
+    reached = max(float(np.linalg.norm(gradient(m, feature_map, workers))) - rounding.gradient, 0.0) ** 2
+    size = float(np.sqrt(kernel.diagonal(inputs)) @ lengths) ** 2
+    value_error = float(kernel.value_errors(inputs, inputs).max(initial=0.0))
+    whole += size * (summation_error(len(m)) + value_error)
+    return max(float(sigma2 / 2 * (whole - reached * max(1 - rounding.factor, 0.0))), 0.0)
+
+
+def _quadratic_form(kernel: Kernel, inputs: Inputs, m: np.ndarray, workers: Workers) -> float:
+    """sum_{t,t'} <m_t, m_t'> k(x_t, x_t')."""
     parts = ranges(len(inputs), BLOCK)
     whole = 0.0
     for number, columns in enumerate(parts):
@@ -44,12 +57,7 @@ def bound(
             return value if rows == columns else 2 * value  # the kernel matrix is symmetric
 
         whole += sum(workers.map(task, parts[number:]))
-    lengths = np.linalg.norm(m, axis=1)
-    rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
-    reached = max(float(np.linalg.norm(gradient(m, feature_map, workers))) - rounding.gradient, 0.0) ** 2
-    size = float(np.sqrt(kernel.diagonal(inputs)) @ lengths) ** 2
-    whole += size * (summation_error(len(m)) + kernel.value_error(inputs))
-    return max(float(sigma2 / 2 * (whole - reached * max(1 - rounding.factor, 0.0))), 0.0)
+    return whole
 
 
 def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: Workers) -> float:
@@ -60,4 +68,6 @@ def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
     """Phi^T m [D, C], summed in double precision; products in that of m."""
+    if workers.device is not None:
+        return workers.device.adjoint(feature_map, errors)
     return feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)

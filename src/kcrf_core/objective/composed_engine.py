@@ -7,7 +7,7 @@ them, and what they give is summed in the order of portions and finished here. S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -107,9 +107,22 @@ class ComposedEngine:
     def _size(self, j: int) -> int:
         return self.terms[j].size if self.terms[j].kept is not None else self.terms[j].rows
 
-    def _ready(self, vector: np.ndarray) -> list[np.ndarray]:
-        """Blocks that parts multiply with: [D, C] or [K] of a term with a map, in the precision of a pass."""
-        return [self._ready_block(j, self.vectors.take(vector, j)) for j in range(len(self.terms))]
+    def _ready(self, vectors: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+        """Blocks that parts multiply with, for each vector: [D, C] or [K] of a term, in the precision of a pass."""
+        found = []
+        for j in range(len(self.terms)):
+            blocks = [self.vectors.take(vector, j) for vector in vectors]
+            if len(vectors) > 1 and self.terms[j].nested:
+                blocks = [self.terms[j].of_map(block) for block in blocks]
+                found.append(self._side_by_side(self.composed_terms[j].head.ready, blocks))
+            else:
+                found.append([self._ready_block(j, block) for block in blocks])
+        return [list(blocks) for blocks in zip(*found, strict=True)]
+
+    def _side_by_side(self, solve: Callable[..., np.ndarray], blocks: list[np.ndarray], *more: Any) -> list[np.ndarray]:
+        """Systems of pivots at several points, solved as an engine of all data does: bits depend on the columns."""
+        solved = solve(np.hstack(blocks), *more, self.dtype, self.workers)
+        return [np.ascontiguousarray(each) for each in np.split(solved, len(blocks), axis=1)]
 
     def _ready_block(self, j: int, block: np.ndarray) -> np.ndarray:
         head = self.composed_terms[j].head
@@ -135,9 +148,12 @@ class ComposedEngine:
             chosen = self._chosen(j, number)
             yield DealtBlock(plan, shared, block[chosen[alone[chosen]]])
 
-    def _parts_of(self, vectors: Sequence[np.ndarray]) -> Iterator[list[list[np.ndarray | DealtBlock]]]:
+    def _parts_of(
+        self, vectors: Sequence[np.ndarray], side_by_side: bool = False
+    ) -> Iterator[list[list[np.ndarray | DealtBlock]]]:
         """What each part needs of each of some vectors."""
-        coming = [[self._of_parts(j, block) for j, block in enumerate(self._ready(vector))] for vector in vectors]
+        ready = self._ready(vectors) if side_by_side else [self._ready([vector])[0] for vector in vectors]
+        coming = [[self._of_parts(j, block) for j, block in enumerate(blocks)] for blocks in ready]
         for _ in self.handles:
             yield [[next(blocks) for blocks in of_vector] for of_vector in coming]
 
@@ -150,10 +166,17 @@ class ComposedEngine:
             return term.head.finish(sums.ravel(), shape.kept // shape.columns, self.dtype, self.workers)
         return term.head.finish(sums, None, self.dtype, self.workers).ravel()
 
-    def _collected(self, blocks: Sequence[np.ndarray]) -> np.ndarray:
-        out = self.vectors.empty()
-        for j, sums in enumerate(blocks):
-            self.vectors.put(out, j, self._finished(j, sums))
+    def _collected(self, points: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """A vector of the blocks of each point."""
+        out = [self.vectors.empty() for _ in points]
+        for j, term in enumerate(self.terms):
+            sums = [blocks[j] for blocks in points]
+            if len(points) > 1 and term.nested:
+                finished = self._side_by_side(self.composed_terms[j].head.finish, sums, None)
+            else:
+                finished = [self._finished(j, own) for own in sums]
+            for vector, block in zip(out, finished, strict=True):
+                self.vectors.put(vector, j, block.ravel())
         return out
 
     # ------------------------------------------------------------------------- parameters as arrays
@@ -180,9 +203,9 @@ class ComposedEngine:
         return map(self.evaluate, thetas)
 
     def _evaluated(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-        arguments = ((points, self._sizes) for points in self._parts_of(thetas))
+        arguments = ((points, self._sizes) for points in self._parts_of(thetas, side_by_side=True))
         values, gradients = self._total("evaluate", arguments)
-        return [(float(value), self._collected(blocks)) for value, blocks in zip(values, gradients, strict=True)]
+        return list(zip(map(float, values), self._collected(gradients), strict=True))
 
     def in_double(self, held: bool) -> ComposedEngine:
         """The same in double precision, with the same vectors; itself where it is."""
@@ -232,7 +255,7 @@ class ComposedEngine:
     def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
         arguments = ((*points, self._sizes) for points in self._parts_of([theta, vector]))
-        return self._collected(self._total("product", arguments))
+        return self._collected([self._total("product", arguments)])[0]
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
         """Blocks of the Hessian at theta (30)."""

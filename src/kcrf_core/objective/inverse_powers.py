@@ -27,7 +27,24 @@ def inverse_power(matrix: np.ndarray, shift: float, power: float, workers: Worke
     m = len(matrix)
     if m == 0:
         return np.zeros((0, 0))
-    largest = float(np.abs(matrix).sum(axis=1).max()) + shift  # no eigenvalue is larger
+    parts, above, scale = inverse_power_parts(float(np.abs(matrix).sum(axis=1).max()), shift, power)
+    total = np.zeros((m, m))  # its lower triangle
+
+    def take(found: np.ndarray) -> None:
+        np.add(total, found, out=total)
+
+    workers.fold(lambda term: _scaled_inverse(matrix, *term), parts, take)
+    total[np.diag_indices(m)] += above
+    total *= scale
+    return np.tril(total) + np.tril(total, -1).T
+
+
+def inverse_power_parts(norm: float, shift: float, power: float) -> tuple[list[tuple[float, float]], float, float]:
+    """What (A + shift I)^-power is a sum of, for A of at most this norm: inverses of A + s I times factors.
+
+    Pairs of s and its factor, what is added to the diagonal, and what the sum is multiplied with.
+    """
+    largest = norm + shift  # no eigenvalue is larger
     first = int(np.floor((np.log(shift) - MARGIN) / STEP))
     last = int(np.ceil((np.log(largest) + MARGIN) / STEP))
     nodes = STEP * np.arange(first, last + 1)
@@ -35,15 +52,7 @@ def inverse_power(matrix: np.ndarray, shift: float, power: float, workers: Worke
     below = np.exp((1 - power) * (nodes[0] - STEP)) / -np.expm1(-(1 - power) * STEP)
     above = np.exp(-power * (nodes[-1] + STEP)) / -np.expm1(-power * STEP)
     terms = [(shift, below), *((shift + np.exp(node), weight) for node, weight in zip(nodes, weights, strict=True))]
-    total = np.zeros((m, m))  # its lower triangle
-
-    def take(found: np.ndarray) -> None:
-        np.add(total, found, out=total)
-
-    workers.fold(lambda term: _scaled_inverse(matrix, *term), terms, take)
-    total[np.diag_indices(m)] += above
-    total *= STEP * np.sin(np.pi * power) / np.pi
-    return np.tril(total) + np.tril(total, -1).T
+    return terms, above, STEP * np.sin(np.pi * power) / np.pi
 
 
 def _scaled_inverse(matrix: np.ndarray, shift: float, factor: float) -> np.ndarray:

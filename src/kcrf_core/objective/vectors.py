@@ -520,31 +520,48 @@ class Pairs:
         with <g, d> and what d adds to the penalty.
         """
         free = np.flatnonzero((theta != 0) | (np.abs(gradient) > thresholds))
-        own_scale, slope, least, start = (values[free] for values in (scale, gradient, thresholds, theta))
-        width = len(matrix)
-        rows = np.zeros((len(free), max(width + 3 & ~3, 4)), dtype=self.dtype)
-        for place, slot in enumerate(slots):
-            rows[:, place] = self._steps[slot][free] * own_scale
-            rows[:, place + len(slots)] = self._changes[slot][free]
-        wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=self.dtype)
-        wide[:width, :width] = matrix
-        point = start.copy()
-        _proximal.minimise(
-            rows,
-            rows @ wide,
-            own_scale,
-            slope,
-            least,
-            start,
-            point,
-            np.zeros(rows.shape[1]),
-            np.empty(len(free)),
-            np.empty(len(free), dtype=np.int32),
-            most,
-            tolerance,
-        )
-        step = point - start
-        change = float((slope * step).sum() + (least * (np.abs(point) - np.abs(start))).sum())
+        here = (values[free] for values in (scale, gradient, thresholds, theta))
+        pairs = ([own[slot][free] for slot in slots] for own in (self._steps, self._changes))
+        step, change = minimised_model(*here, *pairs, matrix, self.dtype, most, tolerance)
         direction = np.zeros(self._vectors.size)
         direction[free] = step
         return direction, change
+
+
+def minimised_model(
+    scale: np.ndarray,  # [n] b of those parameters that may move
+    slope: np.ndarray,
+    thresholds: np.ndarray,
+    start: np.ndarray,
+    steps: Sequence[np.ndarray],  # k of them, [n] each
+    changes: Sequence[np.ndarray],
+    matrix: np.ndarray,
+    dtype: np.dtype,
+    most: int,
+    tolerance: float,
+) -> tuple[np.ndarray, float]:
+    """What `Pairs.minimise_model` finds for parameters that may move: the step, and what it adds to the model."""
+    width = len(matrix)
+    rows = np.zeros((len(start), max(width + 3 & ~3, 4)), dtype=dtype)
+    for place, (step, change) in enumerate(zip(steps, changes, strict=True)):
+        rows[:, place] = step * scale
+        rows[:, place + len(steps)] = change
+    wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=dtype)
+    wide[:width, :width] = matrix
+    point = start.copy()
+    _proximal.minimise(
+        rows,
+        rows @ wide,
+        scale,
+        slope,
+        thresholds,
+        start,
+        point,
+        np.zeros(rows.shape[1]),
+        np.empty(len(start)),
+        np.empty(len(start), dtype=np.int32),
+        most,
+        tolerance,
+    )
+    moved = point - start
+    return moved, float((slope * moved).sum() + (thresholds * (np.abs(point) - np.abs(start))).sum())

@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy(
         "memory": ["Budget", "free_memory", "hand_back"],
         "products": ["Factor", "SLAB", "padded", "row_products", "row_squares"],
         "registry": ["NotRegistered", "Registry"],
+        "scratch_folders": ["ScratchFolder"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "team": ["Team"],
         "threads": ["PAUSE", "Workers", "available_threads", "ranges", "sequence_chunks"],

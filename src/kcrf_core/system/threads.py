@@ -123,7 +123,8 @@ class _Helpers:
 class Workers:
     """A pool of threads and the memory they may fill. As a context manager it holds BLAS to one thread per task.
 
-    A `crew`, where there is one, does elsewhere what can be shared out among machines (`objective.crews`).
+    A `crew`, where there is one, does elsewhere what can be shared out among machines (`objective.crews`); a `device`
+    has arrays of its own, and does there what it can (`device.Device`).
 
     >>> from kcrf_core import Workers
     >>> with Workers(threads=2) as workers:
@@ -131,9 +132,9 @@ class Workers:
     [1, 2, 3]
     """
 
-    def __init__(self, threads: int | None = None, memory: int | None = None, crew: Any = None):
+    def __init__(self, threads: int | None = None, memory: int | None = None, crew: Any = None, device: Any = None):
         self.threads = threads or available_threads()
-        self.memory, self.crew = Budget(memory), crew
+        self.memory, self.crew, self.device = Budget(memory), crew, device
         self._pool: ThreadPoolExecutor | None = None
         self._helpers: _Helpers | None = None
         self._team: Team | None = None

@@ -173,6 +173,10 @@ class ShardRun(TrainingRun):
         super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
         self._folder, self._scratch = folder, scratch
         self._crew = LocalCrew(workers) if workers.crew is None else workers.crew
+        if workers.device is not None:
+            observer.note(
+                f"engine {workers.device.backend.name}: threads go through shards; pivots and sigma2 are found on it"
+            )
         kept = None if self._violations is None else self._violations.kept
         self._data = ShardedData.of(folder, kept)
 

@@ -33,7 +33,7 @@ class TrainingTask:
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
     c1: float = 0.0  # of an L1 penalty
-    # With a crew: engines of terms by their names, whose parts it has.
+    # With a crew or a device: engines of terms by their names, whose data it has.
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
@@ -43,12 +43,15 @@ class TrainingTask:
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
             for term in present
         ]
-        if crew is None:
+        if crew is None and self.workers.device is None:
             return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
         names = tuple(term.name for term in present)
         if names not in self.engines:  # other prior variances are no other data
-            made = Posterior.by_crew(self.problem, terms, crew, self.workers, self.dtype, self.forbidden)
-            self.engines[names] = made.engine
+            if crew is None:
+                made = self.workers.device.engine(self.problem, terms, self.workers, self.dtype, self.forbidden)
+            else:
+                made = Posterior.by_crew(self.problem, terms, crew, self.workers, self.dtype, self.forbidden).engine
+            self.engines[names] = made
         return Posterior.on(self.engines[names], terms)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:

@@ -279,6 +279,8 @@ class TrainingRun:
             check_choice(config)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
+        if workers.device is not None:
+            self._tell_device()
 
     def _tell_shares(self) -> None:
         """What a crew does, and what is done here."""
@@ -292,6 +294,21 @@ class TrainingRun:
         shards = counted(len(self._problem.borders) - 1, "shard")
         told = ", ".join(what for what, so in here.items() if so)
         self._observer.note(f"cluster: {shards}" + (f"; on this machine {told}" if told else ""))
+
+    def _tell_device(self) -> None:
+        """What a device does not do, so that threads do."""
+        config, options, device = self._config, self._options, self._workers.device
+        pivots = [term for term in config.mapped_terms if _has_pivots(term)]
+        here = {
+            "decoding of held-out data": options.dev is not None or None in self._given.values(),
+            "clusters of inputs": any(term.map.select == "kmeans" for term in pivots) and self._basis is None,
+            "the factors of a full map": any(term.map.type == "full" for term in pivots),
+            "pruning": options.prune is not None,
+        }
+        here |= {f"kernel values of term {term.name}": not device.knows_type(term.kernel.kernel) for term in pivots}
+        told = ", ".join(what for what, so in here.items() if so)
+        if told:
+            self._observer.note(f"engine {device.backend.name}: threads do {told}")
 
     def run(self) -> tuple[Model, Report]:
         """All stages, one after another."""

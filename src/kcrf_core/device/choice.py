@@ -1,0 +1,98 @@
+"""Which device does the arithmetic, in the words of users, and the way to it.
+
+cuda         the first card of this machine, by PyTorch
+cuda:1       the second
+torch:cpu    PyTorch without a card, for trying it
+numpy        the same engine on NumPy, for testing it
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..system import available_threads
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .device import Device
+
+KINDS = "cuda, cuda:NUMBER, torch:cpu and numpy"
+CARD = re.compile(r"cuda(?::(\d+))?")
+
+
+def is_device(name: str) -> bool:
+    """Whether an engine of this name is one of these, and not a cluster."""
+    return name.partition(":")[0] in ("cuda", "torch", "numpy")
+
+
+@dataclass(frozen=True)
+class DeviceChoice:
+    """A device by its name.
+
+    >>> DeviceChoice("cuda:1").address
+    'cuda:1'
+    """
+
+    address: str
+
+    def __post_init__(self) -> None:
+        if self.address not in ("torch:cpu", "numpy") and not CARD.fullmatch(self.address):
+            raise ConfigError(f"unknown engine '{self.address}': devices are {KINDS}", settings=["engine"])
+
+
+def open_device(
+    choice: DeviceChoice,
+    memory: int | None = None,
+    tell: Callable[[str], None] | None = None,
+    threads: int | None = None,
+) -> Device:
+    """The device, with so many bytes for tables; `tell` hears how long it took to get there.
+
+    `threads` are for PyTorch without a card.
+    """
+    from .backend import NumpyBackend
+    from .device import Device
+
+    began = perf_counter()
+    backend = NumpyBackend() if choice.address == "numpy" else _with_torch(choice.address, threads)
+    device = Device(backend, memory, tell)
+    if tell is not None:
+        tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")
+    return device
+
+
+def _with_torch(address: str, threads: int | None) -> Backend:
+    if find_spec("torch") is None:
+        raise ConfigError(
+            f"the engine '{address}' needs PyTorch, which is not installed: pip install 'kcrf[gpu]'",
+            settings=["engine"],
+        )
+    import torch
+
+    if address == "torch:cpu":
+        from .torch_backend import TorchBackend
+
+        torch.set_num_threads(threads or available_threads())
+        return TorchBackend(address, "cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(
+            f"the engine '{address}' needs a card that PyTorch {torch.__version__} can use, and there is none: without "
+            "an 'engine' threads do the work, and torch:cpu is there to try it",
+            settings=["engine"],
+        )
+    number = int(CARD.fullmatch(address).group(1) or 0)
+    if number >= torch.cuda.device_count():
+        there = ", ".join(f"cuda:{each}" for each in range(torch.cuda.device_count()))
+        raise ConfigError(f"there is no '{address}': this machine has {there}", settings=["engine"])
+    from .torch_backend import TorchBackend
+
+    backend = TorchBackend(address, f"cuda:{number}")
+    backend.zeros((1,))  # starts what has to be started
+    backend.wait()
+    return backend

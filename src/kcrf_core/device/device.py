@@ -1,0 +1,142 @@
+"""A device: a place for arrays, and all that training may ask to be done there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..chains import Edges, Problem
+from ..errors import NumericError
+from ..kernels import Inputs, Kernel
+from ..maps import FeatureMap, ReducedMap
+from ..objective import ObjectiveTerm
+from ..system import Workers, ranges
+from .backend import DOUBLE
+from .device_engine import DeviceEngine
+from .device_maps import DeviceKernelRows, map_on
+from .device_pivots import DeviceFactorisation
+from .kernel_blocks import MAKERS, DeviceKernel, laid_out
+from .place import ArrayPlace
+
+ROWS_AT_ONCE = 4096
+
+
+class Scorer:
+    """Pivots and their dual coefficients, for inputs that come later."""
+
+    def __init__(self, pivots: Inputs, form: DeviceKernel, alpha: np.ndarray, dtype: np.dtype, place: ArrayPlace):
+        self._place, self._form = place, form
+        with place.watched():
+            self._frame = form.frame(pivots)
+            self._pivots, self._alpha = form.pivots(pivots, self._frame), place.backend.array(alpha, dtype)
+
+    def scores(self, inputs: Inputs) -> np.ndarray:
+        """k(x, B) alpha of inputs x, [n, C]."""
+        with self._place.watched():
+            rows = self._form.rows(inputs, self._frame)
+            parts = ranges(len(inputs), ROWS_AT_ONCE)
+            found = [self._form.block(rows, part, self._pivots) @ self._alpha for part in parts]
+            return np.concatenate([self._place.backend.numpy(each) for each in found])
+
+
+class Device(ArrayPlace):
+    """Where training does its arithmetic."""
+
+    def engine(
+        self,
+        problem: Problem,
+        terms: Sequence[ObjectiveTerm],
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,
+    ) -> DeviceEngine:
+        """P of these terms there."""
+        with self.watched():
+            return DeviceEngine(problem, terms, workers, self, dtype, forbidden)
+
+    # ------------------------------------------------------------------------- pivots and kernel values
+
+    def knows_type(self, kernel: type[Kernel]) -> bool:
+        """Whether values of such kernels are computed there; those of others come from this process."""
+        return kernel in MAKERS
+
+    def factorisation(
+        self,
+        inputs: Inputs,
+        kernel: Kernel,
+        size: int,
+        workers: Workers,
+        dtype: np.dtype,
+        progress: Callable[[int, int], None] | None = None,
+        enough: float = 0.0,
+    ) -> DeviceFactorisation | None:
+        """What pivots are chosen with; None for a kernel that it does not know."""
+        forms = tuple(laid_out(kernel, each, self.backend) for each in (dtype, DOUBLE))
+        if None in forms:
+            return None
+        with self.watched():
+            return DeviceFactorisation(inputs, kernel, size, workers, dtype, progress, enough, self, forms)
+
+    def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
+        """L [M, M] of pivots, which stays there, too; None for a kernel that it does not know."""
+        form = laid_out(kernel, DOUBLE, self.backend)
+        if form is None:
+            return None
+        with self.watched():
+            frame = form.frame(pivots)
+            K = form.block(form.rows(pivots, frame), slice(None), form.pivots(pivots, frame))
+            if not bool((abs(K) < np.inf).all()):
+                raise NumericError(
+                    "kernel values of the pivots are not finite: scale the columns, or choose a smaller gamma"
+                )
+            factor = self.backend.cholesky(K)
+            if factor is None:
+                raise NumericError(
+                    "the kernel matrix of the pivots is not positive definite: some of them are alike; "
+                    "choose fewer pivots, or a kernel with a larger gamma"
+                )
+            here = self.backend.numpy(factor)
+        self.remember(here, factor)
+        return here
+
+    def row_squares(self, feature_map: ReducedMap) -> np.ndarray:
+        """The squared length of each row of a map of pivots, [N]."""
+        with self.watched():
+            rows = DeviceKernelRows(feature_map.rows, feature_map.rows.dtype, self, held=False)
+            inverse = self.backend.array(feature_map.head.inverse(feature_map.size, rows.dtype), rows.dtype)
+            found = [self.backend.cast(values @ inverse, DOUBLE) for _, values in rows.pieces()]
+            squares = [self.backend.numpy((phi * phi).sum(1)) for phi in found]
+        return np.concatenate([*squares, []])
+
+    def scorer(self, pivots: Inputs, kernel: Kernel, alpha: np.ndarray, dtype: np.dtype | type) -> Scorer | None:
+        """What scores new inputs by k(x, B) alpha; None for a kernel that it does not know."""
+        form = laid_out(kernel, np.dtype(dtype), self.backend)
+        return None if form is None else Scorer(pivots, form, alpha, np.dtype(dtype), self)
+
+    # ------------------------------------------------------------------------- certificates
+
+    def quadratic_form(self, kernel: Kernel, inputs: Inputs, m: np.ndarray) -> float | None:
+        """sum_{t,t'} <m_t, m_t'> k(x_t, x_t') for m [N, C], in double precision; None for another kernel."""
+        form = laid_out(kernel, DOUBLE, self.backend)
+        if form is None:
+            return None
+        with self.watched():
+            return _quadratic_form(form, inputs, self.backend.array(m, DOUBLE))
+
+    def adjoint(self, feature_map: FeatureMap, errors: np.ndarray) -> np.ndarray:
+        """Phi^T m [D, C] of a map and errors m [N, C], products in the precision of these."""
+        with self.watched():
+            found = map_on(self, feature_map, errors.dtype).adjoint(self.backend.array(errors, DOUBLE))
+            return self.backend.numpy(found)
+
+
+def _quadratic_form(form: DeviceKernel, inputs: Inputs, m: object) -> float:
+    frame, parts, total = form.frame(inputs), ranges(len(inputs), ROWS_AT_ONCE), 0.0
+    rows = form.rows(inputs, frame)
+    for number, columns in enumerate(parts):
+        own = form.pivots(inputs.take(columns), frame)
+        for part in parts[number:]:
+            value = (m[part] * (form.block(rows, part, own) @ m[columns])).sum()
+            total = total + (value if part == columns else 2 * value)  # the kernel matrix is symmetric
+    return float(total)

@@ -1,0 +1,522 @@
+"""The engine whose arithmetic is on a device: P, its gradient and its Hessian products never leave it.
+
+A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
+so that a card can record and replay it. Sums are in double precision, and so are messages of forward-backward.
+
+What is asked for now and then - blocks of the Hessian, predictions, what rounding may change - is done by a
+`ThreadEngine` on maps whose products are taken on the device (`LentMap`); so is a pass whose messages cannot be
+trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..chains import EDGE_X, NODE, Clique, Edges, Problem, Sums
+from ..corpora import sequence_rows
+from ..maps import RepeatedMap, Rounding
+from ..objective import (
+    EngineBlocks,
+    ObjectiveTerm,
+    Predictions,
+    TermShape,
+    ThreadEngine,
+    inverse_power_parts,
+    spread_rows,
+)
+from ..system import Workers, size_text
+from .backend import DOUBLE, Array
+from .device_maps import DeviceKernelRows, Evaluated, LentMap, map_on, row_sums
+from .device_vectors import DeviceVectors
+from .packed_chains import ChainPotentials, Chains, Passed
+from .packed_pairs import PairChains
+from .place import ArrayPlace
+
+HALF = float(np.sqrt(0.5))
+
+MOST_STEPS = 4096  # positions of a sequence, one after another
+# Arrays like the marginals of labels, or of pairs of labels, that a pass holds at a time.
+SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
+
+
+class DeviceEngine:
+    """One problem on a device, with the maps of its terms; vectors are arrays there."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        objective_terms: Sequence[ObjectiveTerm],
+        workers: Workers,
+        device: ArrayPlace,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,
+        vectors: DeviceVectors | None = None,
+    ):
+        self.problem, self.objective_terms, self.workers = problem, tuple(objective_terms), workers
+        self.device, self.backend, self.dtype, self.forbidden = device, device.backend, np.dtype(dtype), forbidden
+        lent = [
+            replace(term, map=LentMap(term.map, self.dtype, device)) if term.clique.mapped else term
+            for term in self.objective_terms
+        ]
+        self.here = ThreadEngine(problem, lent, workers, self.dtype, forbidden)
+        self.terms: tuple[TermShape, ...] = self.here.terms
+        self.vectors = vectors or DeviceVectors(self.here.vectors.blocks, self.backend)
+        self._exact: DeviceEngine | None = None  # the same in double precision, with no kernel values held
+        self._mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
+        self._per_position = any(self.terms[j].clique.per_position for j in self._mapped)
+        self._second_order = any(term.clique.second_order for term in self.terms)
+        self._maps = {j: map_on(device, self.objective_terms[j].map, self.dtype) for j in self._mapped}
+        self._kept = {j: self.backend.array(self.terms[j].kept) for j in self._mapped if self.terms[j].kept is not None}
+        self._chains_there = self._fits_there()
+        if self._chains_there:
+            self._set_up_chains()
+        recorded = self.backend.repeated if all(own.stays for own in self._maps.values()) else (lambda work: work)
+        self._evaluated, self._multiplied = recorded(self._evaluate), recorded(self._product)
+
+    def _fits_there(self) -> bool:
+        """Whether forward-backward is done on the device; it is said where threads do it."""
+        problem, Y = self.problem, self.problem.label_count
+        longest = int(np.diff(problem.offsets).max(initial=0))
+        if longest > MOST_STEPS:
+            self.device.say(
+                f"threads do forward-backward, for a sequence has {longest:,} positions, and a device has to take them "
+                f"one after another (it does so for up to {MOST_STEPS:,})"
+            )
+            return False
+        pairs = self._second_order or self._per_position
+        needed = 8 * problem.positions * (PAIR_ARRAYS * Y * Y if pairs else SINGLE_ARRAYS * Y)
+        if needed > self.backend.free_memory():
+            self.device.say(f"threads do forward-backward, which would take {size_text(needed)} of its memory")
+            return False
+        return problem.positions > 0
+
+    def _set_up_chains(self) -> None:
+        """What the labels of the problem are on the device."""
+        problem, backend, Y = self.problem, self.backend, self.problem.label_count
+        kind = PairChains if self._second_order else Chains
+        self._chains = kind(problem.offsets, problem.cut, problem.weights, Y, backend)
+        self._none = backend.zeros((Y, Y)), backend.zeros((Y,))
+        self._forbidden = None
+        if self.forbidden is not None:
+            parts = (self.forbidden.transitions, self.forbidden.start, self.forbidden.end)
+            self._forbidden = Edges(*(backend.array(part, DOUBLE) for part in parts))
+        known = np.repeat(problem.complete, np.diff(problem.offsets))  # positions of complete sequences
+        labels = np.where(known, problem.labels, 0).astype(np.int64)
+        gold = np.zeros((problem.positions, Y))
+        gold[np.flatnonzero(known), labels[known]] = 1.0
+        self._gold = backend.array(gold)  # [N, Y]
+        self._known = backend.array(known.astype(np.float64))  # [N]
+        self._gold_places = self._cliques_of(labels, known)
+        observed = Sums.observed(problem, self._per_position, self._second_order)
+        self._observed = backend.array(observed.edge), None
+        if self._second_order:
+            self._observed = self._observed[0], backend.array(observed.triple)
+        self._ends = []
+        for end, rows in enumerate((problem.offsets[:-1], problem.offsets[1:] - 1)):
+            self._ends.append(backend.array(rows[problem.with_end(end)].astype(np.int64)))
+        self._held = None
+        if not problem.complete.all():
+            self._held = HeldChains(problem, kind, backend)
+
+    def _cliques_of(self, labels: np.ndarray, known: np.ndarray) -> dict[int, tuple[Array, Array]]:
+        """Positions with pairs, or triples, of observed labels: their places among all, and 1 or 0, [N] each."""
+        Y, out = self.problem.label_count, {}
+        for order in (1, 2) if self._second_order else (1,):
+            within = np.arange(len(labels)) - np.repeat(self.problem.offsets[:-1], np.diff(self.problem.offsets))
+            there, place = known & (within >= order), np.zeros(len(labels), dtype=np.int64)
+            for back in range(order, -1, -1):
+                place = place * Y + np.roll(labels, back)
+            place = np.where(there, place, 0)
+            if order == 1 and self._per_position:
+                place = np.arange(len(labels)) * Y * Y + place
+            out[order] = self.backend.array(place), self.backend.array(there.astype(np.float64))
+        return out
+
+    # ------------------------------------------------------------------------- potentials
+
+    def _label_edges(self, theta: Array) -> Edges:
+        """T, s, e and U of parameters, on the device."""
+        Y, (square, line) = self.problem.label_count, self._none
+        edges = Edges(square, line, line)
+        for j, term in enumerate(self.terms):
+            if not term.clique.mapped:
+                found = term.clique.edges(self.vectors.take(theta, j), edges, Y)
+                ends = term.clique.second_order or term.size > Y * Y
+                edges = found if ends else Edges(found.transitions, line, line, found.triples)
+        return edges
+
+    def _weights(self, vector: Array, j: int) -> Array:
+        """W [D, columns] of a term with a map."""
+        term, block = self.terms[j], self.vectors.take(vector, j)
+        if term.kept is not None:
+            laid = self.backend.zeros((term.rows * term.columns,))
+            laid[self._kept[j]] = block
+            block = laid
+        return block.reshape(term.rows, term.columns)
+
+    def _potentials(self, vector: Array, forbidden: Edges | None) -> ChainPotentials:
+        backend, Y = self.backend, self.problem.label_count
+        edges = self._label_edges(vector)
+        if forbidden is not None:
+            edges = edges.plus(forbidden)
+        columns: dict[Clique, Array] = {}
+        for j in self._mapped:
+            own, clique = self._maps[j], self.terms[j].clique
+            found = own.scores(own.ready(self._weights(vector, j)))
+            columns[clique] = columns[clique] + found if clique in columns else found
+        scores = None
+        if NODE in columns:
+            scores = backend.cast(columns[NODE], DOUBLE)
+            if Y == 2:
+                scores = backend.together([scores * HALF, scores * -HALF], 1)
+        if EDGE_X in columns:
+            edges = edges.plus_pairs(backend.cast(columns[EDGE_X], DOUBLE).reshape(-1, Y, Y))
+        if scores is None:
+            scores = backend.zeros((self.problem.positions, Y))
+        return ChainPotentials(scores, edges)
+
+    # ------------------------------------------------------------------------- P and its derivatives
+
+    def _evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """The log-likelihood with 1 where it can be trusted, [2], and the gradient of its negative."""
+        backend, chains = self.backend, self._chains
+        potentials = self._potentials(theta, self._forbidden)
+        found = chains.passed(potentials)
+        trusted = found.trusted.all()
+        each = self._gold_scores(potentials) - found.log_z - found.shift
+        likelihood = (chains.weights * self._known * each).sum()
+        node = (found.node - self._gold) * chains.weights[:, None]
+        edge, triple = found.edge, found.triple
+        if self._held is not None:
+            held = self._held.passed(potentials)
+            trusted = trusted & held.trusted.all()
+            likelihood = likelihood + self._held.difference(held, found)
+            node, edge, triple = self._held.subtract(held, node, edge, triple, chains.weights)
+        found = Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
+        gradient = self._collected(found, observed=True)
+        return backend.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
+
+    def _gold_scores(self, potentials: ChainPotentials) -> Array:
+        """What each position adds to the score of the labels that are observed, [N]."""
+        backend, edges = self.backend, potentials.edges
+        found = (potentials.scores * self._gold).sum(1)
+        for order, values in ((1, edges.transitions), (2, edges.triples)):
+            if order in self._gold_places:
+                place, there = self._gold_places[order]
+                chosen = backend.rows(values.reshape(-1), place)
+                found = found + backend.where(there > 0, chosen, 0.0)
+        return found + self._gold_ends(edges)
+
+    def _gold_ends(self, edges: Edges) -> Array:
+        """What first and last labels add, [N]."""
+        backend, chains = self.backend, self._chains
+        count = chains.packing.counts[0] if chains.packing.counts else 0
+        both = []
+        for way, part in enumerate((edges.start, edges.end)):
+            gold = backend.rows(self._gold, chains.packing.positions[way][:count])
+            own = backend.where(gold > 0, part[None, :], 0.0).sum(1)
+            own = backend.where(chains.open[way, :, 0], own, 0.0)
+            rest = backend.zeros((chains.packing.size - count,))
+            both.append(backend.rows(backend.together([own, rest]), chains.packing.places[way]))
+        return both[0] + both[1]
+
+    def _collected(self, found: Passed, observed: bool) -> Array:
+        """A vector out of weighted errors, or changes, of positions; sums may have to lose what is observed."""
+        backend, Y = self.backend, self.problem.label_count
+        edge, triple, pairs = found.edge, found.triple, None
+        if self._per_position:
+            weighted = edge * self._chains.weights[:, None, None]
+            if observed:
+                place, there = self._gold_places[1]
+                flat = backend.zeros((len(weighted) * Y * Y,))
+                flat[place] = there * self._chains.weights
+                weighted = weighted - flat.reshape(-1, Y, Y)
+            pairs, edge = weighted.reshape(-1, Y * Y), weighted.sum(0)
+        elif observed:
+            edge = edge - self._observed[0]
+        if triple is not None and observed:
+            triple = triple - self._observed[1]
+        parts = []
+        for j, term in enumerate(self.terms):
+            if term.clique.mapped:
+                errors = pairs if term.clique is EDGE_X else found.node
+                if term.clique is NODE and Y == 2:
+                    errors = (errors[:, :1] - errors[:, 1:]) * HALF
+                block = self._maps[j].adjoint(errors).reshape(-1)
+                parts.append(backend.rows(block, self._kept[j]) if j in self._kept else block)
+            elif term.clique.second_order:
+                parts.append(triple.reshape(-1))
+            else:
+                ends = [backend.rows(found.node, rows).sum(0) for rows in self._ends]
+                parts.append(backend.together([edge.reshape(-1), *ends])[: term.size])
+        return backend.together(parts)
+
+    def evaluate(self, theta: Array) -> tuple[float, Array]:
+        """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
+        with self.device.watched():
+            if not self._chains_there:
+                return self._evaluate_here(theta)
+            told, gradient = self._evaluated(self._double(theta))
+            likelihood, trusted = self.backend.numpy(told).tolist()
+            if trusted and np.isfinite(likelihood):
+                return likelihood, self.backend.copy(gradient)
+            return self._evaluate_here(theta)
+
+    def _evaluate_here(self, theta: Array) -> tuple[float, Array]:
+        """The same with chains in this process, which knows logarithms."""
+        likelihood, gradient = self.here.evaluate(self.vectors.to_array(theta))
+        return likelihood, self.vectors.from_array(gradient)
+
+    def evaluate_all(self, thetas: Sequence[Array]) -> Iterator[tuple[float, Array]]:
+        """The same at several points."""
+        return map(self.evaluate, thetas)
+
+    def _product(self, theta: Array, vector: Array) -> tuple[Array, Array]:
+        """Whether it can be trusted, and the Hessian of the negative log-likelihood times a vector."""
+        potentials, direction = self._potentials(theta, self._forbidden), self._potentials(vector, None)
+        if self._second_order and direction.edges.triples is None:
+            none = self.backend.zeros((self.problem.label_count,) * 3)
+            direction = replace(direction, edges=direction.edges.with_triples(none))
+        found = self._chains.tangent(potentials, direction)
+        trusted, weights = found.trusted.all(), self._chains.weights
+        node, edge, triple = found.node * weights[:, None], found.edge, found.triple
+        if self._held is not None:
+            held = self._held.tangent(potentials, direction)
+            trusted = trusted & held.trusted.all()
+            node, edge, triple = self._held.subtract(held, node, edge, triple, weights)
+        found = Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
+        return self.backend.cast(trusted, DOUBLE), self._collected(found, observed=False)
+
+    def product(self, theta: Array, vector: Array) -> Array:
+        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
+        with self.device.watched():
+            if self._chains_there:
+                trusted, found = self._multiplied(self._double(theta), self._double(vector))
+                if float(trusted):
+                    return self.backend.copy(found)
+            arrays = (self.vectors.to_array(each) for each in (theta, vector))
+            return self.vectors.from_array(self.here.product(*arrays))
+
+    def _double(self, vector: Array) -> Array:
+        return self.backend.cast(vector, DOUBLE)
+
+    # ------------------------------------------------------------------------- other engines
+
+    def in_double(self, held: bool) -> DeviceEngine:
+        """The same in double precision, with the same vectors; itself where it is."""
+        if self.dtype == np.float64:
+            return self
+        if not held and self._exact is not None:
+            return self._exact
+        terms = [
+            replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
+        ]
+        with self.device.watched():
+            made = DeviceEngine(
+                self.problem, terms, self.workers, self.device, np.float64, self.forbidden, self.vectors
+            )
+        if not held:
+            self._exact = made
+        return made
+
+    def narrowed(self, sizes: dict[int, int]) -> DeviceEngine:
+        """The same problem on the first m columns of some terms' nested maps."""
+        terms = [
+            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
+            for j, term in enumerate(self.objective_terms)
+        ]
+        with self.device.watched():
+            return DeviceEngine(self.problem, terms, self.workers, self.device, self.dtype, self.forbidden)
+
+    # ------------------------------------------------------------------------- what is done in this process
+
+    def edges(self, theta: Array) -> Edges:
+        """T, s, e and U, those that are there, without what is forbidden."""
+        return self.here.edges(self.vectors.to_array(theta))
+
+    def potentials(self, theta: Array) -> Edges:
+        """The same with forbidden transitions at minus infinity."""
+        return self.here.potentials(self.vectors.to_array(theta))
+
+    def rounding(self, theta: Array) -> list[Rounding]:
+        """What rounding may change about an evaluation in double precision at theta, for each term."""
+        error_sum, theta = 2 * float(self.problem.position_weights().sum()), self._double(theta)
+        found = [Rounding()] * len(self.terms)
+        with self.device.watched():
+            for j in self._mapped:
+                extent = self.here.extent(j, self.objective_terms[j].map.head.scale)
+                about = Evaluated(error_sum, self.problem.positions, extent, partial(self._outside_roots, theta, j))
+                found[j] = self._maps[j].rounding(self._weights(theta, j), about)
+        return found
+
+    def _outside_roots(self, theta: Array, term: int, gram: float) -> float:
+        return self.here.outside_roots(self.vectors.to_array(theta), term, gram)
+
+    def _asked(self, question: str, theta: Array, *others: Any) -> Any:
+        with self.device.watched():
+            return getattr(self.here, question)(self.vectors.to_array(theta), *others)
+
+    def blocks(self, theta: Array, guess: bool = False, settled: float = 0.0) -> DeviceBlocks:
+        """Blocks of the Hessian at theta (30)."""
+        return DeviceBlocks(self, self._asked("blocks", theta, guess, settled))
+
+    def column_squares(self, term: int) -> np.ndarray:
+        """Weighted sum of squares of each column of a term's map, [D]."""
+        return self.here.column_squares(term)
+
+    def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
+        """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+        weights, rows = self.problem.position_weights(), spread_rows(self.problem, most)
+        with self.device.watched():
+            phi = self._leading_features(term, m, rows)
+            own = self.backend.array(weights[rows], DOUBLE)[:, None]
+            gram = row_sums(phi, self.backend.cast(phi, DOUBLE) * own, self.backend)
+            return self.backend.numpy(gram) * (weights.sum() / weights[rows].sum())
+
+    def _leading_features(self, term: int, m: int, rows: np.ndarray) -> Array:
+        """The first m columns of a nested map at some positions, [n, m]."""
+        own = self.objective_terms[term].map
+        group = rows
+        if isinstance(own, RepeatedMap):
+            own, group = own.distinct, own.group[rows]
+        chosen, places = np.unique(group, return_inverse=True)
+        inverse = self.backend.array(own.head.inverse(m, self.dtype), self.dtype)
+        few = DeviceKernelRows(own.rows.leading(m).subset(chosen), self.dtype, self.device, held=False)
+        return self.backend.rows(few.times(inverse), self.backend.array(places.ravel().astype(np.int64)))
+
+    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
+        with self.device.watched():
+            return self._inverse_power(matrix, shift, power)
+
+    def _inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        m, backend = len(matrix), self.backend
+        if m == 0:
+            return np.zeros((0, 0))
+        parts, above, scale = inverse_power_parts(float(np.abs(matrix).sum(axis=1).max()), shift, power)
+        there, unit = backend.array(matrix, DOUBLE), backend.array(np.eye(m))
+        total = unit * above
+        for more, factor in parts:
+            total = total + backend.inverse(there + unit * more) * factor
+        found = backend.numpy(total) * scale
+        return (found + found.T) / 2
+
+    def real_grams(self, theta: Array, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
+        return self._asked("real_grams", theta, most)
+
+    def leading_columns(self, term: int, m: int) -> np.ndarray:
+        """The first m columns of a nested map, [N, m]."""
+        with self.device.watched():
+            return self.here.leading_columns(term, m)
+
+    def errors(self, theta: Array, clique: Clique) -> np.ndarray:
+        """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
+        return self._asked("errors", theta, clique)
+
+    def predictions(self, theta: Array) -> Predictions:
+        """The best labels by each decoder and the probabilities of gold labels, by one forward-backward."""
+        return self._asked("predictions", theta)
+
+    def mean_label_log_probability(self, theta: Array) -> float:
+        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
+        return self._asked("mean_label_log_probability", theta)
+
+    def accuracy(self, theta: Array) -> float:
+        """Part of the positions whose most probable labelling is right, weighted by sequence."""
+        return self._asked("accuracy", theta)
+
+    def sequence_log_probabilities(self, theta: Array) -> np.ndarray:
+        """log p(y | x) of each sequence, [S]."""
+        return self._asked("sequence_log_probabilities", theta)
+
+    def drawn_labels(self, theta: Array, chance: np.ndarray) -> np.ndarray:
+        """Labels drawn from a first-order model by uniform numbers [draws, N], [draws, N]."""
+        return self._asked("drawn_labels", theta, chance)
+
+
+class HeldChains:
+    """Sequences some of whose labels are not observed, with the observed ones held."""
+
+    def __init__(self, problem: Problem, kind: type[Chains], backend: Any):
+        sequences = np.flatnonzero(~problem.complete)
+        part = problem.subset(sequences)
+        rows = sequence_rows(problem.offsets, sequences).astype(np.int64)
+        self._backend, self._chains = backend, kind(part.offsets, part.cut, part.weights, part.label_count, backend)
+        self._rows = backend.array(rows)
+        possible = (part.labels[:, None] < 0) | (part.labels[:, None] == np.arange(part.label_count))
+        self._possible = backend.array(possible)  # [n, Y]
+        # Where these rows stand, for what is added to those of all: the row itself or the one behind the last.
+        places = np.full(problem.positions, len(rows), dtype=np.int64)
+        places[rows] = np.arange(len(rows))
+        self._places = backend.array(places)
+
+    def _of_rows(self, potentials: ChainPotentials) -> ChainPotentials:
+        edges = potentials.edges
+        if len(edges.transitions.shape) == 3:
+            pairs = self._backend.rows(edges.transitions, self._rows)
+            edges = Edges(pairs, edges.start, edges.end, edges.triples)
+        return ChainPotentials(self._backend.rows(potentials.scores, self._rows), edges)
+
+    def _held(self, potentials: ChainPotentials) -> ChainPotentials:
+        own = self._of_rows(potentials)
+        return replace(own, scores=self._backend.where(self._possible, own.scores, -np.inf))
+
+    def passed(self, potentials: ChainPotentials) -> Passed:
+        return self._chains.passed(self._held(potentials))
+
+    def tangent(self, potentials: ChainPotentials, direction: ChainPotentials) -> Passed:
+        return self._chains.tangent(self._held(potentials), self._of_rows(direction))
+
+    def difference(self, held: Passed, whole: Passed) -> Array:
+        """The weighted sum of log Z(held) - log Z."""
+        each = held.log_z + held.shift - self._backend.rows(whole.log_z + whole.shift, self._rows)
+        return (self._chains.weights * each).sum()
+
+    def _spread(self, values: Array) -> Array:
+        """Values of these rows among all, zero elsewhere."""
+        none = self._backend.zeros((1, *values.shape[1:]))
+        return self._backend.rows(self._backend.together([values, none]), self._places)
+
+    def subtract(
+        self, held: Passed, node: Array, edge: Array, triple: Array | None, weights: Array
+    ) -> tuple[Array, Array, Array | None]:
+        """From weighted errors of positions, and from sums, what was found here."""
+        node = node - self._spread(held.node) * weights[:, None]
+        edge = edge - (self._spread(held.edge) if len(edge.shape) == 3 else held.edge)
+        return node, edge, triple if triple is None else triple - held.triple
+
+
+class DeviceBlocks:
+    """Blocks of the Hessian at one point, of an engine in this process with maps on the device."""
+
+    def __init__(self, engine: DeviceEngine, here: EngineBlocks):
+        self._engine, self._here = engine, here
+        self.operations, self.unsettled = here.operations, here.unsettled
+
+    def small(self, term: int) -> np.ndarray:
+        """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
+        return self._here.small(term)
+
+    def share(self, term: int) -> float:
+        """The part of the positions that a product with a term's block goes through."""
+        return self._here.share(term)
+
+    def product(self, term: int, block: Array) -> Array:
+        """The block of a term with a map times a block of a vector."""
+        backend = self._engine.backend
+        with self._engine.device.watched():
+            return backend.array(self._here.product(term, backend.numpy(block)), DOUBLE)
+
+    def diagonal(self, term: int) -> np.ndarray:
+        """The diagonal of the block of a term with an explicit map, [size]."""
+        return self._here.diagonal(term)
+
+    def leading(self, term: int, columns: Any, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
+        """Inverses [C, m, m] of the block on leading columns, label by label, and the operations they took."""
+        return self._here.leading(term, columns, sigma2, settled)

@@ -1,0 +1,275 @@
+"""Arrays of PyTorch, on a card or without one. Nothing imports this file unless such an engine is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import torch
+
+from ..system import free_memory, ranges
+from .backend import DOUBLE
+
+TYPES = {
+    np.dtype(np.float64): torch.float64,
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.int64): torch.int64,
+    np.dtype(np.int32): torch.int32,
+    np.dtype(np.bool_): torch.bool,
+}
+NUMPY_TYPES = {own: other for other, own in TYPES.items()}
+
+STAGED, STAGES = 32 << 20, 4  # bytes that are on their way from a card at a time, and how often
+PIECE = 256  # entries of a sparse row that are summed one after another
+WARM_UP = 2  # calls before one is recorded: libraries set themselves up in the first
+
+
+class TorchBackend:
+    """Arrays on one device of PyTorch, by its name there."""
+
+    def __init__(self, name: str, device: str):
+        self.name, self.device = name, torch.device(device)
+        self._card = self.device.type == "cuda"
+        self.title = torch.cuda.get_device_name(self.device) if self._card else "PyTorch on the CPU"
+        # Products in single precision are to have the digits of single precision.
+        torch.set_float32_matmul_precision("highest")
+
+    def array(self, values: np.ndarray, dtype: np.dtype | None = None) -> torch.Tensor:
+        values = np.ascontiguousarray(values if dtype is None else np.asarray(values, dtype=dtype))
+        if not values.flags.writeable:
+            values = values.copy()
+        made = torch.from_numpy(values)
+        return made.to(self.device, copy=True)
+
+    def numpy(self, values: torch.Tensor) -> np.ndarray:
+        if self._card and values.nbytes > 2 * STAGED:
+            return self._staged(values)
+        return values.detach().cpu().numpy()
+
+    def _staged(self, values: torch.Tensor) -> np.ndarray:
+        """A large array by way of memory that a card writes to directly, and from there by threads.
+
+        New memory is what takes long: the system hands it out page by page.
+        """
+        values = values.detach().contiguous()
+        out = np.empty(tuple(values.shape), dtype=self.dtype(values))
+        flat, there = out.reshape(-1), values.reshape(-1)
+        each = STAGED // values.element_size()
+        buffers = [torch.empty(each, dtype=values.dtype, pin_memory=True) for _ in range(STAGES)]
+        busy: list[Future | None] = [None] * STAGES
+
+        def fill(part: slice, number: int) -> None:
+            flat[part] = buffers[number][: part.stop - part.start].numpy()
+
+        with ThreadPoolExecutor(STAGES) as pool:
+            for count, part in enumerate(ranges(len(flat), each)):
+                number = count % STAGES
+                if busy[number] is not None:
+                    busy[number].result()
+                buffers[number][: part.stop - part.start].copy_(there[part])
+                busy[number] = pool.submit(fill, part, number)
+            for future in busy:
+                if future is not None:
+                    future.result()
+        return out
+
+    def cast(self, values: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
+        return values.to(TYPES[np.dtype(dtype)])
+
+    def dtype(self, values: torch.Tensor) -> np.dtype:
+        return NUMPY_TYPES[values.dtype]
+
+    def zeros(self, shape: Sequence[int], dtype: np.dtype = DOUBLE) -> torch.Tensor:
+        return torch.zeros(tuple(shape), dtype=TYPES[np.dtype(dtype)], device=self.device)
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype = DOUBLE) -> torch.Tensor:
+        return torch.empty(tuple(shape), dtype=TYPES[np.dtype(dtype)], device=self.device)
+
+    def copy(self, values: torch.Tensor) -> torch.Tensor:
+        return values.clone()
+
+    def rows(self, values: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+        return values.index_select(0, which)
+
+    def together(self, parts: Sequence[torch.Tensor], axis: int = 0) -> torch.Tensor:
+        return torch.cat(list(parts), dim=axis)
+
+    def stack(self, parts: Sequence[torch.Tensor], axis: int = 0) -> torch.Tensor:
+        return torch.stack(list(parts), dim=axis)
+
+    def permuted(self, values: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
+        return values.permute(*axes)
+
+    def exp(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.exp(values)
+
+    def log(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.log(values)
+
+    def sqrt(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.sqrt(values)
+
+    def sign(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.sign(values)
+
+    def largest(self, values: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+        return torch.amax(values) if axis is None else torch.amax(values, dim=axis)
+
+    def best(self, values: torch.Tensor, axis: int) -> torch.Tensor:
+        return torch.argmax(values, dim=axis)
+
+    def at_least(self, values: torch.Tensor, least: float) -> torch.Tensor:
+        return torch.clamp(values, min=least)
+
+    def clipped_exp(self, values: torch.Tensor) -> torch.Tensor:
+        # In single precision what is above zero is so by rounding, as is what should be zero and is not: looking for it
+        # would take a card as long as the exponentials do.
+        return values.exp_() if values.dtype == torch.float32 else values.clamp_(max=0).exp_()
+
+    def where(self, condition: torch.Tensor, a: torch.Tensor | float, b: torch.Tensor | float) -> torch.Tensor:
+        return torch.where(condition, a, b)
+
+    def nonzero(self, condition: torch.Tensor) -> torch.Tensor:
+        return torch.nonzero(condition).reshape(-1)
+
+    def equal_pairs(self, a: torch.Tensor, b: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
+        return (a[:, None] == b[None, :]).to(TYPES[np.dtype(dtype)])
+
+    def sparse(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, width: int, dtype: np.dtype) -> _Bags:
+        return _Bags(ends, columns, values, dtype, self)
+
+    def sparse_product(self, matrix: _Bags, values: torch.Tensor) -> torch.Tensor:
+        return matrix.times(values)
+
+    def solve_lower(self, triangle: torch.Tensor, right: torch.Tensor, transposed: bool = False) -> torch.Tensor:
+        own = triangle.mT if transposed else triangle
+        return torch.linalg.solve_triangular(own, right, upper=transposed)
+
+    def inverse_lower(self, triangle: torch.Tensor) -> torch.Tensor:
+        unit = torch.eye(len(triangle), dtype=triangle.dtype, device=self.device)
+        return torch.linalg.solve_triangular(triangle, unit, upper=False)
+
+    def cholesky(self, matrix: torch.Tensor) -> torch.Tensor | None:
+        factor, status = torch.linalg.cholesky_ex(matrix)
+        return None if int(status) else factor
+
+    def inverse(self, matrix: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(matrix)
+
+    def repeated(self, work: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
+        return _Recorded(work, self.device) if self._card else work
+
+    def memory(self) -> int:
+        return torch.cuda.mem_get_info(self.device)[1] if self._card else free_memory()
+
+    def free_memory(self) -> int:
+        if not self._card:
+            return free_memory()
+        free, _ = torch.cuda.mem_get_info(self.device)
+        held = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return free + held
+
+    def wait(self) -> None:
+        if self._card:
+            torch.cuda.synchronize(self.device)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, torch.OutOfMemoryError)
+
+
+class _Bags:
+    """A sparse matrix by rows, whose products are sums of rows of the other matrix, in the order of its entries.
+
+    PyTorch's own product of compressed rows gives other bits every time that it is taken on a card. Rows with many
+    entries are summed in pieces, all at a time, and those then: one thread goes through a piece.
+    """
+
+    def __init__(
+        self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, dtype: np.dtype, backend: TorchBackend
+    ):
+        lengths = np.diff(ends)
+        rows = len(lengths)
+        self._shape, self._entries = rows, len(columns)
+        # First pieces of all rows come first, then those that are left of long ones.
+        more = np.maximum(-(-lengths // PIECE) - 1, 0)
+        long = np.flatnonzero(more)
+        owners = np.repeat(long, more[long])
+        within = np.arange(len(owners)) - np.repeat(np.cumsum(more[long]) - more[long], more[long]) + 1
+        starts = np.concatenate([ends[:-1], ends[owners] + within * PIECE]).astype(np.int64)
+        sizes = np.concatenate([np.minimum(lengths, PIECE), np.minimum(lengths[owners] - within * PIECE, PIECE)])
+        if len(long):
+            order = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(len(columns))
+            columns, values = columns[order], values[order]
+        numbers = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64
+        self._columns = backend.array(columns, numbers)
+        self._ends = backend.array(np.concatenate([[0], np.cumsum(sizes)]), numbers)
+        self._values = None if (values == 1).all() else backend.array(values, dtype)
+        self._long = None
+        if len(long):
+            parts = np.argsort(np.concatenate([long, owners]), kind="stable")
+            pieces = np.concatenate([long, rows + np.arange(len(owners))])[parts]
+            totals = np.concatenate([[0], np.cumsum(more[long] + 1)])
+            self._long = tuple(backend.array(each, np.int64) for each in (long, pieces, totals))
+
+    def times(self, values: torch.Tensor) -> torch.Tensor:
+        """[rows, C] for values [width, C]."""
+        if not self._entries:
+            return values.new_zeros((self._shape, values.shape[1]))
+        values = values.contiguous()
+        found = _summed(values, self._columns, self._ends, self._values)
+        if self._long is None:
+            return found
+        rows, pieces, totals = self._long
+        sums = _summed(found, pieces, totals, None)
+        found = found[: self._shape]
+        found[rows] = sums
+        return found
+
+
+def _summed(
+    values: torch.Tensor, which: torch.Tensor, ends: torch.Tensor, weights: torch.Tensor | None
+) -> torch.Tensor:
+    """Sums of some rows, with weights, between ends."""
+    return torch.nn.functional.embedding_bag(
+        which, values, ends, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
+
+
+class _Recorded:
+    """A function whose work on a card is recorded as a CUDA graph and replayed: one launch in place of hundreds."""
+
+    def __init__(self, work: Callable[..., tuple[torch.Tensor, ...]], device: torch.device):
+        self._work, self._device, self._calls = work, device, 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._given: list[torch.Tensor] = []
+        self._found: tuple[torch.Tensor, ...] = ()
+        self._plain = False  # whether it cannot be recorded
+
+    def __call__(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if self._graph is None:
+            self._calls += 1
+            if self._plain or self._calls <= WARM_UP or not self._record(given):
+                return self._work(*given)
+        for held, new in zip(self._given, given, strict=True):
+            held.copy_(new)
+        self._graph.replay()
+        return self._found
+
+    def _record(self, given: Sequence[torch.Tensor]) -> bool:
+        held = [each.clone() for each in given]
+        aside = torch.cuda.Stream(self._device)
+        aside.wait_stream(torch.cuda.current_stream(self._device))
+        try:
+            with torch.cuda.stream(aside):
+                self._work(*held)
+            torch.cuda.current_stream(self._device).wait_stream(aside)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.device(self._device), torch.cuda.graph(graph):
+                found = self._work(*held)
+        except RuntimeError:  # what a library does there cannot be recorded, or memory for it is short
+            torch.cuda.synchronize(self._device)
+            self._plain = True
+            return False
+        self._graph, self._given, self._found = graph, held, tuple(found)
+        return True

@@ -1,0 +1,84 @@
+"""Folders of scratch files that are gone with the process that made them, or with the next one that comes to the place.
+
+Who is killed removes nothing. So a folder has a file that its owner holds a lock on, which the system releases however
+that process ends; whoever makes another folder in the place removes those of this machine whose lock is free. Where
+there are no locks nothing is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+from typing import IO
+
+from .writing import TEMPORARY, naming, temporary_beside
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+OWNER = ".owner"
+
+
+class ScratchFolder:
+    """A new folder that only its owner may look into, unless `mode` says otherwise."""
+
+    def __init__(self, place: str, mode: int = 0o700):
+        _remove_abandoned(place)
+        self.path = temporary_beside(os.path.join(place, ""))
+        with naming(place, self.path):
+            os.mkdir(self.path, mode)
+        self._claim = _claimed(self.path)
+
+    def release(self) -> None:
+        """It is to stay, and is nobody's scratch any more."""
+        if self._claim is not None:
+            self._claim.close()
+            os.unlink(os.path.join(self.path, OWNER))
+            self._claim = None
+
+    def remove(self) -> None:
+        if self._claim is not None:
+            self._claim.close()  # Windows removes no file that is open
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _claimed(folder: str) -> IO[str] | None:
+    """The file that says whose folder it is, locked before it has its name."""
+    if fcntl is None:
+        return None
+    path = os.path.join(folder, OWNER)
+    stream = open(path + ".new", "x", encoding="utf-8")  # noqa: SIM115, it lives as long as the folder
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # a file system without locks
+        stream.close()
+        os.unlink(path + ".new")
+        return None
+    stream.write(socket.gethostname())
+    stream.flush()
+    os.rename(path + ".new", path)
+    return stream
+
+
+def _remove_abandoned(place: str) -> None:
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        found = [each.path for each in entries if TEMPORARY.fullmatch(each.name) and each.is_dir(follow_symlinks=False)]
+        for path in filter(_is_abandoned, found):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_abandoned(folder: str) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        with open(os.path.join(folder, OWNER), encoding="utf-8") as stream:
+            if stream.read() != socket.gethostname():
+                return False
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (OSError, ValueError):  # its owner lives, or it is none of ours
+        return False
+    return True

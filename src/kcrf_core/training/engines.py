@@ -1,0 +1,60 @@
+"""The engine that users name, opened: a cluster, a device, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..cluster import ClusterEngine, open_crew
+from ..device import DeviceChoice, is_device, open_device
+from ..system import Workers
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+
+@dataclass(frozen=True)
+class OpenEngine:
+    """Who helps the threads of this process."""
+
+    memory: int | None  # for tables of this process; None: as it likes
+    crew: Any = None
+    device: Device | None = None
+
+    def workers(self, threads: int | None) -> Workers:
+        """Threads with this help."""
+        return Workers(threads, self.memory, self.crew, self.device)
+
+
+def named_engine(name: str | ClusterEngine | DeviceChoice | None) -> ClusterEngine | DeviceChoice | None:
+    """What a name means: a device, or the address of a cluster.
+
+    >>> named_engine("cuda")
+    DeviceChoice(address='cuda')
+    """
+    if not isinstance(name, str):
+        return name
+    return DeviceChoice(name) if is_device(name) else ClusterEngine(name)
+
+
+@contextmanager
+def open_engine(
+    engine: str | ClusterEngine | DeviceChoice | None,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    tell: Callable[[str], None] | None = None,
+    changed: Callable[[int], None] | None = None,
+) -> Iterator[OpenEngine]:
+    """Open an engine for as long as training takes.
+
+    `memory` is that of each worker of a cluster, or of a device; `tell` and `changed` are as in `cluster.open_crew`.
+    """
+    chosen = named_engine(engine)
+    if isinstance(chosen, DeviceChoice):
+        yield OpenEngine(None, device=open_device(chosen, memory, tell, threads))
+        return
+    with open_crew(chosen, threads=threads, memory=memory, tell=tell, changed=changed) as crew:
+        yield OpenEngine(memory if crew is None else None, crew)

@@ -1,0 +1,183 @@
+"""What training can do it can do on a cluster: the same bytes with four workers, and a line where the client works."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from typing import ClassVar
+
+import pytest
+
+from clusters import loopback_cluster
+from kcrf_core import KernelCRF
+from kcrf_core.cluster import engines, on_workers
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are others there")
+
+OPTIONS = ("--sigma2", "1", "--max-passes", "8", "--seed", "1")
+COLUMNS = "columns: [word, class, duration, f0, energy, label]"
+EDGES_BY_INPUT = f"""
+{COLUMNS}
+features:
+  - {{column: word, window: [0]}}
+  - {{column: class, window: [-1, 0, 1]}}
+  - {{column: f0, window: [0]}}
+terms:
+  - {{name: words, features: [word, class]}}
+  - {{name: pairs of classes, type: edge-x, features: [class]}}
+  - {{name: f0, features: [f0], kernel: {{type: rbf}}, map: {{size: 30}}}}
+  - {{type: edge}}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    with loopback_cluster(tmp_path_factory.mktemp("cluster"), 4) as cluster:
+        yield cluster.engine
+
+
+@pytest.fixture
+def data(sample_data):
+    return sample_data / "pitch_accent.conll"
+
+
+@pytest.fixture
+def few(data, tmp_path):
+    """So much of it that there are three shards."""
+    path = tmp_path / "few.conll"
+    path.write_text("\n\n".join(data.read_text().split("\n\n")[:150]) + "\n")
+    return path
+
+
+@pytest.fixture
+def spans(data, tmp_path):
+    """The same with labels in a scheme."""
+    lines, before = [], "0"
+    for line in data.read_text().splitlines():
+        cells = line.split("\t")
+        if line:
+            cells[-1], before = "O" if cells[-1] == "0" else f"{'I' if before == '1' else 'B'}-A", cells[-1]
+        else:
+            before = "0"
+        lines.append("\t".join(cells))
+    path = tmp_path / "spans.conll"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def same_model(kcrf, engine, tmp_path, *arguments, shards=8):
+    """What is said on the way of the same bytes on the cluster as on a thread."""
+    one, other = tmp_path / "one.npz", tmp_path / "other.npz"
+    done = kcrf("train", *arguments, "--threads", "1", "-q", "-o", one)
+    assert done.code == 0, done.err
+    done = kcrf("train", *arguments, "--engine", engine, "-o", other)
+    assert done.code == 0, done.err
+    assert one.read_bytes() == other.read_bytes()
+    assert "cluster: 4 workers with 4 threads" in done.err and f"cluster: {shards} shards" in done.err
+    return done.err
+
+
+@pytest.mark.parametrize(
+    "text, options, said",
+    [
+        (EDGES_BY_INPUT, ("--dev", "DATA", "--keep", "best"), "on this machine pivots are chosen"),
+        (
+            COLUMNS,
+            ("--kernel", "rbf", "--select", "gradient", "--size", "12", "--certify", "exact"),
+            "pivots are chosen, exact certificates are worked out",
+        ),
+        (COLUMNS, ("--order", "2", "--init", "FIRST", "--prune", "0.01"), "on this machine weights are pruned"),
+    ],
+    ids=["edge-x with dev", "growth and exact", "second order from a model, pruned"],
+)
+def test_what_training_has(text, options, said, kcrf, engine, few, tmp_path):
+    config, first = tmp_path / "config.yaml", tmp_path / "first.npz"
+    config.write_text(text)
+    if "FIRST" in options:
+        assert kcrf("train", few, "-c", config, *OPTIONS, "-q", "-o", first).code == 0
+    options = [{"DATA": few, "FIRST": first}.get(each, each) for each in options]
+    assert said in same_model(kcrf, engine, tmp_path, few, "-c", config, *OPTIONS, *options, shards=3)
+
+
+@pytest.mark.parametrize(
+    "options", [("--scheme", "iob2"), ("--c1", "0.5"), ("--observed-transitions", "--decode", "auto")]
+)
+def test_labels_in_schemes(options, kcrf, engine, spans, tmp_path):
+    assert "on this machine" not in same_model(kcrf, engine, tmp_path, spans, *OPTIONS[2:], "--c2", "0.5", *options)
+
+
+def test_folds_and_bases(kcrf, engine, data, tmp_path):
+    """Folds have the same figures, and whoever chooses pivots says that the cluster is not asked."""
+    arguments = ("crossval", data, "--folds", "2", "--json", "-q", *OPTIONS)
+    found = [json.loads(kcrf(*arguments, *more).text) for more in (("--threads", "1"), ("--engine", engine))]
+    without_time = [json.dumps(each, default=str) for each in map(_without_seconds, found)]
+    assert without_time[0] == without_time[1] and "accuracy" in without_time[0]
+    arguments = ("select-basis", data, "--kernel", "rbf", "--size", "20", "-o")
+    assert kcrf(*arguments, tmp_path / "one.npz", "-q", "--threads", "1").code == 0
+    done = kcrf(*arguments, tmp_path / "other.npz", "--engine", engine)
+    assert f"pivots are chosen on this machine: {engine} is not asked" in done.err
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
+
+
+def _without_seconds(value):
+    if isinstance(value, dict):
+        return {key: _without_seconds(each) for key, each in value.items() if key != "seconds"}
+    return [_without_seconds(each) for each in value] if isinstance(value, list) else value
+
+
+def test_estimator(engine, data, tmp_path):
+    sequences = [[line.split("\t") for line in block.split("\n")] for block in data.read_text().strip().split("\n\n")]
+    X, y = [[row[:2] for row in rows] for rows in sequences], [[row[-1] for row in rows] for rows in sequences]
+    models = []
+    for where in (None, engine):
+        estimator = KernelCRF(sigma2=1.0, tolerance=0.1, engine=where).fit(X, y)
+        estimator.save(tmp_path / "model.npz")
+        models.append((tmp_path / "model.npz").read_bytes())
+    assert models[0] == models[1]
+
+
+def test_processors_that_differ(kcrf, engine, data, tmp_path, monkeypatch):
+    """Bytes may be others then, and a line says so; without that it is not there."""
+    output = tmp_path / "model.npz"
+    arguments = ("train", data, "--sigma2", "1", "--max-passes", "1", "--engine", engine, "-o", output)
+    assert "processors differ" not in kcrf(*arguments).err
+    monkeypatch.setattr(on_workers, "processor", lambda: "abacus of 1900")
+    said = [line for line in kcrf(*arguments).err.splitlines() if "processors differ" in line]
+    assert len(said) == 1 and said[0].startswith("warning: ") and "abacus of 1900" in said[0] and output.exists()
+
+
+def test_other_hosts_without_certificates(kcrf, engine, data, tmp_path, monkeypatch):
+    """What goes to another host in the clear gets a warning; what stays here does not."""
+    for address, exposed in (
+        ("dask", False),
+        ("dask://127.0.0.1:8786", False),
+        ("dask://[::1]:8786", False),
+        ("dask://localhost:8786", False),
+        ("dask://10.0.0.1:8786", True),
+        ("dask://head.example:8786", True),
+    ):
+        assert engines.ClusterEngine(address).exposed is exposed, address
+    arguments = ("train", data, "--sigma2", "1", "--max-passes", "1", "--engine", engine, "-o", tmp_path / "model.npz")
+    assert "can be read on the way" not in kcrf(*arguments).err
+    monkeypatch.setattr(engines.ClusterEngine, "exposed", True)
+    said = kcrf(*arguments)
+    assert said.code == 0 and f"warning: what goes to {engine} can be read on the way" in said.err
+    assert "use tls:// where others are on the network" in said.err
+
+
+def test_what_is_sent_elsewhere_is_made_there_by_whoever_needs_it():
+    """Not where it is received: that is no task, and Dask's loop waits for it."""
+    held = on_workers.HeldHere.made("part", 7, Making(), "recipe")
+    assert held.thing == "part" and held.__sizeof__() == 7
+    sent = pickle.loads(pickle.dumps(held))
+    assert Making.asked == [] and sent.__sizeof__() == 7
+    assert sent.thing == sent.thing == "made of recipe" and Making.asked == ["recipe"]
+
+
+class Making:
+    asked: ClassVar[list[str]] = []
+
+    def __call__(self, recipe):
+        self.asked.append(recipe)
+        return f"made of {recipe}"
