@@ -172,6 +172,21 @@ def by_folds(path, **more):
         return audit_by_folds(plan, workers=workers, **more)
 
 
+def test_data_that_says_nothing_has_any_number_of_errors(tmp_path):
+    path = tmp_path / "constant.conll"
+    path.write_text("a A\n\na B\n\n" * 6)
+    found = by_folds(path)
+    assert found.judged == 12 and 0 < found.standard_error <= 12
+
+
+def test_sequences_with_labels_that_no_model_knows_are_not_judged_as_a_whole(tmp_path):
+    path = tmp_path / "strange.conll"
+    path.write_text("a A\nb B\n\n" * 9 + "a A\nb Z\n\n")
+    found = by_folds(path)
+    assert np.isnan(found.evidence.log_probability[::2]).tolist() == [False] * 9 + [True]
+    assert sorted(one.sequence for one in found.sequences()) == list(range(1, 10))
+
+
 def test_folds_find_what_was_exchanged(noisy):
     path, wrong = noisy
     found = by_folds(path)

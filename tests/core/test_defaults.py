@@ -249,6 +249,11 @@ def test_numbers_alone_get_a_kernel_where_nobody_says_which(corpus_of):
     assert kernel_of(numbers)[0] == ("rbf", 500)
     assert "an rbf kernel over all numbers" in kernel_of(numbers)[1]
     assert kernel_of(numbers, size=50, order=2)[0] == ("rbf", 50)
+    config, _ = configured({}, {"gamma": 0.3}, numbers, "test")
+    assert config.mapped_terms[0].kernel.settings["gamma"] == 0.3
+    assert described({}, {"gamma": 0.3}, "test").mapped_terms[0].kernel.type == "rbf"
+    with pytest.raises(ConfigError, match="'gamma' does not belong to the kernel 'linear'"):
+        configured({}, {"gamma": 0.3}, corpus_of(100, word, label, name="words.conll"), "test")
     for said in ({"kernel": "linear"}, {"terms.node.kernel.type": "linear"}, {"c1": 0.1}, {"observed_features": True}):
         assert kernel_of(numbers, **said)[0] == ("linear", None)
     for raw in ({"plain": True}, {"training": {"c1": 0.1}}, {"terms": [{"name": "node"}, {"type": "edge"}]}):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 
@@ -322,3 +324,17 @@ def test_pairs_do_what_those_of_threads_do(size, dtype, rng, workers, device, mo
     close = there.finish(out, 0.7, shares, give(gradient)), here.finish(mine, 0.7, shares, gradient)
     np.testing.assert_allclose(*close, rtol=bound * 10)
     np.testing.assert_allclose(device.backend.numpy(out), mine, rtol=bound, atol=bound * 10)
+
+
+def test_an_engine_goes_when_nobody_has_it(rng, workers, device):
+    """Its kernel values with it, and not when the collector of cycles comes by."""
+    problem = problem_of(rng, 3)
+    engine = device.engine(problem, terms_of("pivots", rng, problem, workers, np.float64), workers, np.float64)
+    engine.evaluate(engine.vectors.zeros())
+    gone = weakref.ref(engine)
+    gc.disable()
+    try:
+        del engine
+        assert gone() is None
+    finally:
+        gc.enable()

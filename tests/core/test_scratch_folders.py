@@ -69,3 +69,17 @@ def test_a_place_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         ScratchFolder(str(tmp_path / "nowhere"))
     assert error.value.filename == str(tmp_path / "nowhere")
+
+
+def test_a_folder_that_is_released_is_never_taken_for_abandoned(tmp_path, monkeypatch):
+    """Somebody looks while it is being released."""
+    kept, unlink = ScratchFolder(str(tmp_path)), os.unlink
+
+    def look(path):
+        monkeypatch.undo()
+        ScratchFolder(str(tmp_path)).remove()
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", look)
+    kept.release()
+    assert os.listdir(tmp_path) == [os.path.basename(kept.path)]

@@ -144,7 +144,7 @@ class Audit:
         return out
 
     def sequences(self, most: int | None = None) -> list[DoubtfulSequence]:
-        """Sequences, those with the most errors by expectation first."""
+        """Sequences, those with the most errors by expectation first; none with a label that no model knows."""
         offsets, evidence = self.corpus.offsets, self.evidence
         lengths = np.diff(offsets)
         there = np.flatnonzero(lengths)
@@ -156,6 +156,9 @@ class Audit:
             np.add.reduceat(values, first) if len(first) else np.zeros(0)
             for values in (np.nan_to_num(evidence.wrong), right, np.nan_to_num(evidence.log_probability))
         )
+        strange = np.concatenate([[0], np.cumsum(np.isnan(evidence.wrong))])
+        ranked = np.argsort(-expected, kind="stable")
+        ranked = ranked[np.diff(strange[offsets])[there][ranked] == 0]
         return [
             DoubtfulSequence(
                 line=int(self.corpus.lines[first[s]]),
@@ -165,7 +168,7 @@ class Audit:
                 wrong=float(-np.expm1(right[s])),
                 log_probability=float(logs[s]),
             )
-            for s in np.argsort(-expected, kind="stable")[:most].tolist()
+            for s in ranked[:most].tolist()
         ]
 
     @property

@@ -100,7 +100,8 @@ def _with_rate(channel: Channel, parts: Sequence[Scored], workers: Workers) -> C
             break
     # What each label adds to the slope of the log-likelihood in e: the sum of squares is its information.
     slopes = wrong / rate - (1 - wrong) / (1 - rate)
-    return replace(channel, rate_error=1 / float(np.linalg.norm(slopes)))
+    # Where models tell nothing there is none, and the rate may be any.
+    return replace(channel, rate_error=1 / max(float(np.linalg.norm(slopes)), 1.0))
 
 
 def _surer_half(parts: Sequence[Scored], workers: Workers) -> list[Scored]:

@@ -89,7 +89,9 @@ def _of_part(part: Scored, channel: Channel, spans: bool) -> _Found:
         "suggested": suggested,
         "support": node.node[rows, suggested],
     }
-    whole = np.flatnonzero(np.diff(part.offsets) > 0)
+    # A sequence with a label that the model does not know cannot be judged as a whole.
+    strange = np.concatenate([[0], np.cumsum(part.gold < 0)])[part.offsets]
+    whole = np.flatnonzero((np.diff(part.offsets) > 0) & (np.diff(strange) == 0))
     first = part.offsets[whole]
     logs = (chain.path_scores(part.scores, part.edges, part.offsets, gold) - node.log_z)[whole]
     right = np.exp(chain.path_scores(*true, part.offsets, gold) - after.log_z)[whole]

@@ -51,7 +51,8 @@ class ClusterEngine:
         if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
                 f"unknown engine '{self.address}': there are cuda, torch:cpu, {LOCAL}, dask://HOST:PORT and "
-                "tls://HOST:PORT (8786 is the usual port of a scheduler)"
+                "tls://HOST:PORT (8786 is the usual port of a scheduler)",
+                settings=["engine"],
             )
         if scheme == "tls" and len(self._files) < 3:
             raise ConfigError(

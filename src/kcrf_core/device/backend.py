@@ -61,13 +61,10 @@ class Backend(Protocol):
     def largest(self, values: Array, axis: int | None = None) -> Array:
         """The largest along an axis, or of all."""
 
-    def best(self, values: Array, axis: int) -> Array:
-        """Where the largest along an axis stands."""
-
     def at_least(self, values: Array, least: float) -> Array: ...
 
-    def clipped_exp(self, values: Array) -> Array:
-        """exp of values that are not above zero but by rounding; it may be in their place."""
+    def clipped_exp(self, values: Array, rough: bool) -> Array:
+        """exp of values that are above zero by rounding alone, which may be much if `rough`; perhaps in their place."""
 
     def where(self, condition: Array, a: Array | float, b: Array | float) -> Array: ...
 
@@ -166,13 +163,10 @@ class NumpyBackend:
     def largest(self, values: np.ndarray, axis: int | None = None) -> np.ndarray:
         return values.max(axis=axis)
 
-    def best(self, values: np.ndarray, axis: int) -> np.ndarray:
-        return values.argmax(axis=axis)
-
     def at_least(self, values: np.ndarray, least: float) -> np.ndarray:
         return np.maximum(values, least)
 
-    def clipped_exp(self, values: np.ndarray) -> np.ndarray:
+    def clipped_exp(self, values: np.ndarray, rough: bool) -> np.ndarray:
         return np.exp(np.minimum(values, 0, out=values), out=values)
 
     def where(self, condition: np.ndarray, a: np.ndarray | float, b: np.ndarray | float) -> np.ndarray:

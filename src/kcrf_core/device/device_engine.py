@@ -10,10 +10,11 @@ trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -42,6 +43,12 @@ HALF = float(np.sqrt(0.5))
 MOST_STEPS = 4096  # positions of a sequence, one after another
 # Arrays like the marginals of labels, or of pairs of labels, that a pass holds at a time.
 SINGLE_ARRAYS, PAIR_ARRAYS = 24, 12
+
+
+def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that does not keep its object alive, which holds it: else kernel values would outlive their engine."""
+    held = WeakMethod(method)
+    return lambda *given: held()(*given)
 
 
 class DeviceEngine:
@@ -76,7 +83,7 @@ class DeviceEngine:
         if self._chains_there:
             self._set_up_chains()
         recorded = self.backend.repeated if all(own.stays for own in self._maps.values()) else (lambda work: work)
-        self._evaluated, self._multiplied = recorded(self._evaluate), recorded(self._product)
+        self._evaluated, self._multiplied = (recorded(_loosely(work)) for work in (self._evaluate, self._product))
 
     def _fits_there(self) -> bool:
         """Whether forward-backward is done on the device; it is said where threads do it."""

@@ -30,6 +30,8 @@ from .backend import DOUBLE, Array, Backend
 
 PICTURES_AT_ONCE = 4096
 NO_CODE = -1
+# Squared lengths, times gamma, from which on single precision rounds exponents by more than a thousandth.
+ROUGH = 1e4
 # What pictures look like to kernels, by backend.
 KNOWN_PICTURES: weakref.WeakKeyDictionary[Backend, dict[tuple[int, Any], tuple[np.ndarray, Any]]] = (
     weakref.WeakKeyDictionary()
@@ -122,6 +124,7 @@ class _Distances(_Inner):
         found, gamma = super().rows(inputs, frame), self._kernel.gamma
         ones, norms = found.norms[:, None] * 0 + 1, found.norms[:, None] * -gamma
         found.wide = self._backend.together([found.real * (2 * gamma), norms, ones], 1)
+        found.rough = len(inputs) > 0 and gamma * float(self._backend.largest(found.norms)) > ROUGH
         return found
 
     def pivots(self, inputs: Inputs, frame: _Frame) -> _Pivots:
@@ -135,7 +138,7 @@ class _Distances(_Inner):
         found = rows.wide[part] @ pivots.laid.wide.T
         if rows.codes or pivots.bag is not None:
             found = found + self._others(rows, part, pivots) * (2 * self._kernel.gamma)
-        return self._backend.cast(self._backend.clipped_exp(found), self._dtype)
+        return self._backend.cast(self._backend.clipped_exp(found, rows.rough or pivots.laid.rough), self._dtype)
 
 
 class _Image(_Distances):

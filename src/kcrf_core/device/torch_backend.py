@@ -116,16 +116,13 @@ class TorchBackend:
     def largest(self, values: torch.Tensor, axis: int | None = None) -> torch.Tensor:
         return torch.amax(values) if axis is None else torch.amax(values, dim=axis)
 
-    def best(self, values: torch.Tensor, axis: int) -> torch.Tensor:
-        return torch.argmax(values, dim=axis)
-
     def at_least(self, values: torch.Tensor, least: float) -> torch.Tensor:
         return torch.clamp(values, min=least)
 
-    def clipped_exp(self, values: torch.Tensor) -> torch.Tensor:
+    def clipped_exp(self, values: torch.Tensor, rough: bool) -> torch.Tensor:
         # In single precision what is above zero is so by rounding, as is what should be zero and is not: looking for it
         # would take a card as long as the exponentials do.
-        return values.exp_() if values.dtype == torch.float32 else values.clamp_(max=0).exp_()
+        return values.exp_() if values.dtype == torch.float32 and not rough else values.clamp_(max=0).exp_()
 
     def where(self, condition: torch.Tensor, a: torch.Tensor | float, b: torch.Tensor | float) -> torch.Tensor:
         return torch.where(condition, a, b)

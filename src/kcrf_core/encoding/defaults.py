@@ -14,12 +14,13 @@ held-out parts of training data: see `experiments/defaults`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..config import Config, FeatureConfig, parse_config, with_options
+from ..config import Config, FeatureConfig, option_paths, parse_config, with_options
 from ..corpora import Corpus
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
@@ -146,12 +147,17 @@ def configured(
     are left to who trains on the encoded data.
     """
     early, late = _split(raw, options)
+    if terms and kernel_is_open(raw, options, corpus.positions):
+        known = option_paths()
+        of_terms = [name for name in early if name == "order" or known.get(name, name).startswith("terms.")]
+        others = {name: value for name, value in early.items() if name not in of_terms}
+        found = with_defaults(with_options(raw, others), corpus, source)
+        if found.all_numbers:
+            found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over all numbers"))
+            laid_over = {name: value for name, value in options.items() if name not in others}
+            return parse_config(with_options({**found.raw, "terms": number_terms()}, laid_over), source), found.said
     found = with_defaults(with_options(raw, early), corpus, source, terms)
-    settled = with_options(found.raw, late) if late else found.raw
-    if terms and found.all_numbers and kernel_is_open(raw, options, corpus.positions):
-        settled = with_options({**found.raw, "suggested": True, "terms": number_terms()}, options)
-        found = replace(found, parts=(*found.parts, f"an {NUMBER_KERNEL} kernel over all numbers"))
-    return parse_config(settled, source), found.said
+    return parse_config(with_options(found.raw, late) if late else found.raw, source), found.said
 
 
 def number_terms() -> list[dict[str, Any]]:
@@ -169,8 +175,16 @@ def kernel_is_open(raw: Mapping[str, Any], options: Mapping[str, Any], positions
 
 
 def described(raw: Mapping[str, Any], options: Mapping[str, Any], source: str) -> Config:
-    """The configuration as far as it can be told before there is data: features may still be made."""
-    return parse_config(with_options(raw, _split(raw, options)[0]), source)
+    """The configuration as far as it can be told before there is data: features, and a kernel, may still be made."""
+    early = _split(raw, options)[0]
+    try:
+        return parse_config(with_options(raw, early), source)
+    except ConfigError as error:
+        if not kernel_is_open(raw, options, 0):
+            raise
+        with suppress(ConfigError):
+            return parse_config(with_options({**raw, "terms": number_terms()}, early), source)
+        raise error
 
 
 def _split(raw: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -36,8 +36,8 @@ class ScratchFolder:
     def release(self) -> None:
         """It is to stay, and is nobody's scratch any more."""
         if self._claim is not None:
+            os.unlink(os.path.join(self.path, OWNER))  # while it is locked: nobody may take the folder for abandoned
             self._claim.close()
-            os.unlink(os.path.join(self.path, OWNER))
             self._claim = None
 
     def remove(self) -> None:
@@ -79,6 +79,6 @@ def _is_abandoned(folder: str) -> bool:
             if stream.read() != socket.gethostname():
                 return False
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name))  # else it was released meanwhile
     except (OSError, ValueError):  # its owner lives, or it is none of ours
         return False
-    return True

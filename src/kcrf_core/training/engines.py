@@ -54,7 +54,9 @@ def open_engine(
     """
     chosen = named_engine(engine)
     if isinstance(chosen, DeviceChoice):
-        yield OpenEngine(None, device=open_device(chosen, memory, tell, threads))
+        device = open_device(chosen, memory, tell, threads)
+        with device.watched():
+            yield OpenEngine(None, device=device)
         return
     with open_crew(chosen, threads=threads, memory=memory, tell=tell, changed=changed) as crew:
         yield OpenEngine(memory if crew is None else None, crew)

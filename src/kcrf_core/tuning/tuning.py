@@ -13,7 +13,7 @@ from ..chains import CLIQUES
 from ..config import parse_config
 from ..corpora import Corpus
 from ..crossval import Journal
-from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, with_defaults
+from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
 from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
@@ -173,7 +173,7 @@ def _column_blocks(
         features = [{"name": name, "columns": [name], "type": "real"} for name in real]
         if not apart:
             features = [{"name": NUMBERS, "columns": real, "type": "real"}]
-        alone = found.all_numbers
+        alone = found.all_numbers and kernel_is_open(raw, {}, corpus.positions)
         blocks.append(NumberBlock(NUMBERS, tuple(features), tags, len(real), shape, max(reach, 1), alone))
     return blocks
 
