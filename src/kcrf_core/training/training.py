@@ -7,7 +7,7 @@ tolerance, adding pivots on the way where they are to grow, and drop small weigh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..fitting import DTYPES, FinalFit, Observer, Structure, Trial, begin_growth, fit_terms, observed_only, outside_gain
+from ..kernels import Kernel, KernelConfig
 from ..model import Model, PruneReport, StoredBasis, digest
 from ..objective import Vector
 from ..scoring import DECODINGS, Yardstick, choose_yardstick
@@ -305,7 +306,8 @@ class TrainingRun:
             "the factors of a full map": any(term.map.type == "full" for term in pivots),
             "pruning": options.prune is not None,
         }
-        here |= {f"kernel values of term {term.name}": not device.knows_type(term.kernel.kernel) for term in pivots}
+        for term in pivots:
+            here[f"kernel values of term {term.name}"] = not all(map(device.knows_type, _kernel_types(term.kernel)))
         told = ", ".join(what for what, so in here.items() if so)
         if told:
             self._observer.note(f"engine {device.backend.name}: threads do {told}")
@@ -578,6 +580,13 @@ class TrainingRun:
     def precision(self) -> str:
         """What scores are computed in, which pivots may have a say in."""
         return self._training.precision
+
+
+def _kernel_types(config: KernelConfig) -> Iterator[type[Kernel]]:
+    """The type of a kernel, and those of its parts."""
+    yield config.kernel
+    for part in config.parts:
+        yield from _kernel_types(part)
 
 
 def _has_pivots(term: TermConfig) -> bool:
