@@ -247,12 +247,11 @@ def tag(
 def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> Model:
     """The model with its pivots on a device; what threads do all the same is said."""
     from kcrf_core.device import DeviceChoice, open_device
-    from kcrf_core.model import on_device
     from kcrf_core.system import counted
 
     from ..running.files import say, unless
 
-    moved, here = on_device(model, open_device(DeviceChoice(engine), None, unless(quiet), threads))
+    moved, here = model.on_device(open_device(DeviceChoice(engine), None, unless(quiet), threads))
     if here and not quiet:
         say(f"engine {engine}: threads score {counted(len(here), 'term')} without pivots ({', '.join(here)})")
     return moved

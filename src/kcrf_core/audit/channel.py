@@ -60,9 +60,7 @@ class Channel:
         return 1 - chain.marginals(*self.potentials(part), part.offsets).node[known, part.gold[known]]
 
     def _sharpened(self, part: Scored) -> tuple[np.ndarray, Edges]:
-        s, edges = self.edge_sharpness, part.edges
-        triples = None if edges.triples is None else s * edges.triples
-        return self.sharpness * part.scores, Edges(s * edges.transitions, s * edges.start, s * edges.end, triples)
+        return self.sharpness * part.scores, part.edges.times(self.edge_sharpness)
 
     def _log_channel(self, part: Scored) -> np.ndarray:
         """log p(g_t | y_t), [n, Y]; 0 where nothing is known of g_t."""

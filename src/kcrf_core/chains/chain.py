@@ -35,6 +35,11 @@ class Edges:
         transitions = self.transitions + other.transitions
         return Edges(transitions, self.start + other.start, self.end + other.end, self.triples)
 
+    def times(self, factor: float) -> Edges:
+        """All of them times a number; what is forbidden stays so."""
+        triples = None if self.triples is None else factor * self.triples
+        return Edges(factor * self.transitions, factor * self.start, factor * self.end, triples)
+
     def plus_pairs(self, pairs: np.ndarray) -> Edges:
         """With potentials [n, Y, Y] added, row t leading from t-1 to t."""
         return Edges(self.transitions + pairs, self.start, self.end, self.triples)

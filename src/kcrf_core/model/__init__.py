@@ -24,7 +24,6 @@ __getattr__, __dir__, __all__ = lazy(
         "lagging": ["LagDecoder"],
         "model": ["Model", "ROWS_AT_ONCE", "TERMS"],
         "model_labelling": ["Also", "from_model", "from_model_and_dataset", "from_model_and_folder"],
-        "device_terms": ["DeviceKernelTerm", "on_device"],
         "pruning": ["PruneReport"],
         "score_calibration": ["ScoreCalibration"],
         "shard_folders": [

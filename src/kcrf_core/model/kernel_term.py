@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ..system import Factor, Workers
 from .pruning import needless_first
 from .stored_terms import StoredTerm, pack_pivots
 from .term import PartsOfRow, Term, TermParts, WeightTable
+
+if TYPE_CHECKING:
+    from ..device import Device
 
 
 @dataclass(frozen=True)
@@ -113,3 +116,24 @@ class KernelTerm(Term):
         left = np.flatnonzero(self.alpha.any(axis=1))
         left = left if len(left) else np.arange(1)
         return replace(self, pivots=self.pivots.take(left), lines=self.lines[left], alpha=self.alpha[left])
+
+
+@dataclass(frozen=True)
+class DeviceKernelTerm(KernelTerm):
+    """Pivots and their dual coefficients on a device."""
+
+    likes_many_rows: ClassVar[bool] = True
+
+    scorer: Any = field(kw_only=True)
+
+    @classmethod
+    def of(cls, term: KernelTerm, device: Device) -> DeviceKernelTerm | None:
+        """The same term there; None where the device does not know its kernel."""
+        dtype = np.float32 if term.precision == "single" else np.float64
+        scorer = device.scorer(term.pivots, term.kernel, term.alpha, dtype)
+        if scorer is None:
+            return None
+        return cls(**{item.name: getattr(term, item.name) for item in fields(term)}, scorer=scorer)
+
+    def add_scores(self, inputs: Inputs, out: np.ndarray) -> None:
+        out += self.scorer.scores(inputs)

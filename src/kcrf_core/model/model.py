@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,10 +30,13 @@ from ..system import (
     write_container,
 )
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
-from .kernel_term import KernelTerm
+from .kernel_term import DeviceKernelTerm, KernelTerm
 from .score_calibration import ScoreCalibration
 from .stored_terms import StoredTerm, stored_terms
 from .term import Term
+
+if TYPE_CHECKING:
+    from ..device import Device
 
 # Positions scored at a time: bounds the memory of tagging, whatever the length of the input. Scores of all pairs of
 # labels at every position take the most: of them so many at a time, unless that is very few positions.
@@ -189,6 +192,12 @@ class Model:
         return self.over_parts(dataset, task, workers)
 
     # ------------------------------------------------------------------------- storage
+
+    def on_device(self, device: Device) -> tuple[Model, list[str]]:
+        """The same with scores of pivots from a device, and the names of terms that are not there; threads decode."""
+        moved = [DeviceKernelTerm.of(term, device) if isinstance(term, KernelTerm) else None for term in self.terms]
+        here = [term.name for term, own in zip(self.terms, moved, strict=True) if own is None]
+        return replace(self, terms=tuple(own or term for term, own in zip(self.terms, moved, strict=True))), here
 
     def save(self, path: str | os.PathLike[str]) -> None:
         write_container(path, "model", *self._pack())

@@ -26,7 +26,5 @@ class ScoreCalibration:
         return self.sharpness * scores + self.offsets
 
     def edges(self, edges: Edges) -> Edges:
-        """Those of neighbouring labels; what is forbidden stays so."""
-        s = self.sharpness
-        triples = None if edges.triples is None else s * edges.triples
-        return Edges(s * edges.transitions, s * edges.start, s * edges.end, triples)
+        """Those of neighbouring labels."""
+        return edges.times(self.sharpness)
