@@ -20,15 +20,18 @@ from kcrf_core.device import (
     DeviceEngine,
     DevicePairs,
     DeviceVectors,
+    NumpyBackend,
     device_engine,
     device_maps,
     device_vectors,
     open_device,
 )
 from kcrf_core.device.device_engine import DeviceBlocks
+from kcrf_core.errors import DeviceError
 from kcrf_core.objective import Engine, EngineBlocks, Posterior, Vectors
 from kcrf_core.objective.vectors import Pairs
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.training import open_engine
 
 # `make test-gpu` sets it: torch:cpu, cuda, or both.
 ENGINES = os.environ.get("KCRF_TEST_ENGINES", "numpy").split(",")
@@ -338,3 +341,11 @@ def test_an_engine_goes_when_nobody_has_it(rng, workers, device):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_memory_that_is_short_anywhere_in_a_training_is_told_with_a_remedy(monkeypatch):
+    monkeypatch.setattr(NumpyBackend, "is_out_of_memory", lambda self, error: "full" in str(error))
+    with pytest.raises(DeviceError, match="too little memory on numpy"), open_engine("numpy"):
+        raise RuntimeError("it is full")
+    with pytest.raises(RuntimeError, match="another"), open_engine("numpy"):
+        raise RuntimeError("another mistake")

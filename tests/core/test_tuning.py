@@ -11,7 +11,7 @@ from kcrf_core import KernelCRF
 from kcrf_core.config import configuration_text, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.crossval import Journal
-from kcrf_core.encoding import fit_encoding
+from kcrf_core.encoding import defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.system import Workers
@@ -281,3 +281,15 @@ def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_dat
     pivots = numbers.start.changed(**{"numbers kernel": "rbf"})
     assert "training" not in numbers.raw(pivots.changed(c1="0.5"))
     assert "c1" not in make_space(corpus, {"training": {"c1": 0.3}}, "test").choices
+
+
+def test_a_search_begins_with_what_training_would_do(sample_data, monkeypatch):
+    corpus = read_corpus(sample_data / "digits.conll").subset(range(20))
+
+    def kernels():
+        space = make_space(corpus, {}, "test")
+        return {term.kernel.type for term in parse_config(space.raw(space.seeds[0])).mapped_terms}
+
+    assert "rbf" in kernels()
+    monkeypatch.setattr(defaults, "MOST_KERNEL_POSITIONS", corpus.positions - 1)
+    assert kernels() == {"linear"}
