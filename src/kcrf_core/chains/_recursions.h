@@ -1,7 +1,6 @@
 /* Forward-backward of one sequence with shared edge potentials, by recursions on scaled exponentials.
 
-   With wider vectors sums are taken in another order: results may differ in the last bits from machine to machine, never
-   from thread to thread. Messages are rescaled only when their sums leave [LEAST_KEPT, MOST_KEPT].
+   Sums are taken in one order at every width of vectors. Messages are rescaled only when their sums leave [LEAST_KEPT, MOST_KEPT].
 
    Why scaling can be trusted. All terms are positive, so only underflows can be errors that matter. An entry loses at
    most Y 7e-308 beside a sum of 1 in the row that it is made of, and Y 7e-278 where that sum is MOST_KEPT.
@@ -92,22 +91,9 @@ static NEVER_INLINE int kcrf_lossless(
     return 1;
 }
 
-#define LANES NARROW_LANES
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_narrow
-#include "_recursions_body.h"
-
-#if KCRF_WIDE
-#define LANES 4
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_avx2
-#include "_recursions_body.h"
-
-#define LANES 8
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_avx512
-#include "_recursions_body.h"
-#endif
+#define BODY "_recursions_body.h"
+#define TYPED 0
+#include "_each_width.h"
 
 /* `rows` is scratch of kcrf_rows(T, Y) doubles. Zero where scaling cannot be trusted. */
 static inline int kcrf_sequence(

@@ -1,9 +1,9 @@
-/* The loops of `_recursions.h` for one width of vectors; included there once for each.
-
-   LANES  doubles of one vector        TARGET  what the compiler may use        NAME(x)  x with the width's suffix
+/* The loops of `_recursions.h` for one width of vectors; `_each_width.h` says what they are made of.
 
    Rows are padded with zeros to a stride of P doubles, a multiple of 8, of which the first W, a multiple of LANES, are
    ever touched. */
+
+MAY_FUSE
 
 #if LANES > 1
 typedef double NAME(lanes) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
@@ -14,8 +14,27 @@ typedef double NAME(lanes);
 #endif
 
 #define lanes NAME(lanes)
+#define PARTS (8 / LANES) /* vectors that eight columns take */
+#define FUSED(a, b, c) ((lanes)FUSED_double(a, b, c))
+#define SPREAD(x) ((lanes)SPREAD_double(x))
 #define AT(pointer, index) (((lanes *)(pointer))[index])
 #define CONST_AT(pointer, index) (((const lanes *)(pointer))[index])
+/* A statement for each vector of a row: at column `at`, number `part` of those of eight columns. */
+#define EACH_VECTOR(width, statement)                                                                      \
+    do {                                                                                                   \
+        ptrdiff_t eight = 0;                                                                               \
+        for (; eight + 8 <= (width); eight += 8)                                                           \
+            UNROLL for (int part = 0; part < PARTS; part++) {                                              \
+                const ptrdiff_t at = eight + part * LANES;                                                 \
+                statement                                                                                  \
+            }                                                                                              \
+        UNROLL for (int part = 0; part < PARTS; part++) {                                                  \
+            const ptrdiff_t at = eight + part * LANES;                                                     \
+            if (at < (width)) {                                                                            \
+                statement                                                                                  \
+            }                                                                                              \
+        }                                                                                                  \
+    } while (0)
 
 /* exp(x) for x <= 0, to an ulp; what would not be a normal number is zero, NaN stays NaN.
    exp(x) = 2^n exp(r), n = round(x / log 2), |r| <= log(2)/2, exp(r) by its series. */
@@ -23,23 +42,24 @@ static FORCE_INLINE TARGET lanes NAME(exp)(lanes x)
 {
 #if LANES > 1
     const double round = 6755399441055744.0; /* 1.5 * 2^52: what is added to it ends up an integer in the last bits */
-    lanes shifted = x * 1.4426950408889634 + round;
-    lanes n = shifted - round;
-    lanes r = x - n * 0.693147180369123816490;
-    r = r - n * 1.90821492927058770002e-10;
-    lanes sum = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
-    sum = sum * r + 1.0 / 39916800.0;
-    sum = sum * r + 1.0 / 3628800.0;
-    sum = sum * r + 1.0 / 362880.0;
-    sum = sum * r + 1.0 / 40320.0;
-    sum = sum * r + 1.0 / 5040.0;
-    sum = sum * r + 1.0 / 720.0;
-    sum = sum * r + 1.0 / 120.0;
-    sum = sum * r + 1.0 / 24.0;
-    sum = sum * r + 1.0 / 6.0;
-    sum = sum * r + 0.5;
-    sum = sum * r + 1.0;
-    sum = sum * r + 1.0;
+    const lanes magic = SPREAD(round);
+    lanes shifted = FUSED(x, SPREAD(1.4426950408889634), magic);
+    lanes n = shifted - magic;
+    lanes r = FUSED(n, SPREAD(-0.693147180369123816490), x);
+    r = FUSED(n, SPREAD(-1.90821492927058770002e-10), r);
+    lanes sum = FUSED(r, SPREAD(1.0 / 6227020800.0), SPREAD(1.0 / 479001600.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 39916800.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 3628800.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 362880.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 40320.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 5040.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 720.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 120.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 24.0));
+    sum = FUSED(sum, r, SPREAD(1.0 / 6.0));
+    sum = FUSED(sum, r, SPREAD(0.5));
+    sum = FUSED(sum, r, SPREAD(1.0));
+    sum = FUSED(sum, r, SPREAD(1.0));
     /* The last bits of `shifted` are n + 2^51; all of them but n's are shifted out. */
     NAME(words) power = ((NAME(words))shifted + 1023) << 52;
     sum = sum * (lanes)power;
@@ -49,16 +69,20 @@ static FORCE_INLINE TARGET lanes NAME(exp)(lanes x)
 #endif
 }
 
-static FORCE_INLINE TARGET double NAME(sum)(lanes x)
+/* The sum of eight columns' sums, in one order at every width. */
+static FORCE_INLINE TARGET double NAME(sum)(const lanes *x)
 {
 #if LANES == 8
-    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
+    const lanes a = x[0];
+    return ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]));
 #elif LANES == 4
-    return (x[0] + x[2]) + (x[1] + x[3]);
+    const lanes a = x[0] + x[1];
+    return (a[0] + a[1]) + (a[2] + a[3]);
 #elif LANES == 2
-    return x[0] + x[1];
+    const lanes a = x[0] + x[2], b = x[1] + x[3];
+    return (a[0] + a[1]) + (b[0] + b[1]);
 #else
-    return x;
+    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
 #endif
 }
 
@@ -149,14 +173,15 @@ static FORCE_INLINE TARGET void NAME(columns)(
     lanes sums[8];
     ptrdiff_t i = 0;
     for (int k = 0; k < count * ways; k++)
-        sums[k] = (lanes){0};
+        sums[k] = SPREAD(0.0);
     for (; i + ways <= Y; i += ways)
         for (int way = 0; way < ways; way++)
             for (int k = 0; k < count; k++)
-                sums[way * count + k] += factors[i + way] * CONST_AT(rows + (i + way) * P, k);
+                sums[way * count + k] =
+                    FUSED(SPREAD(factors[i + way]), CONST_AT(rows + (i + way) * P, k), sums[way * count + k]);
     for (; i < Y; i++)
         for (int k = 0; k < count; k++)
-            sums[k] += factors[i] * CONST_AT(rows + i * P, k);
+            sums[k] = FUSED(SPREAD(factors[i]), CONST_AT(rows + i * P, k), sums[k]);
     for (int way = 1; way < ways; way++)
         for (int k = 0; k < count; k++)
             sums[k] += sums[way * count + k];
@@ -164,12 +189,14 @@ static FORCE_INLINE TARGET void NAME(columns)(
         AT(out, k) = sums[k];
 }
 
-/* out [W] = factors [Y] @ rows [Y, P]. */
+/* out [W] = factors [Y] @ rows [Y, P]. Of 32 columns each, more than 16 have two chains of sums and others four: the
+   order of sums follows columns, not vectors. */
 static FORCE_INLINE TARGET void NAME(product)(
     double *out, const double *factors, const double *rows, ptrdiff_t Y, ptrdiff_t P)
 {
-    ptrdiff_t left = (Y + LANES - 1) / LANES, at = 0;
-    for (; left >= 4; left -= 4, at += 4 * LANES)
+#if LANES == 8
+    ptrdiff_t left = (Y + 7) / 8, at = 0;
+    for (; left >= 4; left -= 4, at += 32)
         NAME(columns)(out + at, factors, rows + at, Y, P, 4, 2);
     if (left == 3)
         NAME(columns)(out + at, factors, rows + at, Y, P, 3, 2);
@@ -177,6 +204,27 @@ static FORCE_INLINE TARGET void NAME(product)(
         NAME(columns)(out + at, factors, rows + at, Y, P, 2, 4);
     else if (left == 1)
         NAME(columns)(out + at, factors, rows + at, Y, P, 1, 4);
+#else
+    for (ptrdiff_t at = 0; at < Y;) {
+        const ptrdiff_t end = Y - at < 32 ? Y : at + 32;
+        if (end - at <= 16) {
+            for (; at + LANES < end; at += 2 * LANES)
+                NAME(columns)(out + at, factors, rows + at, Y, P, 2, 4);
+            if (at < end)
+                NAME(columns)(out + at, factors, rows + at, Y, P, 1, 4);
+            break;
+        }
+        for (; at + 3 * LANES < end; at += 4 * LANES)
+            NAME(columns)(out + at, factors, rows + at, Y, P, 4, 2);
+        if (at + 2 * LANES < end)
+            NAME(columns)(out + at, factors, rows + at, Y, P, 3, 2);
+        else if (at + LANES < end)
+            NAME(columns)(out + at, factors, rows + at, Y, P, 2, 2);
+        else if (at < end)
+            NAME(columns)(out + at, factors, rows + at, Y, P, 1, 2);
+        at = end;
+    }
+#endif
 }
 
 /* `height` rows of `count` vectors of sums += left^T right, [T, P] both, held in registers. */
@@ -190,7 +238,7 @@ static FORCE_INLINE TARGET void NAME(outer_block)(
     for (ptrdiff_t t = 0; t < T; t++)
         for (int i = 0; i < height; i++)
             for (int k = 0; k < count; k++)
-                held[i * count + k] += left[t * P + i] * CONST_AT(right + t * P, k);
+                held[i * count + k] = FUSED(SPREAD(left[t * P + i]), CONST_AT(right + t * P, k), held[i * count + k]);
     for (int i = 0; i < height; i++)
         for (int k = 0; k < count; k++)
             AT(sums + i * P, k) = held[i * count + k];
@@ -301,14 +349,17 @@ static NEVER_INLINE TARGET int NAME(sequence)(
     log_z[0] = 0.0; /* the sum of the logarithms of scales, which costs the loop no register here */
     for (ptrdiff_t t = 0; t < T; t++) {
         double *now = alpha + t * P;
-        lanes total = {0};
+        lanes total[PARTS];
+        UNROLL for (int part = 0; part < PARTS; part++)
+            total[part] = SPREAD(0.0);
         if (t > 0)
             NAME(product)(now, now - P, shared->forward, Y, P);
-        for (ptrdiff_t at = 0; at < Y; at += LANES) {
-            lanes x = CONST_AT(t > 0 ? now + at : shared->start + at, 0) * CONST_AT(psi + t * P + at, 0);
+        const double *before = t > 0 ? now : shared->start;
+        EACH_VECTOR(Y, {
+            lanes x = CONST_AT(before + at, 0) * CONST_AT(psi + t * P + at, 0);
             AT(now + at, 0) = x;
-            total += x;
-        }
+            total[part] += x;
+        });
         double scale = NAME(sum)(total);
         if (!(scale >= LEAST_KEPT && scale <= MOST_KEPT)) {
             if (!(scale >= LEAST_TRUSTED))
@@ -327,11 +378,13 @@ static NEVER_INLINE TARGET int NAME(sequence)(
     for (ptrdiff_t t = T - 1;; t--) {
         const double *now = alpha + t * P;
         double *next = psi + (t + 1) * P;
-        lanes sum = {0}, size_of_back = {0};
-        for (ptrdiff_t at = 0; at < Y; at += LANES) {
-            sum += CONST_AT(now + at, 0) * CONST_AT(back + at, 0);
-            size_of_back += CONST_AT(back + at, 0);
-        }
+        lanes sum[PARTS], size_of_back[PARTS];
+        UNROLL for (int part = 0; part < PARTS; part++)
+            sum[part] = size_of_back[part] = SPREAD(0.0);
+        EACH_VECTOR(Y, {
+            sum[part] = FUSED(CONST_AT(now + at, 0), CONST_AT(back + at, 0), sum[part]);
+            size_of_back[part] += CONST_AT(back + at, 0);
+        });
         double total = NAME(sum)(sum);
         if (!(total >= LEAST_PRODUCT))
             return 0;
@@ -479,9 +532,12 @@ static NEVER_INLINE TARGET double NAME(exponentials_any)(const void *values, int
     return single ? NAME(exponentials)(values, 1, Y, out, 0) : NAME(exponentials)(values, 0, Y, out, 0);
 }
 
+END_MAY_FUSE
+
 #undef lanes
 #undef AT
 #undef CONST_AT
-#undef LANES
-#undef TARGET
-#undef NAME
+#undef PARTS
+#undef FUSED
+#undef SPREAD
+#undef EACH_VECTOR

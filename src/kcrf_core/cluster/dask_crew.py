@@ -29,6 +29,7 @@ from ..maps import TOGETHER
 from ..objective import Accumulator, DealtBlock, MapRecipe, PartRecipe, Recipe, SomeRows
 from ..system import counted, size_text
 from . import TIMEOUTS, on_workers
+from .on_workers import Parcel
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
@@ -138,7 +139,7 @@ class DaskCrew:
         ]
         if missing:
             keys = [f"kcrf-data-{recipe.token}" for recipe in missing]
-            futures = self._client.map(on_workers.hold, missing, key=keys, pure=False)
+            futures = self._client.map(on_workers.hold, list(map(Parcel, missing)), key=keys, pure=False)
             self._data.update(zip(missing, futures, strict=True))
             self.traffic.sent += sum(_nbytes(recipe.__dict__) for recipe in missing)
         return [self._part(recipe) for recipe in recipes]
@@ -147,10 +148,9 @@ class DaskCrew:
         key = self._key("part")
         if isinstance(recipe, PartRecipe):
             data = [self._data[own] for own in recipe.maps]
-            return self._client.submit(
-                on_workers.make_part, recipe.without_maps(), self._asked, *data, key=key, pure=False
-            )
-        return self._client.submit(on_workers.load_part, recipe, self._asked, key=key, pure=False)
+            own = Parcel(recipe.without_maps())
+            return self._client.submit(on_workers.make_part, own, self._asked, *data, key=key, pure=False)
+        return self._client.submit(on_workers.load_part, Parcel(recipe), self._asked, key=key, pure=False)
 
     def _key(self, what: str) -> str:
         return f"kcrf-{what}-{self._run}-{next(self._numbers)}"
@@ -167,14 +167,15 @@ class DaskCrew:
         placed = [_placed(list(own), futures) for own, futures in zip(arguments, held, strict=True)]
         keys = [self._key(question) for _ in handles]
         self.traffic.sent += _nbytes(placed)
+        parcels = list(map(Parcel, placed))
         return self._client.map(
-            work, handles, [question] * len(handles), placed, *zip(*held, strict=True), key=keys, pure=False
+            work, handles, [question] * len(handles), parcels, *zip(*held, strict=True), key=keys, pure=False
         )
 
     def hold(self, values: Sequence[Any]) -> list[Future]:
         self.traffic.sent += _nbytes([value.__dict__ if hasattr(value, "__dict__") else value for value in values])
         keys = [self._key("held") for _ in values]
-        return self._client.map(on_workers.hold, values, key=keys, pure=False)
+        return self._client.map(on_workers.hold, list(map(Parcel, values)), key=keys, pure=False)
 
     def ask(self, handles: Sequence[Future], question: str, arguments: Arguments) -> Iterator[Any]:
         self.traffic.questions += 1
@@ -212,9 +213,10 @@ class DaskCrew:
             except (Exception, asyncio.CancelledError) as error:
                 raise self._explained(error) from None
             self._seen = time.monotonic()
-            self.traffic.received += _nbytes(results)
+            found = [parcel.value for parcel in results]
+            self.traffic.received += _nbytes(found)
             self._look()
-            return results
+            return found
 
     async def _gather_all(self, futures: list[Future]) -> list[Any]:
         return await self._client.gather(futures, asynchronous=True)

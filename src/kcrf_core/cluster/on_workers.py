@@ -7,6 +7,7 @@ is what was asked for, or a part of the limit that the worker has, below which D
 
 from __future__ import annotations
 
+import pickle
 import platform
 import threading
 import weakref
@@ -19,7 +20,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ClusterError
-from ..objective import DealtBlock, EnginePart, MapRecipe, PartRecipe, Recipe, summed
+from ..objective import DealtBlock, EnginePart, summed
 from ..system import Workers, counted, free_memory, size_text
 
 # Of a worker's limit: above 0.6 Dask begins to write to disk what it holds.
@@ -32,6 +33,40 @@ class Terms:
 
     version: str  # of kcrf
     memory: int | None = None  # bytes of each; None: a share of what there is
+
+
+class Parcel:
+    """A value whose arrays are aligned in memory wherever it is received.
+
+    Dask hands out arrays in the middle of the bytes that came over the network. NumPy copies an array that is not
+    aligned, in another memory order, before a product, and sums it in other pieces: the bits of results would depend on
+    where a message happened to begin.
+    """
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        if protocol < 5:
+            return Parcel, (self.value,)
+        buffers: list[pickle.PickleBuffer] = []
+        header = pickle.dumps(self.value, protocol=5, buffer_callback=buffers.append)
+        return _received, (header, buffers)
+
+    def __sizeof__(self) -> int:
+        from dask.sizeof import sizeof
+
+        return sizeof(self.value)
+
+
+def _received(header: bytes, buffers: Sequence[Any]) -> Parcel:
+    return Parcel(pickle.loads(header, buffers=[_aligned(buffer) for buffer in buffers]))
+
+
+def _aligned(buffer: Any) -> np.ndarray:
+    """Return the bytes of a buffer at an address that suits every type."""
+    found = np.frombuffer(buffer, dtype=np.uint8)
+    return found.copy() if found.ctypes.data % 16 else found
 
 
 @dataclass(frozen=True)
@@ -98,9 +133,9 @@ def _pool(asked: Terms) -> LastingWorkers:
         return pool
 
 
-def hold(value: Any) -> Any:
+def hold(parcel: Parcel) -> Parcel:
     """Data of a map, or parameters that several parts have, kept by the cluster."""
-    return value
+    return parcel
 
 
 class HeldHere:
@@ -135,18 +170,19 @@ class HeldHere:
         return self._size
 
 
-def make_part(recipe: PartRecipe, asked: Terms, *maps: MapRecipe) -> HeldHere:
+def make_part(recipe: Parcel, asked: Terms, *maps: Parcel) -> HeldHere:
     """A part of data that the cluster has."""
-    return load_part(recipe.with_maps(maps), asked)
+    return load_part(Parcel(recipe.value.with_maps([each.value for each in maps])), asked)
 
 
-def load_part(recipe: Recipe, asked: Terms) -> HeldHere:
+def load_part(recipe: Parcel, asked: Terms) -> HeldHere:
     """A part, refused by name where it does not fit."""
-    return HeldHere.made(_loaded(recipe, asked), recipe.nbytes + recipe.table, _loaded, recipe, asked)
+    size = recipe.value.nbytes + recipe.value.table
+    return HeldHere.made(_loaded(recipe, asked), size, _loaded, recipe, asked)
 
 
-def _loaded(recipe: Recipe, asked: Terms) -> EnginePart:
-    pool = _pool(asked)
+def _loaded(parcel: Parcel, asked: Terms) -> EnginePart:
+    recipe, pool = parcel.value, _pool(asked)
     with _at_work:
         needed = recipe.nbytes
         if needed > pool.memory.left:
@@ -161,9 +197,13 @@ def _loaded(recipe: Recipe, asked: Terms) -> EnginePart:
     return part
 
 
-def answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any) -> Any:
-    """What a part, or something made of it, says to a question."""
-    given = _given(list(arguments), others)
+def answer(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> Parcel:
+    """Call a method of a part, or of something made of it, for the client."""
+    return Parcel(_called(held, question, arguments, *others))
+
+
+def _called(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> Any:
+    given = _given(list(arguments.value), others)
     with _at_work:
         return getattr(held.thing, question)(*given)
 
@@ -171,8 +211,8 @@ def answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any
 def _given(value: Any, others: Sequence[Any]) -> Any:
     """An argument with what the cluster holds in its places."""
     if isinstance(value, Place):
-        value = others[value.number]
-        return value.thing if isinstance(value, HeldHere) else value
+        found = others[value.number]
+        return found.thing if isinstance(found, HeldHere) else found.value
     if isinstance(value, list | tuple):
         return type(value)(_given(each, others) for each in value)
     if isinstance(value, DealtBlock):
@@ -180,16 +220,16 @@ def _given(value: Any, others: Sequence[Any]) -> Any:
     return value
 
 
-def keep_answer(held: HeldHere, question: str, arguments: Sequence[Any], *others: Any) -> HeldHere:
-    """The same, to be held here."""
-    found = answer(held, question, arguments, *others)
+def keep_answer(held: HeldHere, question: str, arguments: Parcel, *others: Parcel | HeldHere) -> HeldHere:
+    """Call a method and keep its result on this worker."""
+    found = _called(held, question, arguments, *others)
     size = found.nbytes if isinstance(found, np.ndarray) else held.__sizeof__()
-    return HeldHere.made(found, size, answer, held, question, arguments, *others)
+    return HeldHere.made(found, size, _called, held, question, arguments, *others)
 
 
-def add_answers(answers: Sequence[Any]) -> Any:
-    """The sum of answers of parts that stand together."""
-    return summed(answers)
+def add_answers(answers: Sequence[Parcel]) -> Parcel:
+    """Sum the answers of parts that stand together."""
+    return Parcel(summed([each.value for each in answers]))
 
 
 def told(workers: int, threads: int) -> str:

@@ -3,8 +3,6 @@
 #ifndef KCRF_THIN_PRODUCTS_H
 #define KCRF_THIN_PRODUCTS_H
 
-#include <string.h>
-
 #include "_dispatch.h"
 
 /* Rows cut into portions, whose sums are taken by themselves: first those of a portion, in double precision and then
@@ -22,43 +20,11 @@
 #define MOST_GATHERED 8
 #endif
 
-#define REAL float
-#define LANES NARROW_LANES
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_float_narrow
-#include "_thin_products_body.h"
+#define KEPT_AT_ONCE 64 /* columns up to which whole rows are summed up before they are added to what is there */
 
-#define REAL double
-#define LANES NARROW_LANES
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_double_narrow
-#include "_thin_products_body.h"
-
-#if KCRF_WIDE
-#define REAL float
-#define LANES 4
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_float_avx2
-#include "_thin_products_body.h"
-
-#define REAL double
-#define LANES 4
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_double_avx2
-#include "_thin_products_body.h"
-
-#define REAL float
-#define LANES 8
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_float_avx512
-#include "_thin_products_body.h"
-
-#define REAL double
-#define LANES 8
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_double_avx512
-#include "_thin_products_body.h"
-#endif
+#define BODY "_thin_products_body.h"
+#define TYPED 1
+#include "_each_width.h"
 
 /* out [last - first, C] += A[first:last] W. */
 static inline void kcrf_multiply(

@@ -4,9 +4,13 @@
    hold the same numbers, and both are held at the same time where they are added to. With fewer columns than a vector
    has lanes, loops go column by column. */
 
+MAY_FUSE
+
 #define REAL_LANES (LANES * (int)(sizeof(double) / sizeof(REAL)))
 
 #if LANES > 1
+#define FUSED(a, b, c) ((NAME(reals))KCRF_JOIN(FUSED_, REAL)(a, b, c))
+#define SPREAD(x) ((NAME(reals))KCRF_JOIN(SPREAD_, REAL)(x))
 typedef REAL NAME(reals) __attribute__((vector_size(8 * LANES), aligned(4), may_alias));
 typedef double NAME(doubles) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
 typedef REAL NAME(halves) __attribute__((vector_size(LANES * sizeof(REAL)), aligned(4), may_alias));
@@ -22,6 +26,8 @@ typedef REAL NAME(halves) __attribute__((vector_size(LANES * sizeof(REAL)), alig
 
 #define GATHER(n)                                                                                          \
     case n: NAME(gather_block)(indices, values, begin, end, indptr[last], R, C, at, out, n); break;
+#define MULADD(a, b, c) KCRF_JOIN(MULADD_, REAL)(a, b, c)
+#define ROUNDED(x) KCRF_JOIN(kcrf_rounded_, REAL)(x)
 #define FEW_COLUMNS 4 /* a row that is wanted in at least one of so many columns is summed up in all of them */
 #define AHEAD 12 /* entries: rows are fetched that long before they are wanted */
 
@@ -48,7 +54,9 @@ static FORCE_INLINE TARGET void NAME(fetch_row)(
 /* A sum in the precision in which it leaves a portion. */
 static FORCE_INLINE TARGET NAME(doubles) NAME(sent)(NAME(doubles) sum)
 {
-    return __builtin_convertvector(__builtin_convertvector(sum, NAME(halves)), NAME(doubles));
+    NAME(halves) rounded = __builtin_convertvector(sum, NAME(halves));
+    HIDE_VALUE(rounded);
+    return __builtin_convertvector(rounded, NAME(doubles));
 }
 
 static FORCE_INLINE TARGET void NAME(multiply_block)(
@@ -63,7 +71,7 @@ static FORCE_INLINE TARGET void NAME(multiply_block)(
         NAME(fetch)(W, indices, k, last, C);
         if (values)
             for (int v = 0; v < count; v++)
-                held[v] += values[k] * *(const NAME(reals) *)(row + at[v]);
+                held[v] = FUSED(SPREAD(values[k]), *(const NAME(reals) *)(row + at[v]), held[v]);
         else
             for (int v = 0; v < count; v++)
                 held[v] += *(const NAME(reals) *)(row + at[v]);
@@ -103,7 +111,7 @@ static FORCE_INLINE TARGET void NAME(gather_block)(
         for (int v = 0; v < count; v++) {
             NAME(doubles) wide = __builtin_convertvector(*(const NAME(halves) *)(row + at[v]), NAME(doubles));
             if (values)
-                held[v] += (double)values[k] * wide;
+                held[v] = (NAME(doubles))FUSED_double(SPREAD_double((double)values[k]), wide, held[v]);
             else
                 held[v] += wide;
         }
@@ -141,7 +149,7 @@ static TARGET void NAME(multiply)(
                 if (vector > 0 && at[0] < vector * REAL_LANES) { /* what it overlaps has been added to already */
                     for (long long k = begin; k < end; k++)
                         for (ptrdiff_t c = vector * REAL_LANES; c < C; c++)
-                            out[c] += (values ? values[k] : (REAL)1) * W[(ptrdiff_t)indices[k] * C + c];
+                            out[c] = MULADD(values ? values[k] : (REAL)1, W[(ptrdiff_t)indices[k] * C + c], out[c]);
                     break;
                 }
                 BY_COUNT(multiply_block, count, indices, values, begin, end, indptr[last], W, C, at, out)
@@ -154,7 +162,7 @@ static TARGET void NAME(multiply)(
             REAL value = values ? values[k] : (REAL)1;
             NAME(fetch)(W, indices, k, indptr[last], C);
             for (ptrdiff_t c = 0; c < C; c++)
-                out[c] += value * row[c];
+                out[c] = MULADD(value, row[c], out[c]);
         }
     }
 }
@@ -169,7 +177,7 @@ static FORCE_INLINE TARGET void NAME(gather_few)(
         NAME(fetch_row)(R, indices, k, last, C);
         if (__builtin_expect(indices[k] < 0, 0))
             for (int v = 0; v < count; v++) {
-                group[v] += (double)(REAL)held[v];
+                group[v] += ROUNDED(held[v]);
                 held[v] = 0.0;
                 if ((unsigned)indices[k] & NEXT_GROUP) {
                     total[v] += group[v];
@@ -177,10 +185,10 @@ static FORCE_INLINE TARGET void NAME(gather_few)(
                 }
             }
         for (int v = 0; v < count; v++)
-            held[v] += values ? (double)values[k] * row[columns[v]] : (double)row[columns[v]];
+            held[v] = values ? MULADD_double((double)values[k], row[columns[v]], held[v]) : held[v] + row[columns[v]];
     }
     for (int v = 0; v < count; v++)
-        out[v] = total[v] + (group[v] + (double)(REAL)held[v]);
+        out[v] = total[v] + (group[v] + ROUNDED(held[v]));
 }
 
 static TARGET void NAME(gather)(
@@ -214,14 +222,15 @@ static TARGET void NAME(gather)(
 
 /* Products with a W of which only some places are held: those of row f are in W[starts[f]] up to W[starts[f + 1]]. Where
    these are C numbers, they are the whole row; else each weight is followed by its column, an int in the place of a
-   number, so that one line of memory has both. Whole rows are summed up in registers, where these suffice. */
+   number, so that one line of memory has both. Up to KEPT_AT_ONCE columns, whole rows are summed up by themselves, in
+   registers where these suffice. */
 
 static FORCE_INLINE TARGET void NAME(add_kept)(const REAL *own, const REAL *end, REAL value, REAL *out)
 {
     for (; own < end; own += 2) {
         int column;
         memcpy(&column, own + 1, sizeof column);
-        out[column] += value * *own;
+        out[column] = MULADD(value, *own, out[column]);
     }
 }
 
@@ -245,7 +254,7 @@ static FORCE_INLINE TARGET void NAME(kept_block)(
             NAME(add_kept)(own, W + row[1], values ? values[k] : (REAL)1, out);
         else if (values)
             for (int v = 0; v < count; v++)
-                held[v] += values[k] * *(const NAME(reals) *)(own + at[v]);
+                held[v] = FUSED(SPREAD(values[k]), *(const NAME(reals) *)(own + at[v]), held[v]);
         else
             for (int v = 0; v < count; v++)
                 held[v] += *(const NAME(reals) *)(own + at[v]);
@@ -265,7 +274,7 @@ static TARGET void NAME(multiply_kept)(
     ptrdiff_t first, ptrdiff_t last, REAL *out)
 {
 #if LANES > 1
-    if (C >= REAL_LANES && C <= 8 * REAL_LANES) {
+    if (C >= REAL_LANES && C <= 8 * REAL_LANES && C <= KEPT_AT_ONCE) {
         ptrdiff_t at[8];
         int count = NAME(places)(0, C, REAL_LANES, 4, at);
         if (count == 4)
@@ -278,7 +287,11 @@ static TARGET void NAME(multiply_kept)(
         return;
     }
 #endif
-    for (ptrdiff_t t = first; t < last; t++, out += C)
+    REAL room[KEPT_AT_ONCE];
+    for (ptrdiff_t t = first; t < last; t++, out += C) {
+        REAL *whole = C <= KEPT_AT_ONCE ? room : out;
+        if (whole == room)
+            memset(room, 0, (size_t)C * sizeof(REAL));
         for (long long k = indptr[t]; k < indptr[t + 1]; k++) {
             const long long *row = starts + indices[k];
             const REAL *own = W + row[0];
@@ -287,8 +300,12 @@ static TARGET void NAME(multiply_kept)(
                 NAME(add_kept)(own, W + row[1], value, out);
             else
                 for (ptrdiff_t c = 0; c < C; c++)
-                    out[c] += value * own[c];
+                    whole[c] = MULADD(value, own[c], whole[c]);
         }
+        if (whole == room)
+            for (ptrdiff_t c = 0; c < C; c++)
+                out[c] = room[c] + out[c];
+    }
 }
 
 /* Sums at places kept[ends[f]] up to kept[ends[f + 1]] of W alone, each times the scale of its row. `room` is for C. */
@@ -320,13 +337,15 @@ static TARGET void NAME(gather_kept)(
     }
 }
 
+END_MAY_FUSE
+
 #undef REAL_LANES
 #undef AHEAD
 #undef GATHER
 #undef BY_COUNT
 #undef KEPT_BLOCK
 #undef FEW_COLUMNS
-#undef LANES
-#undef TARGET
-#undef NAME
-#undef REAL
+#undef ROUNDED
+#undef MULADD
+#undef FUSED
+#undef SPREAD

@@ -22,22 +22,9 @@ typedef struct {
     ptrdiff_t first, last;
 } kcrf_slices;
 
-#define LANES NARROW_LANES
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_narrow
-#include "_long_vectors_body.h"
-
-#if KCRF_WIDE
-#define LANES 4
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_avx2
-#include "_long_vectors_body.h"
-
-#define LANES 8
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_avx512
-#include "_long_vectors_body.h"
-#endif
+#define BODY "_long_vectors_body.h"
+#define TYPED 0
+#include "_each_width.h"
 
 /* out = start + step direction. */
 static inline void kcrf_stepped(

@@ -1,9 +1,9 @@
 /* The loops of `_long_vectors.h` for one width of vectors; included there for each.
 
-   A sum over a tile has parts, every so many values apart, that are added up in a fixed order at the end of the tile.
+   A sum over a tile has parts, 16 or 32 values apart, that are added up in a fixed order at the end of the tile.
    Vectors that are kept in single precision are multiplied, and summed up over a tile, in single precision. */
 
-#define VECTORS 4 /* at a time: as many sums are under way */
+#define PARTS_BYTES 128 /* of the parts of a sum: 16 doubles or 32 floats, at every width */
 
 #if LANES > 1
 typedef double NAME(doubles) __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
@@ -75,7 +75,7 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
 #define PRODUCTS(real)                                                                                     \
     static FORCE_INLINE TARGET double NAME(sum_##real)(const NAME(real##s) * held)                         \
     {                                                                                                      \
-        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real) };                                             \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), VECTORS = PARTS_BYTES / sizeof(NAME(real##s)) }; \
         real lanes[WIDTH * VECTORS];                                                                       \
         double sum = 0.0;                                                                                  \
         for (int v = 0; v < VECTORS; v++)                                                                  \
@@ -87,7 +87,8 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
     static TARGET NEVER_INLINE void NAME(add_product_##real)(                                              \
         const real *row, const real *x, ptrdiff_t n, ptrdiff_t ahead, double *sum)                         \
     {                                                                                                      \
-        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = PARTS_BYTES / sizeof(real) };          \
+        enum { VECTORS = STEP / WIDTH };                                                                   \
         NAME(real##s) held[VECTORS] = {0};                                                                 \
         double rest = 0.0;                                                                                 \
         ptrdiff_t i = 0;                                                                                   \
@@ -103,7 +104,8 @@ static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
     static TARGET NEVER_INLINE void NAME(add_two_products_##real)(                                         \
         const real *row, const real *x, const real *y, ptrdiff_t n, ptrdiff_t ahead, double *sums)         \
     {                                                                                                      \
-        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = WIDTH * VECTORS };                     \
+        enum { WIDTH = sizeof(NAME(real##s)) / sizeof(real), STEP = PARTS_BYTES / sizeof(real) };          \
+        enum { VECTORS = STEP / WIDTH };                                                                   \
         NAME(real##s) with_x[VECTORS] = {0}, with_y[VECTORS] = {0};                                        \
         double rest_x = 0.0, rest_y = 0.0;                                                                 \
         ptrdiff_t i = 0;                                                                                   \
@@ -429,13 +431,10 @@ static TARGET void NAME(finished)(
     }
 }
 
-#undef VECTORS
+#undef PARTS_BYTES
 #undef LOAD
 #undef STORE
 #undef FETCH
 #undef FOR_EACH_TILE
 #undef PRODUCTS
 #undef ADD_ROWS
-#undef LANES
-#undef TARGET
-#undef NAME

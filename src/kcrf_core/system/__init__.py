@@ -8,6 +8,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "_row_products": ["VECTOR_WIDTHS", "vector_width"],
         "compression": ["compression_of", "packing", "unpacked", "without_suffix"],
         "containers": [
             "Contents",

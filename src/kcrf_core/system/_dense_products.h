@@ -7,8 +7,6 @@
 #ifndef KCRF_DENSE_PRODUCTS_H
 #define KCRF_DENSE_PRODUCTS_H
 
-#include <string.h>
-
 #include "_dispatch.h"
 
 #define VECTORS 4           /* of a thin matrix's columns at a time */
@@ -17,61 +15,9 @@
 #define ROWS_PER_SUM 128    /* rows whose products are summed up in the values' own precision */
 #define PACKED_COLUMNS 40   /* of such rows, that are laid together: rows are pages apart where they come from */
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define UNROLL _Pragma("GCC unroll 8")
-#else
-#define UNROLL
-#endif
-
-#if defined(__aarch64__)
-#define NARROW_REGISTERS 32
-#else
-#define NARROW_REGISTERS 16
-#endif
-
-#define REAL float
-#define LANES NARROW_LANES
-#define REGISTERS NARROW_REGISTERS
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_float_narrow
-#include "_dense_products_body.h"
-
-#define REAL double
-#define LANES NARROW_LANES
-#define REGISTERS NARROW_REGISTERS
-#define TARGET NARROW_TARGET
-#define NAME(x) kcrf_##x##_double_narrow
-#include "_dense_products_body.h"
-
-#if KCRF_WIDE
-#define REAL float
-#define LANES 4
-#define REGISTERS 16
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_float_avx2
-#include "_dense_products_body.h"
-
-#define REAL double
-#define LANES 4
-#define REGISTERS 16
-#define TARGET AVX2_TARGET
-#define NAME(x) kcrf_##x##_double_avx2
-#include "_dense_products_body.h"
-
-#define REAL float
-#define LANES 8
-#define REGISTERS 32
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_float_avx512
-#include "_dense_products_body.h"
-
-#define REAL double
-#define LANES 8
-#define REGISTERS 32
-#define TARGET AVX512_TARGET
-#define NAME(x) kcrf_##x##_double_avx512
-#include "_dense_products_body.h"
-#endif
+#define BODY "_dense_products_body.h"
+#define TYPED 1
+#include "_each_width.h"
 
 /* Columns that C of them are padded to. */
 static inline ptrdiff_t kcrf_padded(ptrdiff_t C, int single)

@@ -1,5 +1,7 @@
 /* The loops of `_dense_products.h` for one width of vectors and one type of values, REAL; included there for each. */
 
+MAY_FUSE
+
 #if LANES > 1
 enum { NAME(width) = LANES * (int)(sizeof(double) / sizeof(REAL)) };
 typedef REAL NAME(reals) __attribute__((vector_size(8 * LANES), aligned(sizeof(REAL)), may_alias));
@@ -7,6 +9,8 @@ typedef REAL NAME(reals) __attribute__((vector_size(8 * LANES), aligned(sizeof(R
 enum { NAME(width) = 1 };
 typedef REAL NAME(reals);
 #endif
+#define SPREAD(x) KCRF_JOIN(SPREAD_, REAL)(x)
+#define FUSED(a, b, c) KCRF_JOIN(FUSED_, REAL)(a, b, c)
 #define WIDTH NAME(width)
 #define AT(address) (*(NAME(reals) *)(address))
 #define GIVEN(address) (*(const NAME(reals) *)(address))
@@ -37,9 +41,9 @@ static FORCE_INLINE TARGET void NAME(row_tile)(
         UNROLL for (int v = 0; v < vectors; v++)
             values[v] = GIVEN(B + k * P + v * WIDTH);
         UNROLL for (int r = 0; r < at_once; r++) {
-            const REAL factor = rows[r][k];
+            const NAME(reals) factor = (NAME(reals))SPREAD(rows[r][k]);
             UNROLL for (int v = 0; v < vectors; v++)
-                held[r][v] += factor * values[v];
+                held[r][v] = (NAME(reals))FUSED(factor, values[v], held[r][v]);
         }
     }
     UNROLL for (int r = 0; r < at_once; r++)
@@ -61,9 +65,9 @@ static FORCE_INLINE TARGET void NAME(column_tile)(
         UNROLL for (int v = 0; v < vectors; v++)
             values[v] = GIVEN(B + v * WIDTH);
         UNROLL for (int r = 0; r < at_once; r++) {
-            const REAL factor = A[r];
+            const NAME(reals) factor = (NAME(reals))SPREAD(A[r]);
             UNROLL for (int v = 0; v < vectors; v++)
-                held[r][v] += factor * values[v];
+                held[r][v] = (NAME(reals))FUSED(factor, values[v], held[r][v]);
         }
     }
     for (int r = skip; r < until; r++) {
@@ -92,6 +96,8 @@ TILES(1)
 TILES(2)
 TILES(3)
 TILES(4)
+END_MAY_FUSE
+
 #undef TILES
 
 #define BY_VECTORS(tile, vectors, ...)                                                                     \
@@ -187,11 +193,8 @@ static TARGET void NAME(dense_columns)(
 }
 
 #undef BY_VECTORS
+#undef SPREAD
+#undef FUSED
 #undef WIDTH
 #undef AT
 #undef GIVEN
-#undef REAL
-#undef LANES
-#undef REGISTERS
-#undef TARGET
-#undef NAME

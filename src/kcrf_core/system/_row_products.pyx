@@ -1,6 +1,7 @@
 """Rows times a matrix, each row's sums in one order whatever rows it stands among."""
 
 cdef extern from "_dense_products.h" nogil:
+    int kcrf_vectors
     Py_ssize_t kcrf_padded(Py_ssize_t C, bint single)
     void kcrf_dense_rows(
         const void* A, Py_ssize_t stride, Py_ssize_t n, Py_ssize_t M, const void* B, Py_ssize_t P, void* out,
@@ -10,6 +11,14 @@ cdef extern from "_dense_products.h" nogil:
 ctypedef fused real:
     float
     double
+
+
+VECTOR_WIDTHS = ("baseline", "avx2", "avx512")
+
+
+def vector_width():
+    """Return the width of vectors in use: the widest of this processor, up to the limit KCRF_VECTORS."""
+    return VECTOR_WIDTHS[kcrf_vectors]
 
 
 def padded_width(Py_ssize_t C, bint single):

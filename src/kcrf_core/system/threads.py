@@ -20,6 +20,8 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from ..errors import ConfigError
+from ._row_products import VECTOR_WIDTHS
 from .memory import Budget
 from .team import Team
 
@@ -133,6 +135,9 @@ class Workers:
     """
 
     def __init__(self, threads: int | None = None, memory: int | None = None, crew: Any = None, device: Any = None):
+        limit = os.environ.get("KCRF_VECTORS")  # the modules in C read it when they are loaded
+        if limit and limit not in VECTOR_WIDTHS:
+            raise ConfigError(f"KCRF_VECTORS is '{limit}', and must be {', '.join(VECTOR_WIDTHS)} or not set")
         self.threads = threads or available_threads()
         self.memory, self.crew, self.device = Budget(memory), crew, device
         self._pool: ThreadPoolExecutor | None = None
