@@ -213,3 +213,11 @@ def test_crossval_takes_what_is_said_of_the_text(kcrf, notes):
     options = ["--separator", ",", "--header", "--comment", "//", "--missing", "NA,-999", "--missing-indicator"]
     done = kcrf("crossval", notes, *options, "--folds", "2", "--sigma2", "1", "-q")
     assert done.code == 0 and "accuracy" in done.text, done.err
+
+
+@pytest.mark.parametrize("label", ["N\nX", "N\tX"])
+def test_labels_that_no_model_can_hold_are_refused(kcrf, tmp_path, label):
+    (tmp_path / "data.csv").write_text(f'cat,V\ndog,"{label}"\n')
+    done = kcrf("train", tmp_path / "data.csv", "--separator", ",", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz")
+    assert done.code == 3 and "data.csv:2: a label with a TAB or a line end inside" in done.err
+    assert not (tmp_path / "m.npz").exists()

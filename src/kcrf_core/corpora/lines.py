@@ -94,6 +94,12 @@ class ParsedBlock:
     layout: Layout = PLAIN
     header_end: int | None = None  # where the line with the names of columns ends in block.data, if that is in it
 
+    def label_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the label of each position begins and ends in block.data, [N] each, with its quotes."""
+        cells = self.corpus.columns
+        begins = cells.starts[-1]
+        return begins, self.ends if self.layout.quoted else begins + cells.lengths[-1]
+
 
 def display_name(path: str | os.PathLike[str]) -> str:
     """The name of an input to show in messages."""
