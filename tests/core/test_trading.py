@@ -307,6 +307,26 @@ def test_what_cannot_be_said_is_refused_with_the_remedy(words, workers, raw, wha
         export_model(model, "crf++")
 
 
+@pytest.mark.parametrize("value, program", [("_B-1", "crf++"), ("_B+8", "crf++"), ("_x+1", "wapiti")])
+@pytest.mark.parametrize("raw", [{"plain": True, "window": [0]}, {"features": [{"conjunction": ["c0", "c0[-1]"]}]}])
+def test_words_that_are_marks_of_ends_are_refused(workers, tmp_path, value, program, raw):
+    path = tmp_path / "data.conll"
+    path.write_text(f"a X\n{value} Y\nb X\n\nb Y\na X\n")
+    model = fitted(read_corpus(path), raw, workers)
+    with pytest.raises(ConfigError, match=f"takes the value {re.escape(repr(value))} for the end of a sequence"):
+        export_model(model, program)
+    export_model(model, {"crf++": "wapiti", "wapiti": "crf++"}[program])
+
+
+def test_translated_templates_keep_words_apart_from_marks_of_ends(workers, tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("a X\n_x-1 Y\nb X\n\nb Y\na X\n")
+    model = fitted(read_corpus(path), load_template("U0:%x[-1,0]\nB\n", "template"), workers)
+    with pytest.raises(ConfigError, match="Wapiti takes the value '_x-1' for the end of a sequence"):
+        export_model(model, "wapiti")
+    export_model(model, "crf++")
+
+
 def test_programs_by_the_names_of_files():
     assert [program_of(f"a/model{end}") for end in (".crfsuite", ".wapiti", ".crfpp", ".npz")] == [
         "crfsuite",
