@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +179,26 @@ def test_files_that_point_in_circles_stay_small():
 
 
 # ----------------------------------------------------------------------------- writing
+
+
+def test_damage_of_a_crfpp_model_is_told_with_its_name(recwarn):
+    data = CRFPP.read_bytes()
+    *_, size, _, units = struct.unpack_from("<IidIII", data)
+    weights = len(data) - 4 * size
+    root = weights - units
+    far, signalling = struct.pack("<i", units // 8), struct.pack("<I", 0x7FA00000)
+    infinite = struct.pack("<d", float("inf"))
+    damaged = {
+        "it has no strings": data[:root] + far + data[root + 4 :],
+        "cannot read 'U01:%x[0'": data.replace(b"U01:%x[0,0]", b"U01:%x[0\0\0\0"),
+        "weights that are not finite": data[:weights] + signalling + data[weights + 4 :],
+        "it has weights that are not finite": data[:8] + infinite + data[16:],
+    }
+    for what, changed in damaged.items():
+        assert len(changed) == len(data) and changed != data
+        with pytest.raises(FileFormatError, match=f"^model: a damaged CRF\\+\\+ model: .*{re.escape(what)}"):
+            read_foreign(changed, "model").check("model")
+    assert not recwarn.list
 
 
 def test_crfsuite_files_are_written_as_crfsuite_writes_them():
