@@ -232,6 +232,9 @@ def test_spans_and_labels_that_cannot_stand_there(tmp_path):
     found = by_folds(path)
     lines = {one.line: one.reason for one in found.positions(2)}
     assert set(lines) == {118, 119} and lines[119] == "I-X cannot follow O in its scheme"
+    # Of labels that stay the most probable none is called more probable.
+    best = found.positions()[-1]
+    assert best.marginal > 0.9 and best.reason == f"{best.gold} is more probable than {best.suggested}, and not certain"
     (worst, *_) = found.spans()
     assert (worst.line, worst.text, worst.type) == (119, "sat", "X")
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import CodedColumn, Corpus
+from ..corpora import PREDICTED, CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted
 from .calibration import Probabilities, WholeProbabilities, from_marginals
@@ -95,8 +95,20 @@ def from_tagged(corpus: Corpus) -> Labelling:
         words=readable_column(columns),
         probabilities=probabilities,
         marginals=marginals,
-        remarks=tuple(remark for remark in (_doubt(gold, predicted, corpus.source), lacking) if remark is not None),
+        remarks=tuple(
+            remark
+            for remark in (_header(corpus, gold, predicted), _doubt(gold, predicted, corpus.source), lacking)
+            if remark is not None
+        ),
     )
+
+
+def _header(corpus: Corpus, gold: Sequence[str], predicted: Sequence[str]) -> str | None:
+    """Return a warning where the first line has the name that `tag` gives to its column, and no label is like it."""
+    if predicted[0] != PREDICTED or any(list(labels).count(labels[0]) > 1 for labels in (gold, predicted)):
+        return None
+    where = f"{corpus.source}:{corpus.lines[0]}"
+    return f"warning: {where}: '{gold[0]}' and '{PREDICTED}' are taken for labels; is this a header? (--header)"
 
 
 def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | None:
