@@ -247,7 +247,7 @@ def test_names_of_columns_alone_are_no_data(kcrf, tmp_path):
 def test_a_header_that_is_taken_for_labels_is_noticed(kcrf, tmp_path):
     (tmp_path / "tagged.csv").write_text("word,label,predicted\na,X,X\nb,Y,X\n")
     done = kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",")
-    assert done.code == 0 and "'label' and 'predicted' are taken for labels" in done.err and "--header" in done.err
+    assert done.code == 0 and "'label' and 'predicted' are taken for labels" in done.err and "header" in done.err
     assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",", "--header").err == ""
     (tmp_path / "tagged.csv").write_text("a,X,predicted\nb,X,X\n")
     assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",").err == ""

@@ -108,7 +108,9 @@ def _header(corpus: Corpus, gold: Sequence[str], predicted: Sequence[str]) -> st
     if predicted[0] != PREDICTED or any(list(labels).count(labels[0]) > 1 for labels in (gold, predicted)):
         return None
     where = f"{corpus.source}:{corpus.lines[0]}"
-    return f"warning: {where}: '{gold[0]}' and '{PREDICTED}' are taken for labels; is this a header? (--header)"
+    return (
+        f"warning: {where}: '{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
+    )
 
 
 def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | None:
