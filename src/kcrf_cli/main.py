@@ -60,6 +60,10 @@ class _Group(click.Group):
         with _exit_codes():  # --help and --version write already
             return super().make_context(*arguments, **more)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Click's own way to show the help without arguments is an error whose message is the help, since 8.2.
+        return super().parse_args(ctx, args or ["--help"])
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         hint = None if self.get_command(ctx, args[0]) else command_hint(args[0])
         if hint is not None:

@@ -19,6 +19,12 @@ def test_versions(kcrf):
     assert {"kcrf", "Python", "numpy", "scipy", "click", "system", "cores", "blas"} <= lines.keys()
 
 
+def test_without_arguments_there_is_the_help(kcrf):
+    done = kcrf()
+    assert done == kcrf("--help") and done.code == 0
+    assert done.text.startswith("Usage: kcrf [OPTIONS] COMMAND [ARGS]...\n\n  Label sequences")
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_completion_scripts(kcrf, shell):
     done = kcrf("--completion", shell)

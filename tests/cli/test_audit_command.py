@@ -77,3 +77,19 @@ def test_mistakes(kcrf, data, tmp_path, monkeypatch, arguments, code, said):
     monkeypatch.chdir(tmp_path)
     done = kcrf("audit", data, *arguments)
     assert done.code == code and said in done.err and "Traceback" not in done.err
+
+
+def test_a_worklist_of_csv_with_the_layout_of_options_or_of_a_model(kcrf, tmp_path):
+    text = 'word,note,label\nthe,,D\ncat,"seen as N,V\nor so",V\n\nthe,,D\ndog,,N\n\n'
+    data, worklist, new = (tmp_path / name for name in ("data.csv", "list.tsv", "new.csv"))
+    data.write_text(text)
+    worklist.write_text("\ufeffline\ttext\tgold\tsuggested\tprobability\treason\n3\tcat\tV\tN\t0.1\t\n")
+    layout = ("--separator", ",", "--header")
+    assert kcrf("train", data, *layout, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
+    for options in (layout, ("-m", tmp_path / "m.npz")):
+        done = kcrf("audit", data, *options, "--accept", worklist, "--apply", new)
+        assert done.code == 0 and "1 label corrected" in done.err
+        assert new.read_text() == text.replace('so",V', 'so",N')
+    worklist.write_bytes(b"\xff")
+    done = kcrf("audit", data, *layout, "--accept", worklist, "--apply", new)
+    assert done.code == 3 and done.err.endswith("list.tsv: no worklist: not UTF-8 text\n")

@@ -189,6 +189,11 @@ def test_max_passes_is_a_warning_and_strict_an_error(kcrf, accent, tmp_path):
     options = [accent, "--sigma2", "1", "--max-passes", "3", "-o", tmp_path / "m.npz"]
     done = kcrf("train", *options)
     assert done.code == 0 and "--max-passes" in done.err
+    bounds = [kcrf("train", *options, "--max-passes", passes).err for passes in (1, 40)]
+    assert "at least" not in bounds[0] and "gap" not in bounds[0] and "norm of its gradient" in bounds[0]
+    assert ", at least " in bounds[1] and "gap unknown" not in bounds[1]
+    assert kcrf("train", *options, "--max-passes", "1", "-q").code == 0
+    assert "no certificate: P " in kcrf("inspect", tmp_path / "m.npz").text
     done = kcrf("train", *options, "--strict")
     assert done.code == 5 and (tmp_path / "m.npz").exists()
 

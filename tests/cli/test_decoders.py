@@ -192,7 +192,7 @@ def test_evaluate_prints_the_metric_with_its_standard_error(kcrf, folder, model,
     other = tmp_path / "other.npz"
     kcrf("train", folder / "train.conll", "--decode", "viterbi", "--metric", "macro-f1", "-o", other)
     compared = kcrf("evaluate", "-m", model, test, "--compare", other, "--metric", "accuracy")
-    assert "the other: Viterbi" in compared.text and "by accuracy this is better by" in compared.text
+    assert "the other: Viterbi" in compared.text and "by accuracy the difference of +" in compared.text
     # A model that was trained by a metric is judged by it.
     assert "macro F1 of labels" in kcrf("evaluate", "-m", other, test).text.splitlines()[-1]
 

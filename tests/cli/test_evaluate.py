@@ -122,8 +122,13 @@ def test_probabilities_of_a_model_and_of_its_tagged_file_agree(kcrf, trained, sa
     ],
 )
 def test_what_probability_columns_tell(kcrf, columns, log_loss, error):
-    calibration = found(kcrf("evaluate", "-", "--json", stdin=f"X {columns}\n".encode()))["calibration"]
+    done = kcrf("evaluate", "-", "--json", stdin=f"X {columns}\n".encode())
+    calibration = found(done)["calibration"]
     assert (calibration is not None) == error
+    # What is lost is said, but for the probabilities of predicted labels alone, which tag writes.
+    lost = "<stdin>:1: probabilities add up to 0.7, not to 1" if error else "<stdin>:1: 'X' is predicted, and no column"
+    assert done.err.startswith(lost) if "X:0.5 X" not in columns and not log_loss else done.err == ""
+    assert kcrf("evaluate", "-", "-q", stdin=f"X {columns}\n".encode()).err == ""
     if error:
         assert (calibration["log_loss"] is not None) == (calibration["brier"] is not None) == log_loss
 
@@ -172,6 +177,22 @@ def test_comparison_of_tagged_files(kcrf, write):
     header = next(line for line in text.split("\n") if line.startswith("figure"))
     assert header.split("  ")[-1].strip() == "95 % interval"
     assert "right in both 5, only in this 1, only in the other 0, in neither 2" in text
+
+
+def test_differences_that_chance_makes_are_not_called_any(kcrf, write):
+    right, wrong = "a X X\n\n", "a X Y\n\n"
+    data = write("data", right * 20 + wrong)
+    for other, metric, said in (
+        (right * 19 + wrong * 2, "accuracy", "by accuracy the difference of +4.762 +- 4.76 points is not significant"),
+        (right * 19 + wrong * 2, "macro-f1", "by macro F1 of labels the difference of +"),
+        (wrong * 20 + right, "accuracy", "by accuracy this is better by 90.48 +- "),
+    ):
+        compared = kcrf("evaluate", data, "--compare", write("other", other), "--metric", metric)
+        line = next(line for line in compared.text.split("\n") if line.startswith("by "))
+        assert line.startswith(said) and "standard error over sequences, p = " in line
+        assert ("is not significant" in line) == ("p = 1" in line or "p = 0.3" in line)
+    worse = kcrf("evaluate", write("other", wrong * 20 + right), "--compare", data, "--metric", "accuracy").text
+    assert "by accuracy this is worse by 90.48 +- " in worse
 
 
 def test_comparison_of_models_and_of_a_model_with_a_file(kcrf, trained, sample_data, tmp_path):
@@ -310,15 +331,53 @@ def test_pictures_of_what_a_file_has(kcrf, write, tmp_path):
     assert kcrf("evaluate", data, "--plot-kind", "f1").code == 2
 
 
+def test_columns_that_are_no_labels_are_doubted(kcrf, write, sample_data, rng):
+    # Digits: a pixel and the label, which have values in common.
+    done = kcrf("evaluate", sample_data / "digits.conll")
+    assert done.code == 0 and "agree no better than by chance (10.35 % of the positions)" in done.err
+    assert "give a model with -m" in done.err and kcrf("evaluate", sample_data / "digits.conll", "-q").err == ""
+    # Chunks and names: both have O.
+    pairs = [("B-NP", "O"), ("I-NP", "B-PER"), ("B-VP", "O"), ("O", "O"), ("B-NP", "B-LOC"), ("I-NP", "O")]
+    text = "\n".join(" ".join(pair) for pair in pairs * 20)
+    assert "is the file tagged?" in kcrf("evaluate", write("names", text)).err
+
+
+def tagged(rng, N, gold_labels, shares, predict):
+    gold = rng.choice(gold_labels, size=N, p=shares)
+    return "\n".join(f"w {label} {predict(label)}" for label in gold)
+
+
+def test_tagged_files_are_not_doubted(kcrf, write, rng):
+    tags, shares = ["N", "V", "D", "A", "P", "X"], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1]
+    spans = ["O", "B-X", "I-X"]
+    texts = {
+        "few": "a X Y\nb Y Z\nc Z Y\nd V Y\n",
+        "one label": tagged(rng, 200, tags, shares, lambda label: "N"),
+        "poor": tagged(rng, 200, tags, shares, lambda label: label if rng.random() < 0.3 else rng.choice(["N", "V"])),
+        "by chance": tagged(rng, 200, tags, shares, lambda label: rng.choice(tags, p=shares)),
+        "rare and all wrong": tagged(
+            rng, 200, spans, [0.96, 0.02, 0.02], lambda label: rng.choice(["O", "B-Y"], p=[0.97, 0.03])
+        ),
+        "more labels": tagged(rng, 200, tags, shares, lambda label: label if rng.random() < 0.5 else f"{label}2"),
+    }
+    for name, text in texts.items():
+        done = kcrf("evaluate", write("data", text))
+        assert (done.code, done.err) == (0, ""), name
+
+
 def test_targets(kcrf, write, tmp_path):
     data = write("spans", SPANS)
     assert kcrf("evaluate", data, "--fail-under", "accuracy=75", "--fail-under", "f1=90.9").code == 0
     done = kcrf("evaluate", data, "--fail-under", "accuracy=75.1", "--fail-under", "f1=91", "--fail-under", "recall=10")
     assert done.code == 6 and "accuracy 75.00 %" in done.text  # the figures come first
-    assert done.err == "kcrf: accuracy 75 % is under 75.1 %; f1 90.91 % is under 91 % (--fail-under)\n"
+    assert done.err == "kcrf: accuracy 75.00 % is under 75.1 %; f1 90.91 % is under 91 % (--fail-under)\n"
     done = kcrf("evaluate", data, "--fail-under", "acuracy=80")
     assert done.code == 2 and "did you mean 'accuracy'?" in done.err
     assert kcrf("evaluate", data, "--fail-under", "accuracy=101").code == 2
     done = kcrf("evaluate", write("plain", PLAIN), "--fail-under", "f1=80")
     assert done.code == 2 and "macro-f1" in done.err
     assert kcrf("evaluate", write("plain", PLAIN), "--fail-under", "weighted-f1=53").code == 0
+    # Figures are held against targets as they are printed: 2 of 3 are 66.67 %.
+    assert kcrf("evaluate", write("plain", PLAIN), "--fail-under", "accuracy=66.67").code == 0
+    done = kcrf("evaluate", write("plain", PLAIN), "--fail-under", "accuracy=66.6700001")
+    assert done.code == 6 and "accuracy 66.67 % is under 66.6700001 %" in done.err

@@ -197,3 +197,10 @@ def test_counts_as_json(kcrf, sample_data, tmp_path):
         ("edge-x", 10, 40),
         ("edge", 1, 4),
     ]
+
+
+def test_values_with_line_ends_are_refused_with_the_remedy(kcrf, tmp_path):
+    (tmp_path / "data.csv").write_text('"two\nlines",X\nb,Y\n')
+    done = kcrf("featurize", tmp_path / "data.csv", "--separator", ",", "--plain", "--export", "crfsuite", "-q")
+    assert done.code == 2 and done.out == b""
+    assert "lines' has a TAB or a line end, which the file cannot hold: replace it in the data" in done.err

@@ -213,3 +213,41 @@ def test_crossval_takes_what_is_said_of_the_text(kcrf, notes):
     options = ["--separator", ",", "--header", "--comment", "//", "--missing", "NA,-999", "--missing-indicator"]
     done = kcrf("crossval", notes, *options, "--folds", "2", "--sigma2", "1", "-q")
     assert done.code == 0 and "accuracy" in done.text, done.err
+
+
+@pytest.mark.parametrize("label", ["N\nX", "N\tX"])
+def test_labels_that_no_model_can_hold_are_refused(kcrf, tmp_path, label):
+    (tmp_path / "data.csv").write_text(f'cat,V\ndog,"{label}"\n')
+    done = kcrf("train", tmp_path / "data.csv", "--separator", ",", "--sigma2", "1", "-q", "-o", tmp_path / "m.npz")
+    assert done.code == 3 and "data.csv:2: a label with a TAB or a line end inside" in done.err
+    assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize("header", ["", '"w\n\nx",l\n'])
+def test_a_byte_order_mark_before_a_quote(kcrf, tmp_path, header):
+    """Blank lines inside of the first quotes end nothing, whether the file is read whole or line by line."""
+    text = f'\ufeff{header}"a\n\nb",X\nc,Y\n'.encode()
+    (tmp_path / "data.csv").write_bytes(text)
+    options = ("--separator", ",", *(["--header"] if header else []), "--sigma2", "1", "--plain", "-q")
+    done = kcrf("train", tmp_path / "data.csv", *options, "-o", tmp_path / "m.npz")
+    assert (done.code, done.err) == (0, "")
+    tagged = text.replace(b",l\n", b",l,predicted\n").replace(b",X\n", b",X,X\n").replace(b",Y\n", b",Y,Y\n")
+    assert kcrf("tag", "-m", tmp_path / "m.npz", "-q", stdin=text).out == tagged
+    assert kcrf("tag", "-m", tmp_path / "m.npz", "-q", "--lag", "0", stdin=text).out == tagged
+
+
+def test_names_of_columns_alone_are_no_data(kcrf, tmp_path):
+    (tmp_path / "data.csv").write_text("word,label\n\n")
+    options = ("--separator", ",", "--header", "-o")
+    for command in (("train", "--sigma2", "1", *options, "m.npz"), ("featurize", *options, "d/", "--shards", "2")):
+        done = kcrf(command[0], tmp_path / "data.csv", *command[1:])
+        assert done.code == 3 and done.err.endswith("data.csv: no data: only a header line\n")
+
+
+def test_a_header_that_is_taken_for_labels_is_noticed(kcrf, tmp_path):
+    (tmp_path / "tagged.csv").write_text("word,label,predicted\na,X,X\nb,Y,X\n")
+    done = kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",")
+    assert done.code == 0 and "'label' and 'predicted' are taken for labels" in done.err and "header" in done.err
+    assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",", "--header").err == ""
+    (tmp_path / "tagged.csv").write_text("a,X,predicted\nb,X,X\n")
+    assert kcrf("evaluate", tmp_path / "tagged.csv", "--separator", ",").err == ""

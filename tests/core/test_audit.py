@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +14,17 @@ import models
 from kcrf_core.audit import (
     Audit,
     Channel,
+    Correction,
     audit_by_folds,
     audit_by_model,
     corrected,
+    differences,
     fit_channel,
     gather,
     read_worklist,
     worklist,
 )
+from kcrf_core.audit.correcting import HEADER
 from kcrf_core.chains import chain
 from kcrf_core.corpora import Layout, read_corpus
 from kcrf_core.crossval import Division, Scored, make_plan, make_settings
@@ -226,30 +232,92 @@ def test_spans_and_labels_that_cannot_stand_there(tmp_path):
     found = by_folds(path)
     lines = {one.line: one.reason for one in found.positions(2)}
     assert set(lines) == {118, 119} and lines[119] == "I-X cannot follow O in its scheme"
+    # Of labels that stay the most probable none is called more probable.
+    best = found.positions()[-1]
+    assert best.marginal > 0.9 and best.reason == f"{best.gold} is more probable than {best.suggested}, and not certain"
     (worst, *_) = found.spans()
     assert (worst.line, worst.text, worst.type) == (119, "sat", "X")
 
 
+CSV = Layout(separator=",")
+UD = "{}\t{}\t_\t{}\t_\t_\t0\t_\t_\t_\n".format
+
+
 @pytest.mark.parametrize(
-    ("format_", "column", "layout", "text", "after"),
+    ("format_", "columns", "layout", "text", "after"),
     [
-        ("conll", None, Layout(), "a\tX \r\nb X X\n", "a\tX \r\nb X Y\n"),
-        ("conll", None, Layout(separator=","), "a,1\nb,X\n", "a,1\nb,Y\n"),
+        ("conll", None, Layout(), "a X X \r\nb X X \r\n", "a X X \r\nb X Y \r\n"),
+        ("conll", None, CSV, "a,1\nb,X\n", "a,1\nb,Y\n"),
+        ("conll", None, CSV, 'a,1,1\nb,"as Y,X\nor so",X\nc,X,X', 'a,1,1\nb,"as Y,X\nor so",Y\nc,X,X'),
+        ("conll", None, CSV, '"a","X"\r\n"b","X"\r\n', '"a","X"\r\n"b","Y"\r\n'),
+        ("conll", None, Layout(header=True), "w l\nX X\nX X\n", "w l\nX Y\nX X\n"),
         ("crfsuite", None, Layout(), "X\ta\nX\tX\n", "X\ta\nY\tX\n"),
-        ("conllu", "upos", Layout(), "1\ta\ta\tX\n2\tX\tX\tX\t_\n", "1\ta\ta\tX\n2\tX\tX\tY\t_\n"),
+        ("conllu", ("form", "upos"), Layout(), UD(1, "X", "X") + UD(2, "X", "X"), UD(1, "X", "X") + UD(2, "X", "Y")),
     ],
 )
-def test_corrections_change_labels_alone(format_, column, layout, text, after):
+def test_corrections_change_labels_alone(tmp_path, format_, columns, layout, text, after):
     changes = read_worklist("line\ttext\tgold\tsuggested\tprobability\treason\n2\tb\tX\tY\t0.1\t\n", "list")
-    assert corrected(text, changes, format_, column, layout, "data") == after
+    path = tmp_path / "data"
+    path.write_bytes(text.encode())
+    assert corrected(str(path), changes, format_, columns, layout) == (text.encode(), after.encode())
+    path.write_bytes(after.encode())
     with pytest.raises(DataError, match="data:2: the label is not 'X'"):
-        corrected(after, changes, format_, column, layout, "data")
-    with pytest.raises(DataError, match="no line 2"):
-        corrected("a X", changes, format_, column, layout, "data")
+        corrected(str(path), changes, format_, columns, layout)
+    path.write_bytes(text.encode() + b"\n")
+    with pytest.raises(DataError, match="data:9: there is no label in this line"):
+        corrected(str(path), [replace(changes[0], line=9)], format_, columns, layout)
+
+
+def test_corrections_of_odd_labels(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes("\ufeffX\ta\n".encode())
+    assert corrected(str(path), [Correction(1, "X", "Y")], "crfsuite")[1] == "\ufeffY\ta\n".encode()
+    path.write_bytes("a X\u00a0\nb X\n".encode())
+    changes = read_worklist("\t".join(HEADER) + "\n1\ta\tX\u00a0\tY\u00a0\n2\tb\tX\tX\r\n", "list")
+    assert corrected(str(path), changes, "conll")[1] == "a Y\u00a0\nb X\n".encode()
+    with pytest.raises(DataError, match="data:2: no label can be 'A B'"):
+        corrected(str(path), [Correction(2, "X", "A B")], "conll")
+    with pytest.raises(DataError, match="data:2: the worklist has two corrections"):
+        corrected(str(path), [Correction(2, "X", "A"), Correction(2, "X", "B")], "conll")
+
+
+def patched(before: bytes, diff: bytes) -> bytes:
+    """What `patch` makes of a text, without any search for the place of a hunk."""
+    lines, out, done = before.split(b"\n"), [], 0
+    for line in diff.split(b"\n")[2:-1]:
+        if line.startswith(b"@@"):
+            first, count = (int(number) for number in line.split()[1][1:].split(b","))
+            out, done = out + lines[done : first - 1], first - 1
+            last = done + count
+        elif line[:1] in (b" ", b"-"):
+            assert lines[done] == line[1:] and done < last
+            done += 1
+        if line[:1] in (b" ", b"+"):
+            out.append(line[1:])
+    return b"\n".join(out + lines[done:])
+
+
+@pytest.mark.parametrize("changed", [(0,), (599,), (300, 301, 305, 311), tuple(range(0, 600, 7)), ()])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_diffs_have_the_changes_alone(tmp_path, changed, end):
+    # Forms of line ends that are none, and lines that are all the same.
+    before = ["a\u2028\u0085\f X"] * 600
+    after = [line.replace("X", "Y") if number in changed else line for number, line in enumerate(before)]
+    before, after = (("\n".join(lines) + end).encode() for lines in (before, after))
+    diff = differences(before, after, ("old data", "new"))
+    assert patched(before, diff) == after
+    lines = diff.split(b"\n")
+    counts = [sum(line[:1] == mark for line in lines) for mark in (b"+", b"-")]
+    assert counts == [len(changed) + bool(changed)] * 2  # with the names of the files
+    if shutil.which("patch") is not None and changed:
+        (tmp_path / "old data").write_bytes(before)
+        subprocess.run(["patch", "-s", "-F0"], cwd=tmp_path, input=diff, check=True)
+        assert (tmp_path / "old data").read_bytes() == after
 
 
 def test_worklists_come_back_as_they_were_written(noisy):
     positions = by_folds(noisy[0]).positions(5)
+    positions[0] = replace(positions[0], text="a\u2028b\u0085c\fd\te\r\nf")
     changes = read_worklist(worklist(positions), "list")
     assert [(each.line, each.gold, each.suggested) for each in changes] == [
         (each.line, each.gold, each.suggested) for each in positions

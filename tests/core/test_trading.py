@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,26 @@ def test_files_that_point_in_circles_stay_small():
 # ----------------------------------------------------------------------------- writing
 
 
+def test_damage_of_a_crfpp_model_is_told_with_its_name(recwarn):
+    data = CRFPP.read_bytes()
+    *_, size, _, units = struct.unpack_from("<IidIII", data)
+    weights = len(data) - 4 * size
+    root = weights - units
+    far, signalling = struct.pack("<i", units // 8), struct.pack("<I", 0x7FA00000)
+    infinite = struct.pack("<d", float("inf"))
+    damaged = {
+        "it has no strings": data[:root] + far + data[root + 4 :],
+        "cannot read 'U01:%x[0'": data.replace(b"U01:%x[0,0]", b"U01:%x[0\0\0\0"),
+        "weights that are not finite": data[:weights] + signalling + data[weights + 4 :],
+        "it has weights that are not finite": data[:8] + infinite + data[16:],
+    }
+    for what, changed in damaged.items():
+        assert len(changed) == len(data) and changed != data
+        with pytest.raises(FileFormatError, match=f"^model: a damaged CRF\\+\\+ model: .*{re.escape(what)}"):
+            read_foreign(changed, "model").check("model")
+    assert not recwarn.list
+
+
 def test_crfsuite_files_are_written_as_crfsuite_writes_them():
     data = CRFSUITE.read_bytes()
     found = read_crfsuite(data, "model")
@@ -305,6 +326,26 @@ def test_what_cannot_be_said_is_refused_with_the_remedy(words, workers, raw, wha
     model, _ = train(encoding, dataset, config, workers=workers)
     with pytest.raises(ConfigError, match=what):
         export_model(model, "crf++")
+
+
+@pytest.mark.parametrize("value, program", [("_B-1", "crf++"), ("_B+8", "crf++"), ("_x+1", "wapiti")])
+@pytest.mark.parametrize("raw", [{"plain": True, "window": [0]}, {"features": [{"conjunction": ["c0", "c0[-1]"]}]}])
+def test_words_that_are_marks_of_ends_are_refused(workers, tmp_path, value, program, raw):
+    path = tmp_path / "data.conll"
+    path.write_text(f"a X\n{value} Y\nb X\n\nb Y\na X\n")
+    model = fitted(read_corpus(path), raw, workers)
+    with pytest.raises(ConfigError, match=f"takes the value {re.escape(repr(value))} for the end of a sequence"):
+        export_model(model, program)
+    export_model(model, {"crf++": "wapiti", "wapiti": "crf++"}[program])
+
+
+def test_translated_templates_keep_words_apart_from_marks_of_ends(workers, tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("a X\n_x-1 Y\nb X\n\nb Y\na X\n")
+    model = fitted(read_corpus(path), load_template("U0:%x[-1,0]\nB\n", "template"), workers)
+    with pytest.raises(ConfigError, match="Wapiti takes the value '_x-1' for the end of a sequence"):
+        export_model(model, "wapiti")
+    export_model(model, "crf++")
 
 
 def test_programs_by_the_names_of_files():

@@ -146,13 +146,13 @@ def audit(
         if path not in (None, "-"):
             check_writable(path, *inputs)
     if accept is not None:
-        _apply_worklist(data, accept, apply, format_, values, config, quiet)
+        _apply_worklist(data, model, accept, apply, format_, values, config, quiet)
         return
     if model is not None:
         _refuse_training(values, config, folds, group, folds_file, block, memory)
-        found, layout, column = _by_model(data, model, format_, vectors, rank or "context", threads, quiet)
+        found, layout, columns = _by_model(data, model, format_, vectors, rank or "context", threads, quiet)
     else:
-        found, layout, column = _by_folds(
+        found, layout, columns = _by_folds(
             data, config, format_, folds, group, folds_file, block, vectors, rank or "wrong", threads, memory, quiet,
             values,
         )  # fmt: skip
@@ -171,7 +171,7 @@ def audit(
         plots.doubtful(plot, found)
     if apply is not None:
         changes = changes_of(found.positions(), 0.9 if least is None else least)
-        _write(data, changes, apply, found.corpus.format, column, layout, quiet)
+        _write(data, changes, apply, found.corpus.format, columns, layout, quiet)
     if as_json:
         write_out(render.as_json(audit_text.values(found, listed)))
     elif output != "-":
@@ -218,7 +218,7 @@ def _by_model(
     rank: str,
     threads: int | None,
     quiet: bool,
-) -> tuple[Audit, Layout, str]:
+) -> tuple[Audit, Layout, Sequence[str]]:
     from kcrf_core.audit import audit_by_model
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.model import Model
@@ -231,7 +231,7 @@ def _by_model(
     encoding = model.encoding
     encoding.check_vectors({each.name: each.width for each in open_vectors(vectors)}, display_name(data))
     corpus = read_data(data, format_ or encoding.format, encoding.columns, encoding.layout, threads, quiet, vectors)
-    return audit_by_model(model, corpus, rank, threads), encoding.layout, encoding.columns[-1]
+    return audit_by_model(model, corpus, rank, threads), encoding.layout, encoding.columns
 
 
 def _by_folds(
@@ -248,7 +248,7 @@ def _by_folds(
     memory: int | None,
     quiet: bool,
     values: dict[str, Any],
-) -> tuple[Audit, Layout, str]:
+) -> tuple[Audit, Layout, Sequence[str]]:
     from tqdm import tqdm
 
     from kcrf_core.audit import audit_by_folds
@@ -282,11 +282,12 @@ def _by_folds(
         tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar,
     ):
         found = audit_by_folds(plan, rank, workers=workers, done=lambda task: bar.update())
-    return found, first.layout, column_names(first, corpus)[-1]
+    return found, first.layout, column_names(first, corpus)
 
 
 def _apply_worklist(
     data: str,
+    model: str | None,
     accept: str,
     apply: str,
     format_: str | None,
@@ -294,21 +295,28 @@ def _apply_worklist(
     config: str | None,
     quiet: bool,
 ) -> None:
-    """Corrections that a person has left in a worklist: no model is needed for them."""
+    """Corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.audit import read_worklist
-    from kcrf_core.corpora import FORMATS, guess_format
+    from kcrf_core.corpora import guess_format
     from kcrf_core.encoding import described
+    from kcrf_core.errors import DataError
+    from kcrf_core.model import Model
 
     from ..running.files import load_config
 
-    chosen = options.given(values, options.ENCODING_OPTIONS)
-    found = described(load_config(config), chosen, config or "options")
-    format_ = format_ or guess_format(data)
-    kind = FORMATS[format_]
-    column = (found.columns or kind.default_columns)[-1] if kind.columns else None
-    with open(accept, encoding="utf-8", newline="\n") as stream:
-        changes = read_worklist(stream.read(), accept)
-    _write(data, changes, apply, format_, column, found.layout, quiet)
+    if model is not None:
+        _refuse_training(values, config)
+        found = Model.load(model).encoding
+        format_ = format_ or found.format
+    else:
+        chosen = options.given(values, options.ENCODING_OPTIONS)
+        found = described(load_config(config), chosen, config or "options")
+    try:
+        with open(accept, encoding="utf-8-sig", newline="\n") as stream:
+            changes = read_worklist(stream.read(), accept)
+    except UnicodeDecodeError:
+        raise DataError("no worklist: not UTF-8 text", accept) from None
+    _write(data, changes, apply, format_ or guess_format(data), found.columns, found.layout, quiet)
 
 
 def _write(
@@ -316,26 +324,21 @@ def _write(
     changes: Sequence[Correction],
     path: str,
     format_: str,
-    column: str | None,
+    columns: Sequence[str] | None,
     layout: Layout,
     quiet: bool,
 ) -> None:
-    """The corrected file, and beside it what differs."""
-    import difflib
-
-    from kcrf_core.audit import corrected
-    from kcrf_core.corpora import open_input
+    """Write the corrected file, and beside it what differs."""
+    from kcrf_core.audit import corrected, differences
     from kcrf_core.system import counted
 
     from ..running.files import output_stream, say
 
-    with open_input(data) as stream:
-        before = stream.read().decode("utf-8")
-    after = corrected(before, changes, format_, column, layout, data)
-    differs = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), data, path, n=2)
+    before, after = corrected(data, changes, format_, columns, layout)
     with output_stream(path) as stream:
-        stream.write(after.encode())
+        stream.write(after)
     with output_stream(f"{path}.diff") as stream:
-        stream.write("".join(differs).encode())
+        stream.write(differences(before, after, (data, path)))
     if not quiet:
-        say(f"{counted(len(changes), 'label')} corrected in {path}; {path}.diff says which, {data} is as it was")
+        different = sum(change.gold != change.suggested for change in changes)
+        say(f"{counted(different, 'label')} corrected in {path}; {path}.diff says which, {data} is as it was")

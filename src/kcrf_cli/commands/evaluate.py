@@ -134,8 +134,8 @@ TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-
     type=options.LabelNumber(),
     multiple=True,
     metavar="FIGURE=P",
-    help=f"End with exit code 6 if a figure is below P per cent, as accuracy=80; figures: {', '.join(TARGETS)}. Can be "
-    "repeated. Default: none.",
+    help="End with exit code 6 if a figure, rounded to two decimals as it is printed, is below P per cent, as "
+    f"accuracy=80; figures: {', '.join(TARGETS)}. Can be repeated. Default: none.",
 )
 @options.vectors
 @options.format
@@ -244,6 +244,9 @@ def evaluate(
         )
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
+    if not quiet:
+        for remark in (*first.remarks, *(() if second is None else second.remarks)):
+            say(remark)
     if first.left_out and not quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
     if first.missing and not quiet:
@@ -303,6 +306,8 @@ def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> Non
     """An error with an exit code of its own where figures are below what was asked for; all of them are named."""
     from kcrf_core.errors import BelowTarget, ConfigError
 
+    from ..text.figures import percent
+
     means = found.scores if found.spans is None else found.spans
     figures = {"accuracy": found.scores.accuracy, "sequence-accuracy": found.scores.sequence_accuracy}
     figures |= {"macro-f1": means.macro_f1, "weighted-f1": means.weighted_f1}
@@ -317,8 +322,8 @@ def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> Non
                 "spans: take macro-f1 or accuracy",
                 settings=["fail_under"],
             )
-        if 100 * figures[name] < least:
-            below.append(f"{name} {100 * figures[name]:.4g} % is under {least:g} %")
+        if float(percent(figures[name])) < least:
+            below.append(f"{name} {percent(figures[name])} % is under {least:.15g} %")
     if below:
         raise BelowTarget("; ".join(below), settings=["fail_under"])
 

@@ -19,6 +19,8 @@ SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 WIDEST_MATRIX = 12
 MOST_CONFUSIONS = 20
 
+SIGNIFICANT = 0.05  # the largest p-value of a difference that is called one
+
 FIGURES = {
     "accuracy": "accuracy %",
     "sequence_accuracy": "sequences right %",
@@ -253,14 +255,17 @@ def comparison_text(found: Judgement) -> str:
 
 
 def _better_text(found: Judgement) -> str:
-    """Which of two systems is better by the figure that was asked for."""
+    """Which of two systems is better by the figure that was asked for, if that is certain enough."""
     compared, yardstick = found.comparison, found.headline.yardstick
-    scale = "" if yardstick.by_probability else " points"
-    by = compared.difference if yardstick.by_probability else 100 * compared.difference
+    scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
+    if compared.p_value > SIGNIFICANT:
+        said = f"the difference of {by:+.4g}{yardstick.margin(compared.error)}{scale} is not significant"
+    else:
+        how = "better" if by > 0 else "worse"
+        said = f"this is {how} by {abs(by):.4g}{yardstick.margin(compared.error)}{scale}"
     return (
-        f"by {yardstick.title} this is better by {by:.4g}{yardstick.margin(compared.error)}{scale} "
-        f"({found.headline.error_text}): {yardstick.number(found.headline.value)} against "
-        f"{yardstick.number(compared.headline.value)}"
+        f"by {yardstick.title} {said} ({found.headline.error_text}, p = {compared.p_value:.2g}): "
+        f"{yardstick.number(found.headline.value)} against {yardstick.number(compared.headline.value)}"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,8 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
 
 
+UNKNOWN_GAP = 1e6  # such a relative gap, and a larger one, is no news
+
 DECODERS = {"viterbi": "Viterbi", "posterior": "posterior decoding"}
 
 
@@ -62,8 +63,8 @@ def report_lines(report: Report, tolerance: float, seconds: float, size: int) ->
     sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
     lines = [
         reasons[result.reason],
-        f"  P {result.value:.6f}, at least {max(result.lower, 0):.6f}; certified relative gap {gap_text(result.gap)}"
-        if result.lower > -math.inf
+        "  " + certificate_text(result.value, result.lower, result.gap)
+        if result.gap < UNKNOWN_GAP
         else f"  P {result.value:.6f}; norm of its gradient {result.gradient_norm:.2g}",
     ]
     if report.outside is not None and report.outside > 0:
@@ -187,9 +188,14 @@ def pruned_lines(pruned: PruneReport, size: int) -> list[str]:
     ]
 
 
+def certificate_text(value: float, lower: float, gap: float) -> str:
+    """P with its lower bound, and what they prove."""
+    return f"P {value:.6f}, at least {max(lower, 0):.6f}; certified relative gap {gap_text(gap)}"
+
+
 def gap_text(gap: float) -> str:
     """A relative gap; what rounding hides is not called nothing."""
-    return f"{max(gap, LEAST_TOLERANCE):.2g}" if gap < 1e6 else "unknown"
+    return f"{max(gap, LEAST_TOLERANCE):.2g}" if gap < UNKNOWN_GAP else "unknown"
 
 
 def peak_memory() -> int | None:

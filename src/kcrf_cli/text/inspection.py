@@ -7,7 +7,7 @@ from typing import Any
 
 from kcrf_core.system import counted, size_text
 
-from .figures import DECODERS, gap_text, percent, table
+from .figures import DECODERS, UNKNOWN_GAP, certificate_text, percent, table
 from .visible import shown
 
 # Up to here a table of transitions fits a terminal; of more labels the strongest are listed.
@@ -169,9 +169,10 @@ def _training(training: Any) -> list[str]:
     value, lower, gap, passes = map(number, ("objective", "lower_bound", "certified_gap", "passes"))
     lines = []
     if value is not None:
-        least = "" if lower is None else f", at least {max(lower, 0):.6f}"
-        proven = "unknown" if gap is None else gap_text(gap)
-        lines.append(f"certificate: P {value:.6f}{least}; certified relative gap {proven}")
+        if lower is not None and gap is not None and gap < UNKNOWN_GAP:
+            lines.append(f"certificate: {certificate_text(value, lower, gap)}")
+        else:
+            lines.append(f"no certificate: P {value:.6f}, without a lower bound")
         if "stop" in training and passes is not None:
             lines[-1] += f" ({shown(str(training['stop']))}, {counted(int(passes), 'pass', 'passes')})"
     for key, kind in (("outside_bound", "at most"), ("outside_estimate", "estimate")):

@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = lazy(
             "audit_by_model",
         ],
         "channel": ["Channel", "fit_channel"],
-        "correcting": ["Correction", "changes_of", "corrected", "read_worklist", "worklist"],
+        "correcting": ["Correction", "changes_of", "corrected", "differences", "read_worklist", "worklist"],
         "evidence": ["Evidence", "gather"],
     },
 )

@@ -210,6 +210,8 @@ class Audit:
         if self.evidence.context[t] < 0.1 * self.evidence.marginal[t]:
             beside = " and ".join(label for label in (before, self._beside(t, 1)) if label is not None)
             return f"labels beside it ({beside}) do not go with {gold}"
+        if self.evidence.marginal[t] >= self.evidence.support[t]:
+            return f"{gold} is more probable than {suggested}, and not certain"
         return f"{suggested} is more probable, and others may be"
 
     def _beside(self, t: int, step: int) -> str | None:

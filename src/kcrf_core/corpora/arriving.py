@@ -9,10 +9,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from ..errors import ConfigError
-from . import FORMATS, _text
-from .columns import packed_marks
+from . import FORMATS
 from .layout import PLAIN, Layout
-from .lines import Block, ParsedBlock, blocks, display_name, open_input, unclosed_quote
+from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, open_input, unclosed_quote
 
 # A weight says something about the line below it, and is refused where there is none.
 _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
@@ -52,9 +51,7 @@ def _whole_rows(parts: Iterator[Block], name: str, layout: Layout) -> Iterator[B
             block = Block(held.first_line, held.data + block.data)
             held = None
         if b'"' in block.data and block.ends_with_newline:
-            _, at, unclosed = _text.last_sequence_end(
-                block.data, 0, ord(layout.separator), *packed_marks(layout.comment)
-            )
+            _, at, unclosed = end_of_quoted_rows(block.data, 0, block.first_line, layout)
             if unclosed:
                 raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
             if at < len(block.data):

@@ -66,9 +66,7 @@ def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[i
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """The bytes of a block with labels in their column: `numbers` [N] say which of the labels."""
-    cells = parsed.corpus.columns
-    begins = cells.starts[-1]
-    return put_texts(parsed, labels, numbers.astype(np.int32, copy=False), begins, begins + cells.lengths[-1])
+    return put_texts(parsed, labels, numbers.astype(np.int32, copy=False), *parsed.label_places())
 
 
 CONLLU = Format(

@@ -16,7 +16,7 @@ from ..system import PAUSE, Workers, listed, without_suffix
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
-from .lines import Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, open_input
+from .lines import CONTENTS, Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, open_input
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,11 @@ def stream_parsers(
         yield from chosen.parsers(stream, display_name(path), columns, layout)
 
 
+def no_data(read: int, content: int, name: str) -> DataError:
+    """An error for a file of so many bytes without positions, whose `content` is a number in `CONTENTS`."""
+    return DataError(f"no data: {f'only {CONTENTS[content]}' if read else 'the file is empty'}", name)
+
+
 def read_corpus(
     path: str | os.PathLike[str],
     format: str | None = None,
@@ -191,24 +196,21 @@ def read_corpus(
     (500, 5652, 6)
     """
 
-    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int, bool]:
+    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
         parsed = parse()
-        block, corpus = parsed.block, packed(parsed.corpus, layout.missing)
-        said = corpus.positions > 0 or bool(block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
-        return corpus, len(block.data), block.line_count, said
+        corpus = packed(parsed.corpus, layout.missing)
+        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
 
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(parsed_part, parsers) if workers is None else workers.stream(parsed_part, parsers, workers.threads)
     builder = CorpusBuilder()
-    lines = positions = 0
-    said = False
-    for corpus, size, own_lines, own_said in parts:
-        lines, positions, said = lines + own_lines, positions + corpus.positions, said or own_said
+    read = positions = content = 0
+    for corpus, size, own in parts:
+        read, positions, content = read + size, positions + corpus.positions, max(content, own)
         builder.add(corpus)
         if progress is not None:
             progress(size)
     if not positions:
-        reason = "only comments" if said else "only blank lines" if lines else "the file is empty"
-        raise DataError(f"no data: {reason}", display_name(path))
+        raise no_data(read, content, display_name(path))
     return builder.corpus(workers)

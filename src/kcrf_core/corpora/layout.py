@@ -24,9 +24,9 @@ class Layout:
         """Whether values may stand in quotes, as in CSV. TABs and spaces separate words, and quotes are such words."""
         return self.separator not in (None, "\t", " ")
 
-    def written(self, value: str) -> str:
-        """A value as it is written, in quotes where it needs them."""
-        if self.quoted and (self.separator in value or '"' in value or value.startswith(" ")):
+    def written(self, value: str, quotes: bool = False) -> str:
+        """A value as it is written, in quotes where it needs them or where they are asked for."""
+        if quotes or (self.quoted and (self.separator in value or '"' in value or value.startswith(" "))):
             return '"' + value.replace('"', '""') + '"'
         return value
 

@@ -33,6 +33,8 @@ PREDICTED = "predicted"  # the name of the column of labels, where columns have 
 
 BYTE_ORDER_MARK = "\ufeff"
 
+CONTENTS = ("blank lines", "comments", "a header line")  # that a block without positions may have
+
 ARCHIVES = (
     (
         (b"PK\x03\x04",),
@@ -93,6 +95,19 @@ class ParsedBlock:
     ends: np.ndarray | None = None  # [N] where the line of each position ends in block.data; None: no more columns
     layout: Layout = PLAIN
     header_end: int | None = None  # where the line with the names of columns ends in block.data, if that is in it
+
+    @property
+    def content(self) -> int:
+        """What stands in the block, apart from positions: a number in `CONTENTS`."""
+        if self.header_end is not None:
+            return 2
+        return int(bool(self.block.data.removeprefix(BYTE_ORDER_MARK.encode()).strip(b" \r\n")))
+
+    def label_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the label of each position begins and ends in block.data, [N] each, with its quotes."""
+        cells = self.corpus.columns
+        begins = cells.starts[-1]
+        return begins, self.ends if self.layout.quoted else begins + cells.lengths[-1]
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
@@ -160,9 +175,7 @@ def blocks(
                 end = searched = pending.rfind(b"\n") + 1
             elif layout.quoted and b'"' in pending:
                 # A blank line inside of quotes ends nothing.
-                end, searched, unclosed = _text.last_sequence_end(
-                    pending, searched, ord(layout.separator), *packed_marks(layout.comment)
-                )
+                end, searched, unclosed = end_of_quoted_rows(pending, searched, first_line, layout)
                 if unclosed:
                     raise unclosed_quote(name, first_line + pending.count(b"\n", 0, searched))
             else:
@@ -177,6 +190,18 @@ def blocks(
             yield block
     if pending:
         yield Block(first_line, bytes(pending))
+
+
+def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, layout: Layout) -> tuple[int, int, bool]:
+    """Return where the last blank line between rows ends, or 0, where the first row begins that is not whole, and
+    whether its quote is never closed. A row begins at `begin`; a byte order mark before the first one is no part of it.
+    """
+    mark = BYTE_ORDER_MARK.encode()
+    skipped = len(mark) if begin == 0 and first_line == 1 and data.startswith(mark) else 0
+    end, at, unclosed = _text.last_sequence_end(
+        data, begin + skipped, ord(layout.separator), *packed_marks(layout.comment)
+    )
+    return end, at if at > skipped else begin, unclosed
 
 
 def unclosed_quote(name: str, line: int) -> DataError:

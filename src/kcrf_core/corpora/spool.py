@@ -22,7 +22,7 @@ from ..errors import DataError
 from ..system import PAUSE, Workers, counted, listed, naming
 from .columns import CodedColumn, LateColumn, PackedColumn, Strings, TablePart, coded, in_order
 from .corpus import AttributeRows, Corpus, Table, ones, packed
-from .formats import stream_parsers
+from .formats import no_data, stream_parsers
 from .layout import PLAIN, Layout
 from .lines import ParsedBlock, display_name
 from .vectors import Given, open_vectors
@@ -483,24 +483,23 @@ def spool_corpus(
 ) -> None:
     """Read files into a spool, one after another, in memory that does not grow with them; see `read_corpus`."""
 
-    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, bool]:
+    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
         parsed = parse()
-        said = bool(parsed.block.data.removeprefix(b"\xef\xbb\xbf").strip(b" \r\n"))
-        return packed(parsed.corpus, layout.missing), len(parsed.block.data), said
+        corpus = packed(parsed.corpus, layout.missing)
+        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
 
     for path in paths:
         parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
         parts: Iterator = map(parsed_part, parsers)
         if workers is not None:
             parts = workers.stream(parsed_part, parsers, workers.threads)
-        before, read, said = spool.positions, 0, False
+        before, read, content = spool.positions, 0, 0
         spool.begin_file(display_name(path))
-        for corpus, size, own_said in parts:
-            read, said = read + size, said or own_said
+        for corpus, size, own in parts:
+            read, content = read + size, max(content, own)
             spool.add(corpus)
             if progress is not None:
                 progress(size)
         if spool.positions == before:
-            reason = "only comments" if said else "only blank lines" if read else "the file is empty"
-            raise DataError(f"no data: {reason}", display_name(path))
+            raise no_data(read, content, display_name(path))
     spool.check_vectors()

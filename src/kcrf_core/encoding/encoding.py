@@ -490,6 +490,10 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
     if "" in labels:
         raise DataError("an empty label", *columns.first_line(corpus.width - 1, ""))
+    broken = next(filter(BREAKS.search, labels), None)
+    if broken is not None:  # in the quotes of CSV
+        message = "a label with a TAB or a line end inside: is the last column the label?"
+        raise DataError(message, *columns.first_line(corpus.width - 1, broken))
     if labels == (FORMATS[corpus.format].no_value,):
         raise DataError(f"no labels to train on: column '{names[-1]}' is {labels[0]} throughout", corpus.source)
     if len(labels) > MOST_LABELS:

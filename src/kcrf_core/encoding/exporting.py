@@ -94,7 +94,10 @@ def _refuse_ambiguous(names: dict[int, str]) -> None:
         if name in seen:
             raise ConfigError(f"two features would be written as '{name}': give one of them another 'name'")
         if any(character in name for character in "\t\n\r"):
-            raise ConfigError(f"{name!r} has a character that a text file cannot hold: give the feature another 'name'")
+            raise ConfigError(
+                f"{name!r} has a TAB or a line end, which the file cannot hold: replace it in the data, or in the "
+                "'name' of the feature"
+            )
         seen.add(name)
 
 

@@ -63,6 +63,7 @@ class Comparison:
     headline: Headline  # of the second
     difference: float  # how much better the first is by that figure
     error: float  # the standard error of the difference
+    p_value: float  # of the difference: by randomisation if that has the figure, else by the normal distribution
     decode: str | None  # the decoder of the second, where a model gave the labels
     scores: Evaluation  # of the second
     calibration: Calibration | None  # of the second
@@ -75,7 +76,12 @@ class Comparison:
     def to_dict(self) -> dict:
         return {
             "decode": self.decode,
-            "metric": {**self.headline.to_dict(), "better": self.difference, "standard_error": finite(self.error)},
+            "metric": {
+                **self.headline.to_dict(),
+                "better": self.difference,
+                "standard_error": finite(self.error),
+                "p_value": self.p_value,
+            },
             "figures": {found.figure: found.to_dict() for found in self.differences},
             "positions": {
                 "both_right": self.both_right,
@@ -153,21 +159,19 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
         also = _measured(yardstick, second, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
+        found = differences(
+            counts, sequence_counts(other, options.strict), options.draws, resamples, options.confidence, options.seed
+        )
+        p_values = {each.figure: each.p_value for each in found}
         comparison = Comparison(
             headline=_headline(yardstick, also),
             difference=difference,
             error=error,
+            p_value=p_values.get(yardstick.name, normal_p_value(difference, error)),
             decode=second.decode,
             scores=other,
             calibration=calibration_of(second, options.bins, scores.scheme),
-            differences=differences(
-                counts,
-                sequence_counts(other, options.strict),
-                options.draws,
-                resamples,
-                options.confidence,
-                options.seed,
-            ),
+            differences=found,
             both_right=int(np.count_nonzero(ours & theirs)),
             only_first=int(np.count_nonzero(ours & ~theirs)),
             only_second=int(np.count_nonzero(theirs & ~ours)),
@@ -223,6 +227,11 @@ def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> 
 
 def _headline(yardstick: Yardstick, counts: np.ndarray) -> Headline:
     return Headline(yardstick, yardstick.value(counts), yardstick.standard_error(counts))
+
+
+def normal_p_value(difference: float, error: float) -> float:
+    """Return the two-sided p-value of a difference with a normal distribution."""
+    return 1.0 if difference == 0 else math.erfc(abs(difference) / (error * math.sqrt(2))) if error else 0.0
 
 
 def finite(error: float) -> float | None:

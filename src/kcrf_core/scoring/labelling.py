@@ -12,13 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import CodedColumn, Corpus
+from ..corpora import PREDICTED, CodedColumn, Corpus
 from ..errors import DataError
 from ..system import counted
 from .calibration import Probabilities, WholeProbabilities, from_marginals
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
 _ROUNDING = 0.002
+
+# Columns are doubted to be gold and predicted labels if there are so many positions, and both figures are below these.
+_LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
 
 # How values of the other columns of `tag` begin.
 _REMARKS = ("novelty=", "probability=")
@@ -49,6 +52,7 @@ class Labelling:
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
+    remarks: tuple[str, ...] = ()  # what a user should know of the file that they were read from
 
     @cached_property
     def right(self) -> np.ndarray:
@@ -81,7 +85,7 @@ def from_tagged(corpus: Corpus) -> Labelling:
             "the last two columns have no value in common; is the file tagged? (or give a model with -m)",
             corpus.source,
         )
-    probabilities, marginals = _collect(written, gold, predicted)
+    probabilities, marginals, lacking = _collect(written, gold, predicted, corpus)
     return Labelling(
         source=corpus.source,
         gold=gold,
@@ -91,6 +95,43 @@ def from_tagged(corpus: Corpus) -> Labelling:
         words=readable_column(columns),
         probabilities=probabilities,
         marginals=marginals,
+        remarks=tuple(
+            remark
+            for remark in (_header(corpus, gold, predicted), _doubt(gold, predicted, corpus.source), lacking)
+            if remark is not None
+        ),
+    )
+
+
+def _header(corpus: Corpus, gold: Sequence[str], predicted: Sequence[str]) -> str | None:
+    """Return a warning where the first line has the name that `tag` gives to its column, and no label is like it."""
+    if predicted[0] != PREDICTED or any(list(labels).count(labels[0]) > 1 for labels in (gold, predicted)):
+        return None
+    where = f"{corpus.source}:{corpus.lines[0]}"
+    return (
+        f"warning: {where}: '{gold[0]}' and '{PREDICTED}' are taken for labels: say so if this is a header ('header')"
+    )
+
+
+def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | None:
+    """Return a warning where two columns can hardly be gold and predicted labels of the same positions.
+
+    They then agree no better than by chance (Cohen's kappa), and their distributions hardly overlap. The latter are
+    alike even of poor systems, unless they predict one label throughout. A few positions tell nothing.
+    """
+    columns = [CodedColumn.of(labels) for labels in (gold, predicted)]
+    N, labels = len(gold), sorted(columns[0].present | columns[1].present)
+    if N < _LEAST_DOUBTED or len(columns[1].present) < 2:
+        return None
+    code = {label: y for y, label in enumerate(labels)}
+    codes = [np.array([code.get(value, -1) for value in each.values])[each.codes] for each in columns]
+    shares = [np.bincount(each, minlength=len(labels)) / N for each in codes]
+    agree, chance = float(np.mean(codes[0] == codes[1])), float(shares[0] @ shares[1])
+    if np.minimum(*shares).sum() >= _LEAST_OVERLAP or agree - chance >= _LEAST_KAPPA * (1 - chance):
+        return None
+    return (
+        f"warning: {source}: the last two columns are taken for gold and predicted labels, but agree no better than by "
+        f"chance ({100 * agree:.2f} % of the positions); is the file tagged? (or give a model with -m)"
     )
 
 
@@ -183,22 +224,31 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
 
 
 def _collect(
-    written: list[tuple[Sequence[str], np.ndarray]], gold: Sequence[str], predicted: Sequence[str]
-) -> tuple[Probabilities | None, LabelProbabilities | None]:
-    """Combine the columns of probabilities, of predicted and of all labels; None where some are missing."""
+    written: list[tuple[Sequence[str], np.ndarray]], gold: Sequence[str], predicted: Sequence[str], corpus: Corpus
+) -> tuple[Probabilities | None, LabelProbabilities | None, str | None]:
+    """Combine the columns of probabilities, of predicted and of all labels; None where some are missing, and why."""
     single = {labels[0]: values for labels, values in written if len(labels) == 1}
     if single.keys() >= set(predicted):
         marginals = np.stack(list(single.values()), axis=1)  # [N, Y]
         found = from_marginals(marginals, list(single), gold, predicted)
-        whole = np.abs(marginals.sum(axis=1) - 1).max() <= _ROUNDING * len(single)
         # A single label may be the predicted one or the only one there is: nothing in the file says which.
-        if whole and len(single) > 1:
-            return found, LabelProbabilities(tuple(single), marginals.astype(np.float32))
-        return Probabilities(found.predicted, None, None), None
+        if len(single) == 1:
+            return Probabilities(found.predicted, None, None), None, None
+        sums = marginals.sum(axis=1)
+        wrong = np.abs(sums - 1) > _ROUNDING * len(single)
+        if not wrong.any():
+            return found, LabelProbabilities(tuple(single), marginals.astype(np.float32)), None
+        t = int(wrong.argmax())
+        remark = f"probabilities add up to {sums[t]:.4g}, not to 1 as those of all labels: no log-loss and Brier score"
+        return Probabilities(found.predicted, None, None), None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
     for labels, values in written:
         if len(labels) > 1:
-            return Probabilities(values, None, None), None
-    return None, None
+            return Probabilities(values, None, None), None, None
+    if not written:
+        return None, None, None
+    t = next(t for t, label in enumerate(predicted) if label not in single)
+    remark = f"'{predicted[t]}' is predicted, and no column has its probability: nothing can be said of probabilities"
+    return None, None, f"{corpus.source}:{corpus.lines[t]}: {remark}"
 
 
 def readable_column(columns: Sequence[Sequence[str]]) -> Sequence[str] | None:

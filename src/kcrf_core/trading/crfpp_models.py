@@ -62,7 +62,7 @@ def read_crfpp_text(data: bytes, source: str, encoding: str) -> ForeignModel:
         raise _damaged(source, f"{len(alpha):,} weights, where {size:,} should be")
     names = [name for _, _, name in pairs]
     lines = templates.split(b"\n")
-    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, factor * alpha, width)
+    return _foreign(source, encoding, labels.split(b"\n"), lines, names, places, _scaled(alpha, factor), width)
 
 
 def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
@@ -80,10 +80,16 @@ def read_crfpp_binary(data: bytes, source: str, encoding: str) -> ForeignModel:
     if at + units + 4 * size != len(data) or units % 8:
         raise _damaged(source, "its parts do not add up to the file")
     array = np.frombuffer(data, dtype="<u4", count=units // 4, offset=at).reshape(-1, 2)
-    alpha = np.frombuffer(data, dtype="<f4", count=size, offset=at + units).astype(np.float64)
+    alpha = np.frombuffer(data, dtype="<f4", count=size, offset=at + units)
     names, places = _strings_of(array, size, len(data), source)
     labels, lines = ([one for one in part.split(b"\0") if one] for part in parts)
-    return _foreign(source, encoding, labels, lines, names, places, factor * alpha, width)
+    return _foreign(source, encoding, labels, lines, names, places, _scaled(alpha, factor), width)
+
+
+def _scaled(alpha: np.ndarray, factor: float) -> np.ndarray:
+    """Return weights times a factor in double precision; what is not finite is refused later."""
+    with np.errstate(all="ignore"):
+        return alpha.astype(np.float64) * factor
 
 
 def _damaged(source: str, what: str) -> FileFormatError:
@@ -99,7 +105,7 @@ def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[l
     """The strings of a double array, and their numbers. `most` of them, and a few times `size` bytes, are believed."""
     n = len(array)
     base, check = array[:, 0].view("<i4").astype(np.int64), array[:, 1].astype(np.int64)
-    if not n or base[0] <= 0:
+    if not n or not 0 < base[0] < n:
         raise _damaged(source, "it has no strings")
     units = np.arange(n)
     code = units - check - 1  # the byte that leads to a unit from the node with the base `check`
@@ -160,7 +166,7 @@ def _foreign(
             settings=["encoding"],
         )
     try:
-        fixed = [line for line in line_texts if line[:1] == "B" and not _looks(line)]
+        fixed = [line for line in line_texts if not _looks(line) and line[:1] == "B"]
         looking = tuple(line for line in line_texts if line not in fixed)
     except ConfigError as error:
         raise _damaged(source, str(error)) from None

@@ -41,6 +41,7 @@ FIRST = ("__BOS__", "BOS", "<BOS>", "<s>")
 LAST = ("__EOS__", "EOS", "<EOS>", "</s>")
 
 CRFPP_REACH, WAPITI_REACH = 8, 4  # how far their templates look
+SYMBOLS = {"crf++": "_B", "wapiti": "_x"}  # that begin what stands beyond the ends of a sequence
 SEPARATORS = "/|~^;,_\x01\x02\x03"
 
 
@@ -209,7 +210,7 @@ class _Templates:
             self.pairs[constant] = model.edges.transitions.reshape(Y * Y)
 
     def _symbol(self, place: str) -> str:
-        return f"_{'x' if self.wants_wapiti else 'B'}{place}"
+        return f"{SYMBOLS[self.program]}{place}"
 
     def _letter(self, kind: str) -> str:
         return kind if self.wants_wapiti else kind.upper()
@@ -258,7 +259,7 @@ class _Templates:
         """The line for some fields of a feature, by their places in its window, or all lines of its bag as one."""
         if isinstance(feature, TemplateFeature | LineFeature):
             lines = self._translated(feature.config.templates)
-            convert = _converter(feature.config.templates, lines)
+            convert = _converter(feature.config.templates, lines, self.program)
             values = feature.vocabulary.values
             yield _Line("\n".join(lines.values()), {code: convert(value) for code, value in enumerate(values)})
         elif isinstance(feature, ConjunctionFeature):
@@ -309,7 +310,7 @@ class _Templates:
 
     def _value(self, values: Sequence[str], code: int, reach: int) -> str:
         if code < len(values):
-            return values[code]
+            return _no_marker(values[code], self.program)
         beyond = code - len(values)
         return self._symbol(f"-{beyond + 1}" if beyond < reach else f"+{beyond - reach + 1}")
 
@@ -364,7 +365,16 @@ class _Templates:
         return write_wapiti(self.model.labels, list(self.lines), strings, weights, self._width() - 1)
 
 
-def _converter(templates: Sequence[str], lines: dict[str, str]) -> Callable[[str], str]:
+def _no_marker(value: str, program: str) -> str:
+    """Return a value of the data, unless the program would take it for the end of a sequence."""
+    if re.fullmatch(rf"{SYMBOLS[program]}[+-][1-8]", value):
+        raise ConfigError(
+            f"{PROGRAMS[program]} takes the value {value!r} for the end of a sequence: replace it in the data"
+        )
+    return value
+
+
+def _converter(templates: Sequence[str], lines: dict[str, str], program: str) -> Callable[[str], str]:
     """A function from strings of the templates to those of the same lines in the other language."""
     if all(line == own for line, own in lines.items()):
         return lambda string: string
@@ -372,19 +382,19 @@ def _converter(templates: Sequence[str], lines: dict[str, str]) -> Callable[[str
     for line in templates:
         parts = ["(.*?)" if isinstance(piece, Macro) else re.escape(piece) for piece in pieces(line)]
         patterns.append((re.compile("".join(parts), re.DOTALL), pieces(lines[line])))
-    symbol = ("_B", "_x") if any(map(is_wapiti_line, lines.values())) else ("_x", "_B")
+    theirs = SYMBOLS[program]
+    (own,) = set(SYMBOLS.values()) - {theirs}
+
+    def convert_value(value: str) -> str:
+        marker = re.fullmatch(rf"{own}([+-]\d)", value)
+        return _no_marker(value, program) if marker is None else theirs + marker[1]
 
     def convert(string: str) -> str:
         for pattern, parts in patterns:
             found = pattern.fullmatch(string)
             if found is not None:
                 values = iter(found.groups())
-                return "".join(
-                    re.sub(rf"^{symbol[0]}([+-]\d)$", rf"{symbol[1]}\1", next(values))
-                    if isinstance(part, Macro)
-                    else part
-                    for part in parts
-                )
+                return "".join(convert_value(next(values)) if isinstance(part, Macro) else part for part in parts)
         raise ConfigError(f"the string {string!r} is of no line of its template")
 
     return convert
