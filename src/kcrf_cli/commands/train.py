@@ -143,7 +143,7 @@ def train(
     Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
     them (--dump-config shows which, --plain does without), the kernel is linear, and the prior variance is chosen on
     held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
-    Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
+    Ctrl-C or SIGTERM ends the final fit early with the best model so far; before that fit it writes nothing.
 
     DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
     sample, and it says on how much.
@@ -299,8 +299,8 @@ def train(
         if calibrated is not None:
             say("  " + render.calibrated_text(calibrated))
     run_log.check()
-    if report.result.reason == INTERRUPTED or interruption.asked():
-        raise KeyboardInterrupt
+    if interruption.asked():
+        interruption.leave()
     if strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
 
