@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,8 @@ if TYPE_CHECKING:
     "--calibrate",
     is_flag=True,
     help="Calibrate probabilities by scores of five folds that models of the others give, where that lowers their "
-    "log-loss by more than a standard error; weights stay as they are. Default: probabilities as they come.",
+    "log-loss by more than a standard error; folds keep to --group and --folds-file, and weights stay as they are. "
+    "Default: probabilities as they come.",
 )
 @click.option(
     "--log",
@@ -167,6 +169,7 @@ def train(
     """
     from kcrf_core.cluster import ClusterEngine
     from kcrf_core.crossval import fit_calibration
+    from kcrf_core.errors import Interrupted
     from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
@@ -273,9 +276,17 @@ def train(
             )
             calibrated = None
             if calibrate and report.result.reason != INTERRUPTED:
-                model, calibrated = fit_calibration(
-                    model, report, prepared.encoding, prepared.dataset, prepared.config, workers
-                )
+                with suppress(Interrupted):  # then the model is written as it is
+                    model, calibrated = fit_calibration(
+                        model,
+                        report,
+                        prepared.encoding,
+                        prepared.dataset,
+                        prepared.config,
+                        workers,
+                        hold_out,
+                        interruption.asked,
+                    )
             talk.close()
             model.save(output)
         seconds = time.perf_counter() - began
