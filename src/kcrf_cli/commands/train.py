@@ -101,6 +101,19 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
 )
+@click.option(
+    "--checkpoint",
+    type=options.FileToWrite(),
+    metavar="FILE",
+    help="Keep the run in FILE every few minutes; the same command goes on from there, with the bytes of a run that "
+    "was not stopped. FILE is removed once the model is written. Default: none.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=options.Duration(),
+    metavar="TIME",
+    help="With --checkpoint: how often to write it, as 90s, 10m or 1h. Default: 5m.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
 @options.memory
@@ -130,6 +143,8 @@ def train(
     prune: float | None,
     calibrate: bool,
     log: str | None,
+    checkpoint: str | None,
+    checkpoint_every: float | None,
     strict: bool,
     threads: int | None,
     memory: int | None,
@@ -174,7 +189,7 @@ def train(
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, open_engine, train_shards
+    from kcrf_core.training import EVERY, MIN_GAIN, Checkpoint, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
@@ -207,6 +222,12 @@ def train(
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
     check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
+    if checkpoint is not None:
+        check_writable(checkpoint, init, *inputs)
+        if os.path.realpath(checkpoint) in [os.path.realpath(path) for path in (output, log) if path is not None]:
+            raise click.UsageError(f"{checkpoint} is also another output: give the checkpoint another name")
+    elif checkpoint_every is not None:
+        raise click.UsageError("--checkpoint-every says how often to write --checkpoint: give that, too")
     if keep is not None and dev is None:
         raise click.UsageError("--keep needs --dev, the data to judge by")
     if dev_vectors and dev is None:
@@ -240,6 +261,9 @@ def train(
         if dev is not None:
             dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(checkpoint, checkpoint_every or EVERY, {"calibrate": calibrate})
         with (
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
@@ -273,6 +297,7 @@ def train(
                 keep=keep or "last",
                 prune=prune,
                 hold_out=hold_out,
+                checkpoint=kept,
             )
             calibrated = None
             if calibrate and report.result.reason != INTERRUPTED:
@@ -286,9 +311,12 @@ def train(
                         workers,
                         hold_out,
                         interruption.asked,
+                        kept,
                     )
             talk.close()
             model.save(output)
+            if kept is not None and not interruption.asked():
+                kept.remove()
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),

@@ -23,7 +23,7 @@ from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, counted
-from ..training import HoldOut, Report, deal, train
+from ..training import Checkpoint, HoldOut, Report, deal, train
 from .scored import Scored, scored_parts
 
 FOLDS = 5
@@ -60,11 +60,12 @@ def fit_calibration(
     workers: Workers,
     hold_out: HoldOut | None = None,
     interrupted: Callable[[], bool] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Model, CalibrationReport]:
     """Return the model with a calibration, where held-out data shows it to be worth it, and the figures of both.
 
     `hold_out` says which sequences belong together, or which folds there are. `Interrupted` is raised once
-    `interrupted` returns True.
+    `interrupted` returns True. Fits of folds are kept in `checkpoint`, which that of the model has begun.
     """
     interrupted, hold_out = interrupted or (lambda: False), hold_out or HoldOut()
     unit_of, folds = _divided(dataset, hold_out, config.training.seed)
@@ -80,7 +81,9 @@ def fit_calibration(
     for test in folds:
         rest = np.setdiff1d(np.arange(dataset.sequences), test)
         held_out = dataset.subset(test)
-        own, _ = train(encoding, dataset.subset(rest), config, workers=workers, interrupted=interrupted)
+        own, _ = train(
+            encoding, dataset.subset(rest), config, workers=workers, interrupted=interrupted, checkpoint=checkpoint
+        )
         if interrupted():
             raise Interrupted("interrupted before the calibration was fitted")
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
