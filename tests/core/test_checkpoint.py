@@ -9,6 +9,7 @@ import pytest
 
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
+from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.fitting import FinalFit, Observer
@@ -108,7 +109,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_bytes(name, sample_data, wor
     assert not path.exists()
     assert name != "rises-to-double" or whole.double == {False, True}
     assert name != "metric-renewed" or len(whole.renewals) > 1
-    for moment in sorted({1, whole.moments // 2, whole.moments * 7 // 8, whole.moments}):
+    for moment in sorted({1, whole.moments * 2 // 3, whole.moments}):
         with pytest.raises(Killed):
             run(Mortal(path, moment))
         found, again = run(Mortal(path))
@@ -131,6 +132,25 @@ def test_a_run_may_be_killed_again_and_again(sample_data, workers, tmp_path):
         except Killed:
             deaths += 1
     assert deaths >= 5 and found == expected
+
+
+def test_folds_of_a_calibration_belong_to_the_run(sample_data, workers, tmp_path):
+    config = parse_config({**LINEAR, "training": {"sigma2": 10.0}})
+    encoding, dataset = fit_encoding(config, read_corpus(sample_data / "pitch_accent.conll").subset(range(20)))
+
+    def run(kept):
+        model, report = train(encoding, dataset, config, workers=workers, checkpoint=kept)
+        model, _ = fit_calibration(model, report, encoding, dataset, config, workers, checkpoint=kept)
+        model.save(tmp_path / "m.npz")
+        return (tmp_path / "m.npz").read_bytes()
+
+    path = tmp_path / "run.checkpoint"
+    whole = Mortal(path)
+    expected = run(whole)
+    with pytest.raises(Killed):
+        run(Mortal(path, whole.moments - 20))
+    again = Mortal(path)
+    assert run(again) == expected and again.moments <= 21  # the last step is kept again
 
 
 def test_an_interruption_leaves_a_checkpoint_of_its_moment(sample_data, workers, tmp_path):

@@ -175,6 +175,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
+      kcrf train sample_data/pitch_accent.conll --checkpoint run.ck -o model.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8

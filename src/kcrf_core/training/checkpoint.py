@@ -24,7 +24,7 @@ from ..fitting import DevScore, Observer, Structure, TermJudgement, Trial
 from ..objective import Posterior, Vector
 from ..scoring import Yardstick
 from ..solvers import INTERRUPTED, STATE_CLASSES, Run, SolverResult
-from ..system import Workers, content_digest, pack_tree, read_container, unpack_tree, write_container
+from ..system import Workers, content_digest, counted, pack_tree, read_container, unpack_tree, write_container
 from .decoder_choice import DecoderChoice
 from .dev import Look
 from .held_out import Pieces, Split, Splits
@@ -117,10 +117,11 @@ class Checkpoint:
         found = unpack_tree(tree, arrays, CLASSES, self._from_array)
         records, self._state = found["records"], found["state"]
         self._before.extend(records)
-        fits = sum(isinstance(record, FinishedFit) for record in records)
-        passes = "" if self._state is None else f", and {self._state['run']['passes']:,} passes of the next one"
-        stages = sum(isinstance(record, FinishedStage) for record in records)
-        observer.note(f"going on from {self.path}: {stages} finished choices, {fits} finished fits{passes}")
+        there = ["choices that were made"] if any(isinstance(record, FinishedStage) for record in records) else []
+        there.append(counted(sum(isinstance(record, FinishedFit) for record in records), "finished fit"))
+        if self._state is not None:
+            there.append(f"{counted(self._state['run']['passes'], 'pass', 'passes')} of the next one")
+        observer.note(f"going on from {self.path}: {', '.join(there)}")
 
     # ------------------------------------------------------------------------- fits and stages
 

@@ -370,7 +370,6 @@ class TrainingRun:
         """Return all that the bytes of the model depend on, for a checkpoint to compare."""
         options, device, wishes = self._options, self._workers.device, self._hold_out
         return {
-            "data": self.data_digest(),
             **self._config.to_dict(),
             **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "keep", "prune")},
             "group": array_digest(wishes.groups),
@@ -380,6 +379,7 @@ class TrainingRun:
             "init": None if options.start is None else options.start.model.digest,
             "basis": None if self._basis is None else basis_digest(self._basis),
             "engine": "threads" if device is None else device.backend.name,  # those of a cluster have the same bytes
+            "data": self.data_digest(),  # at last, as it depends on the encoding
         }
 
     def _once(self, stage: Callable[[], Found]) -> Found:
