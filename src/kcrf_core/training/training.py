@@ -161,6 +161,7 @@ class Verdict:
     work: float  # passes times positions
     operations: float  # multiplications that a position takes in a pass, about
     path: tuple[Trial, ...]
+    whole: bool  # the search for sigma2 was not cut short by the clock
 
     @property
     def value(self) -> float:
@@ -184,13 +185,15 @@ def judge(
     basis: StoredBasis | None = None,
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
+    enough: Callable[[], bool] = lambda: False,
     sigma2: Mapping[str, float] | None = None,
     together: bool = False,
 ) -> Verdict:
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
+    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`. Once `enough` returns True
+    the search makes do with the settings that it has, if it has one; once `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
     >>> from kcrf_core.training import judge, problem_splits
@@ -205,7 +208,7 @@ def judge(
     """
     told, ended = observer or Observer(), interrupted or (lambda: False)
     run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
-    return run.judge(splits, sigma2 or {}, together)
+    return run.judge(splits, sigma2 or {}, together, enough)
 
 
 def problem_splits(
@@ -436,9 +439,11 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool) -> Verdict:
+    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Verdict:
         """The first stages, and what held-out data says of them."""
+        self._minimiser.check_interrupted()
         task = self.fit_terms()
+        self._minimiser.check_interrupted()
         given = {term.name: self._given[term.name] for term in task.terms}
         prior = choose_prior(
             task,
@@ -450,6 +455,7 @@ class TrainingRun:
             start=sigma2,
             judged=True,
             together=together,
+            enough=enough,
         )
         found = prior.held_out
         return Verdict(
@@ -462,6 +468,7 @@ class TrainingRun:
             found.work,
             operations(task),
             prior.tried,
+            found.whole,
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:
