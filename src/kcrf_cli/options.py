@@ -714,7 +714,7 @@ engine = group(
         "--engine-timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="How long to wait for the first worker of a cluster. Default: 60.",
+        help="How long to wait for the first worker of a cluster, and for one that is silent. Default: 60.",
     ),
     click.option(
         "--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."
