@@ -233,3 +233,16 @@ def test_trees_come_back_as_they_were():
     assert back[1, 2].dtype == np.float32
     with pytest.raises(KeyError):
         unpack_tree(*pack_tree(tree, None), [], None)
+
+
+def test_arrays_of_a_device_go_there_and_back_once():
+    class Elsewhere:
+        def __init__(self, values):
+            self.values = values
+
+    one = Elsewhere(np.arange(4.0))
+    text, arrays = pack_tree([one, {"again": one}, np.zeros(2)], lambda array: array.values)
+    assert len(arrays) == 2
+    first, again, here = unpack_tree(text, arrays, [], Elsewhere)
+    assert isinstance(first, Elsewhere) and again["again"] is first and isinstance(here, np.ndarray)
+    np.testing.assert_array_equal(first.values, one.values)
