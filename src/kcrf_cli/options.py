@@ -149,6 +149,23 @@ class FileToWrite(click.Path):
         return path
 
 
+class Duration(click.ParamType):
+    """A time such as 90s, 10m or 1.5h."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h)?", value.strip(), re.IGNORECASE)
+        seconds = 0.0 if found is None else float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[
+            (found[2] or "s").lower()
+        ]  # fmt: skip
+        if not 0 < seconds < 1e9:
+            self.fail(f"'{value}' is not a time such as 90s, 10m or 1.5h", param, ctx)
+        return seconds
+
+
 class NamedPath(click.ParamType):
     """NAME=FILE, as a pair."""
 
@@ -697,7 +714,7 @@ engine = group(
         "--engine-timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="How long to wait for the first worker of a cluster. Default: 60.",
+        help="How long to wait for the first worker of a cluster, and for one that is silent. Default: 60.",
     ),
     click.option(
         "--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."

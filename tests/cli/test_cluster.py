@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +45,35 @@ def expected(data, tmp_path, kcrf):
 def passes(log: Path) -> int:
     lines = log.read_text().splitlines() if log.exists() else []
     return sum(json.loads(line)["event"] == "pass" for line in lines)
+
+
+def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, monkeypatch):
+    """Its shards are made again by the other one, with the same bytes."""
+    from distributed import Client
+
+    from kcrf_core.cluster import dask_crew
+
+    monkeypatch.setattr(dask_crew, "SILENT", 3.0)
+    output, log = tmp_path / "model.npz", tmp_path / "log.jsonl"
+    with loopback_cluster(tmp_path, 2) as cluster:
+        frozen = cluster.workers[0]
+
+        def freeze():
+            wait_for(lambda: passes(log) >= 2)
+            frozen.send_signal(signal.SIGSTOP)
+
+        with Client(cluster.address) as client:
+            client.wait_for_workers(2, timeout=60)
+        freezing = threading.Thread(target=freeze)
+        freezing.start()
+        options = (*OPTIONS, "--engine", cluster.engine, "--engine-timeout", "10", "--log", log)
+        done = kcrf("train", data, *options, "-o", output)
+        freezing.join()
+        assert done.code == 0 and output.read_bytes() == expected
+        assert "has been silent for" in done.err and "after 10 s it is dropped" in done.err
+        assert "1 worker is gone: what it held is made again by others, 1 is there" in done.err
+        code, _, err = run("train", data, *options[:-2], "-o", output)
+        assert code == 0, err  # the frozen worker is known to the scheduler no more
 
 
 def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
@@ -177,3 +208,19 @@ def test_what_each_worker_has_to_hold(kcrf, data):
     assert done.code == 0 and last.startswith("on a cluster: 8 shards of up to ") and "8 workers" in last
     shard = json.loads(kcrf("train", data, "--dry-run", "--json").text)
     assert shard["shards"] == 8 and 0 < shard["shard"] < shard["total"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tls://user:hush@host:8786",
+        "dask://hush@127.0.0.1:8786",
+        "dask://127.0.0.1:8786?token=hush",
+        "tcp://user:hush@host:8786",
+        "user:hush@host:8786",
+        "dask://127.0.0.1:87860?hush",
+    ],
+)
+def test_secrets_in_addresses_are_refused_and_hidden(kcrf, data, tmp_path, address):
+    done = kcrf("train", data, *OPTIONS, "--engine", address, "-o", tmp_path / "m.npz")
+    assert done.code == 2 and "hush" not in done.err and "***" in done.err

@@ -381,8 +381,8 @@ EARLY_STAGES = {
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize("stage", EARLY_STAGES)
-@pytest.mark.parametrize("older", [True, False])
-def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path, stage, older):
+@pytest.mark.parametrize(("number", "older"), [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True)])
+def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path, stage, number, older):
     wanted, options = EARLY_STAGES[stage]
     (tmp_path / "terms.yaml").write_text(
         "terms: [{name: a, kernel: rbf, map: {size: 300}}, {name: b, kernel: poly, map: {size: 300}}, {type: edge}]\n"
@@ -399,10 +399,11 @@ def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path,
             seen += line.decode()
             if wanted in seen:
                 break
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         seen += running.stderr.read().decode()
-        assert running.wait(60) == 130, seen
-    assert seen.endswith("kcrf: interrupted before there was a model to write\n"), seen
+        assert running.wait(60) == 128 + number, seen
+    last = "interrupted before there was a model to write" if number == signal.SIGINT else "terminated"
+    assert seen.endswith(f"kcrf: {last}\n"), seen
     assert list(folder.iterdir()) == ([model] if older else [])
     assert not older or model.read_bytes() == b"an older model"
 
@@ -422,16 +423,17 @@ def test_an_interrupt_while_data_is_read_writes_nothing(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, sample_data, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, sample_data, tmp_path, number):
     model, log = tmp_path / "m.npz", tmp_path / "log.jsonl"
     options = ["--kernel", "rbf", "--map", "full", "--tolerance", "1e-9", "-v"]
     with process("train", sample_data / "digits.conll", *options, "--log", log, "-o", model) as running:
         for line in running.stderr:
             if line.startswith(b"  training: pass 5,"):
                 break
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         running.stderr.read()
-        assert running.wait(60) == 130
+        assert running.wait(60) == 128 + number
     done = kcrf("evaluate", "-m", model, sample_data / "digits.conll", "--json")
     assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.5
     assert json.loads(log.read_text().splitlines()[-1])["stop"] == "interrupted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 
@@ -84,3 +85,22 @@ def test_intervals_over_blocks(kcrf, long, tmp_path):
     trained(kcrf, long, tmp_path, "--sigma2", "1")
     done = kcrf("evaluate", "-m", tmp_path / "m.npz", long, "--bootstrap", "100")
     assert done.code == 0 and "% interval over" in done.text and "blocks" in done.text
+
+
+def test_a_calibration_keeps_to_groups(kcrf, tmp_path):
+    """Each group has a word of its own, with labels of its own."""
+    generator = np.random.default_rng(1)
+    text = ""
+    for subject in range(10):
+        favourite = generator.random()
+        for _ in range(6):
+            for _ in range(4):
+                text += f"w{subject} g{subject} {'AB'[int(generator.random() < favourite)]}\n"
+            text += "\n"
+    (tmp_path / "data.conll").write_text(text)
+    options = ("--plain", "--window", "0..0", "--sigma2", "3", "--calibrate", "--json", "-q", "-o", tmp_path / "m.npz")
+    found = [
+        json.loads(kcrf("train", tmp_path / "data.conll", *more, *options).out)["calibration"]["log_loss_before"]
+        for more in ((), ("--group", "c1"))
+    ]
+    assert found[1] > found[0] + 0.05

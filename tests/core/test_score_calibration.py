@@ -13,13 +13,13 @@ from kcrf_core.chains import chain
 from kcrf_core.corpora import read_corpus
 from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import configured, fit_encoding
-from kcrf_core.errors import ConfigError, DataError, FileFormatError
+from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupted
 from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from_model
 from kcrf_core.scoring import JudgementOptions, judge
 from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
 from kcrf_core.trading import export_model
-from kcrf_core.training import train
+from kcrf_core.training import HoldOut, train
 
 
 def calibrated(order=1, kinds=models.KINDS, labels=("A", "B", "C")):
@@ -86,6 +86,39 @@ def test_a_model_that_is_too_sure_is_calibrated(tmp_path):
             fit_calibration(model, report, encoding, dataset.subset(range(3)), config, workers)
     with pytest.raises(ConfigError, match="calibration"):
         export_model(found, "crfsuite")
+
+
+def recordings(path):
+    """Ten subjects, each with a word and labels of its own: nothing that is known of one helps with another."""
+    generator = np.random.default_rng(1)
+    text, groups = "", []
+    for subject in range(10):
+        favourite = generator.random()
+        for _ in range(6):
+            groups.append(subject)
+            text += "".join(f"w{subject} {'AB'[int(generator.random() < favourite)]}\n" for _ in range(4)) + "\n"
+    path.write_text(text)
+    return np.array(groups)
+
+
+def test_folds_of_a_calibration_keep_groups_together(tmp_path):
+    groups = recordings(tmp_path / "data.conll")
+    corpus = read_corpus(tmp_path / "data.conll")
+    config, _ = configured({}, {"sigma2": 3.0, "plain": True, "window": [0]}, corpus, "options")
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model, report = train(encoding, dataset, config, workers=workers)
+
+        def figures(**held_out):
+            return fit_calibration(model, report, encoding, dataset, config, workers, HoldOut(**held_out))[1]
+
+        known, new = figures(), figures(groups=groups)
+        assert new.before > known.before + 0.05  # of subjects that no model has seen
+        assert figures(folds=groups % 5).before > known.before + 0.05
+        with pytest.raises(DataError, match="4 groups are too few"):
+            figures(groups=groups % 4)
+        with pytest.raises(Interrupted):
+            fit_calibration(model, report, encoding, dataset, config, workers, interrupted=lambda: True)
 
 
 @pytest.mark.parametrize("decode", ["viterbi", "posterior"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from kcrf_core.encoding import defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.system import Workers
-from kcrf_core.training import HoldOut
+from kcrf_core.training import HoldOut, judge, problem_splits
 from kcrf_core.tuning import Listener, make_space, tune
+from kcrf_core.tuning import arena as arena_module
 from kcrf_core.tuning import tuning as tuning_module
-from kcrf_core.tuning.arena import CorpusArena, Rung, make_rungs
+from kcrf_core.tuning.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 
 TINY = 1e9
 
@@ -127,13 +129,14 @@ def test_the_same_effort_gives_the_same_result_for_any_number_of_threads(accents
     ]
 
 
+class Stops(Listener):
+    judged_so_far = 0
+
+    def judged(self, outcome):
+        self.judged_so_far += 1
+
+
 def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
-    class Stops(Listener):
-        judged_so_far = 0
-
-        def judged(self, outcome):
-            self.judged_so_far += 1
-
     stops = Stops()
     path = str(tmp_path / "journal")
     with Workers(1) as workers:
@@ -151,6 +154,70 @@ def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
     assert known == 3
     assert again.raw == whole.raw
     assert [o.value for o in again.history] == [o.value for o in whole.history]
+
+
+def many_labels(labels, sequences=400):
+    rng = np.random.default_rng(0)
+    y = rng.integers(labels, size=(sequences, 8))
+    return corpus_of([[{"w": f"w{k}"} for k in row] for row in y], "items", [[f"L{k}" for k in row] for row in y])
+
+
+def test_a_judgement_with_many_labels_begins_on_a_part_that_it_can_pay_for():
+    corpus = many_labels(600)
+    space = make_space(corpus, {}, "test")
+
+    def rungs(seconds):
+        return affordable_rungs(
+            lambda most: make_rungs(corpus, HoldOut(), 0, None, most),
+            lambda rung: setting_cost(space, space.seeds[0], rung),
+            seconds * 1e9,
+        )
+
+    plenty, _ = rungs(1e6)
+    assert [rung.positions for rung in plenty[:1]] == [3200]
+    few, cost = rungs(10)
+    assert few[0].positions < 1000 and few[0].label_count < 600 and few[-1].positions == 3200
+    assert cost < 10e9
+    fewest, cost = rungs(0.01)
+    assert fewest[0].corpus.sequences == 40 and cost > 0.01e9
+    with (
+        Workers(1) as workers,
+        pytest.raises(ConfigError, match=r"0\.01 s are too little time .* labels: a judgement"),
+    ):
+        tune(corpus, budget=0.01, workers=workers)
+
+
+def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
+    config = parse_config({"terms": [{"features": ["c2"]}, {"type": "edge"}]})
+    encoding, dataset = fit_encoding(config, accents)
+    splits = problem_splits(encoding, dataset, seed=0)
+    began, ended = [], []
+
+    def interrupted():
+        began.append(None)
+        return len(began) > 5
+
+    def found(**more):
+        return judge(encoding, dataset, config, splits=splits, workers=workers, **more)
+
+    with Workers(1) as workers:
+        whole, short = found(), found(enough=lambda: True)
+        assert whole.whole and not short.whole and len(whole.path) > 1 == len(short.path)
+        later = found(enough=lambda: bool(ended.append(None)) or len(ended) > 4)  # within a fit of the second setting
+        assert not later.whole and len(later.path) == 1 and later.log_probability == short.log_probability
+        with pytest.raises(Interrupted):
+            found(interrupted=interrupted, enough=lambda: True)  # nothing was judged yet
+
+
+def test_a_judgement_that_was_cut_short_is_not_kept(accents, tmp_path, monkeypatch):
+    """A later search with more time judges again."""
+    real = arena_module.judge
+    monkeypatch.setattr(arena_module, "judge", lambda *given, **more: replace(real(*given, **more), whole=False))
+    journal, stops = Journal(tmp_path / "journal", "tune"), Stops()
+    with Workers(1) as workers:
+        found = tune(accents, effort="small", workers=workers, journal=journal, listener=stops,
+                     stopped=lambda: stops.judged_so_far >= 1)  # fmt: skip
+    assert found.history and not len(journal)
 
 
 def test_an_interruption_before_any_judgement_leaves_nothing(accents):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -91,13 +92,27 @@ if TYPE_CHECKING:
     "--calibrate",
     is_flag=True,
     help="Calibrate probabilities by scores of five folds that models of the others give, where that lowers their "
-    "log-loss by more than a standard error; weights stay as they are. Default: probabilities as they come.",
+    "log-loss by more than a standard error; folds keep to --group and --folds-file, and weights stay as they are. "
+    "Default: probabilities as they come.",
 )
 @click.option(
     "--log",
     type=options.FileToWrite(stdout=True),
     metavar="FILE",
     help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
+)
+@click.option(
+    "--checkpoint",
+    type=options.FileToWrite(),
+    metavar="FILE",
+    help="Keep the run in FILE every few minutes; the same command goes on from there, with the bytes of a run that "
+    "was not stopped. FILE is removed once the model is written. Default: none.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=options.Duration(),
+    metavar="TIME",
+    help="With --checkpoint: how often to write it, as 90s, 10m or 1h. Default: 5m.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
 @options.threads
@@ -128,6 +143,8 @@ def train(
     prune: float | None,
     calibrate: bool,
     log: str | None,
+    checkpoint: str | None,
+    checkpoint_every: float | None,
     strict: bool,
     threads: int | None,
     memory: int | None,
@@ -143,7 +160,7 @@ def train(
     Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
     them (--dump-config shows which, --plain does without), the kernel is linear, and the prior variance is chosen on
     held-out sequences. Training stops when the objective is proven to be within --tolerance of its optimum. The first
-    Ctrl-C ends the final fit early with the best model so far; before that fit it writes nothing.
+    Ctrl-C or SIGTERM ends the final fit early with the best model so far; before that fit it writes nothing.
 
     DATA may be a folder of shards (see `featurize`) that does not fit into memory: what is chosen is then chosen on a
     sample, and it says on how much.
@@ -158,6 +175,7 @@ def train(
       kcrf train sample_data/pitch_accent.conll --set features.c3.window=-1..1 --set terms.edge.sigma2=1 -o model.npz
       kcrf train sample_data/pitch_accent.conll --missing NA,-999 --missing-indicator -o gaps.npz
       kcrf train sample_data/pitch_accent.conll --sigma2 3 --calibrate -o calibrated.npz
+      kcrf train sample_data/pitch_accent.conll --checkpoint run.ck -o model.npz
       kcrf train sample_data/digits.conll --kernel rbf --memory 1G --dry-run
       kcrf train sample_data/digits.conll --kernel rbf --engine cuda --dry-run
       kcrf featurize sample_data/pitch_accent.conll -o accent.shards/ --shards 8
@@ -167,11 +185,12 @@ def train(
     """
     from kcrf_core.cluster import ClusterEngine
     from kcrf_core.crossval import fit_calibration
+    from kcrf_core.errors import Interrupted
     from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
     from kcrf_core.trading import training_configuration
-    from kcrf_core.training import MIN_GAIN, HoldOut, WarmStart, open_engine, train_shards
+    from kcrf_core.training import EVERY, MIN_GAIN, Checkpoint, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 
     from ..running.files import (
@@ -204,6 +223,12 @@ def train(
     if output is not None:
         check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
     check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
+    if checkpoint is not None:
+        check_writable(checkpoint, init, *inputs)
+        if os.path.realpath(checkpoint) in [os.path.realpath(path) for path in (output, log) if path is not None]:
+            raise click.UsageError(f"{checkpoint} is also another output: give the checkpoint another name")
+    elif checkpoint_every is not None:
+        raise click.UsageError("--checkpoint-every says how often to write --checkpoint: give that, too")
     if keep is not None and dev is None:
         raise click.UsageError("--keep needs --dev, the data to judge by")
     if dev_vectors and dev is None:
@@ -237,6 +262,9 @@ def train(
         if dev is not None:
             dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
         run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(checkpoint, checkpoint_every or EVERY, {"calibrate": calibrate})
         with (
             Talk(quiet, verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
@@ -270,14 +298,26 @@ def train(
                 keep=keep or "last",
                 prune=prune,
                 hold_out=hold_out,
+                checkpoint=kept,
             )
             calibrated = None
             if calibrate and report.result.reason != INTERRUPTED:
-                model, calibrated = fit_calibration(
-                    model, report, prepared.encoding, prepared.dataset, prepared.config, workers
-                )
+                with suppress(Interrupted):  # then the model is written as it is
+                    model, calibrated = fit_calibration(
+                        model,
+                        report,
+                        prepared.encoding,
+                        prepared.dataset,
+                        prepared.config,
+                        workers,
+                        hold_out,
+                        interruption.asked,
+                        kept,
+                    )
             talk.close()
             model.save(output)
+            if kept is not None and not interruption.asked():
+                kept.remove()
         seconds = time.perf_counter() - began
         figures = {
             **report.to_dict(),
@@ -299,8 +339,8 @@ def train(
         if calibrated is not None:
             say("  " + render.calibrated_text(calibrated))
     run_log.check()
-    if report.result.reason == INTERRUPTED or interruption.asked():
-        raise KeyboardInterrupt
+    if interruption.asked():
+        interruption.leave()
     if strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
 

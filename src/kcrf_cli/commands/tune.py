@@ -24,23 +24,6 @@ def efforts() -> Iterator[str]:
     return iter(EFFORTS)
 
 
-class Duration(click.ParamType):
-    """A time such as 90s, 10m or 1.5h."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h)?", value.strip(), re.IGNORECASE)
-        seconds = 0.0 if found is None else float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[
-            (found[2] or "s").lower()
-        ]  # fmt: skip
-        if not 0 < seconds < 1e9:
-            self.fail(f"'{value}' is not a time such as 90s, 10m or 1.5h", param, ctx)
-        return seconds
-
-
 class Pixels(click.ParamType):
     """Rows and columns of a picture."""
 
@@ -62,7 +45,7 @@ effort_options = options.group(
     ),
     click.option(
         "--budget",
-        type=Duration(),
+        type=options.Duration(),
         metavar="TIME",
         help="How long to search, as 90s, 10m or 2h, in the place of an effort: another machine, or a busy one, may "
         "come to another result.",

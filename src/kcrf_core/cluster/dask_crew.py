@@ -5,7 +5,8 @@ held, from recipes that stand in its graph. Nothing is scattered, parameters inc
 there are no actors. Answers are taken up in the order of parts, so sums have the same bytes whoever worked them out.
 
 A task waits for ever where no worker is left. So whoever waits here asks the scheduler now and then, and gives up with
-the reason when it, or the last worker, has been gone for a while.
+the reason when it, or the last worker, has been gone for a while. A worker that sends no heartbeats, as its process or
+its machine stands still, is reported, and taken from the scheduler after a while, as if it had died.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from .on_workers import Parcel
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
+SILENT = 15.0  # seconds without a heartbeat after which a worker is reported; they come every few seconds
+DROPPED = 60.0  # seconds after which it is dropped, where nothing else is said
 FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 
 Arguments = Sequence[tuple]
@@ -58,7 +61,11 @@ class DaskCrew:
         memory: int | None = None,  # bytes of each worker
         tell: Callable[[str], None] | None = None,  # hears what users should
         changed: Callable[[int], None] | None = None,  # hears how many workers there are
+        patience: float = DROPPED,  # seconds that a worker may be silent
     ):
+        self._patience = max(patience, SILENT)
+        self._beats: dict[str, tuple[float, float]] = {}  # the last heartbeat of each worker, and when it was news here
+        self._reported: set[str] = set()  # workers that are silent
         self._client, self._tell, self._changed = client, tell or (lambda line: None), changed or (lambda count: None)
         self._asked = on_workers.Terms(__version__, memory)
         self._data: weakref.WeakKeyDictionary[MapRecipe, Future] = weakref.WeakKeyDictionary()
@@ -73,7 +80,15 @@ class DaskCrew:
         """An error where a worker has no kcrf or another one; a warning where processors differ."""
         look_for = "__import__('importlib.util').util.find_spec('kcrf_core') is None"
         about = "__import__('kcrf_core.cluster.on_workers', fromlist=['about']).about()"
-        found = self._client.run(eval, f"None if {look_for} else {about}", on_error="return")
+        try:
+            found = self._client.sync(
+                self._run_everywhere, f"None if {look_for} else {about}", callback_timeout=self._patience
+            )
+        except TIMEOUTS:
+            raise ClusterError(
+                f"not all workers answer within {self._patience:g} seconds: end those that hang, or wait longer",
+                settings=["engine_timeout"],
+            ) from None
         for address, said in found.items():
             if said is None:
                 raise ClusterError(f"the worker {address} has no kcrf: install kcrf {__version__} there")
@@ -92,14 +107,17 @@ class DaskCrew:
                 f"warning: processors differ ({', '.join(kinds)}): results are as good, but their bytes may be others "
                 "than on one kind"
             )
-        threads = self._threads()
-        self.workers = len(threads)
+        workers = self._there()
+        self.workers = len(workers)
         self._changed(self.workers)
-        self._tell(f"cluster: {on_workers.told(len(threads), sum(threads.values()))}")
+        self._tell(f"cluster: {on_workers.told(len(workers), sum(each['nthreads'] for each in workers.values()))}")
 
-    def _threads(self) -> dict[str, int]:
-        """Threads of each worker."""
-        return self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
+    async def _run_everywhere(self, code: str) -> dict[str, Any]:
+        return await self._client.run(eval, code, on_error="return")
+
+    def _there(self) -> dict[str, dict[str, Any]]:
+        """What the scheduler knows of each worker."""
+        return self._client.sync(self._client.scheduler.identity, callback_timeout=10)["workers"]
 
     def _look(self) -> None:
         """Give up where nobody is there any more."""
@@ -108,7 +126,10 @@ class DaskCrew:
             return
         self._looked = now
         try:
-            workers = len(self._threads()) if self._client.status == "running" else None
+            there = self._there() if self._client.status == "running" else None
+            if there:
+                self._mind_the_silent({address: each["last_seen"] for address, each in there.items()})
+            workers = None if there is None else len(there)
         except (OSError, *TIMEOUTS, CancelledError, RuntimeError):
             workers = None
         if workers is not None and workers != self.workers:
@@ -121,6 +142,34 @@ class DaskCrew:
             self._seen = time.monotonic()
         elif now - self._seen > PATIENCE:
             raise self._gone(workers)
+
+    def _mind_the_silent(self, beats: dict[str, float]) -> None:
+        """Report workers whose last heartbeat is an old one, and drop them in the end.
+
+        Heartbeats are compared with earlier ones, never with the clock here, which may not be the scheduler's.
+        """
+        now = time.monotonic()
+        before, self._beats = self._beats, {}
+        for address, beat in beats.items():
+            known = before.get(address)
+            self._beats[address] = known if known is not None and known[0] == beat else (beat, now)
+            silent = now - self._beats[address][1]
+            if silent <= SILENT:
+                self._reported.discard(address)
+            elif address not in self._reported:
+                self._reported.add(address)
+                self._tell(
+                    f"cluster: the worker {address} has been silent for {silent:.0f} s: after {self._patience:g} s it "
+                    "is dropped, and what it held is made again by others"
+                )
+            if silent > self._patience:
+                self._tell(f"cluster: the worker {address} is dropped after {silent:.0f} s of silence")
+                self._client.sync(
+                    self._client.scheduler.unregister,
+                    address=address,
+                    stimulus_id=self._key("silent"),
+                    callback_timeout=10,
+                )
 
     def _gone(self, workers: int | None) -> ClusterError:
         if workers is None:

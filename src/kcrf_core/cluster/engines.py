@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,7 +40,7 @@ class ClusterEngine:
     tls_ca: str | None = None  # files in PEM form: who signs certificates, one's own, and its key
     tls_cert: str | None = None
     tls_key: str | None = None
-    timeout: float = TIMEOUT  # seconds to wait for the first worker
+    timeout: float = TIMEOUT  # seconds to wait for the first worker, and for one that is silent
 
     def __post_init__(self) -> None:
         if self.address == LOCAL:
@@ -48,9 +49,15 @@ class ClusterEngine:
             return
         scheme, found, rest = self.address.partition("://")
         host, _, port = rest.rpartition(":")
+        if set("@?#") & set(rest):
+            raise ConfigError(
+                f"the address {hidden(self.address)} has more than a host and a port: schedulers know no passwords, "
+                "give tls://HOST:PORT and certificates",
+                settings=["engine", "tls_ca", "tls_cert", "tls_key"],
+            )
         if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f"unknown engine '{self.address}': there are cuda, torch:cpu, {LOCAL}, dask://HOST:PORT and "
+                f"unknown engine '{hidden(self.address)}': there are cuda, torch:cpu, {LOCAL}, dask://HOST:PORT and "
                 "tls://HOST:PORT (8786 is the usual port of a scheduler)",
                 settings=["engine"],
             )
@@ -85,6 +92,16 @@ class ClusterEngine:
             return not ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host not in ("localhost", socket.gethostname())
+
+
+def hidden(address: str) -> str:
+    """Return an address without what may be a secret: a user with a password, a query.
+
+    >>> hidden("tls://me:secret@host:8786?token=1")
+    'tls://***@host:8786?***'
+    """
+    shown = re.sub(r"(?<=://).*@|^[^/]*@", "***@", address)
+    return re.sub(r"[?#].*", lambda found: f"{found[0][0]}***", shown)
 
 
 def engine_of(engine: str | ClusterEngine) -> ClusterEngine:
@@ -133,7 +150,7 @@ def open_crew(
                 f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
                 settings=["engine_timeout"],
             ) from None
-        crew = DaskCrew(client, memory, tell, changed)
+        crew = DaskCrew(client, memory, tell, changed, engine.timeout)
         crew.check()
         yield crew
         tell(crew.summary())

@@ -1,16 +1,17 @@
 """Fitting a calibration to scores of positions that a model has not learnt from.
 
-Sequences are dealt into folds; each is scored by a model of the others, with the prior variances of the whole model.
+Sequences are dealt into folds, groups of them as a whole; each is scored by a model of the others, with the prior
+variances of the whole model.
 The sharpness s and the offsets o of `model.ScoreCalibration` have the largest log p(y | x) over these scores, which is
 concave in both, less o^2/2 for each offset.
 
 Whether that is worth it is judged without looking twice: of each fold by a calibration fitted to the others. It is kept
-if the mean of -log p(y_t | x) falls by more than one standard error, over sequences, of the difference.
+if the mean of -log p(y_t | x) falls by more than one standard error of the difference, over sequences or groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,11 +19,11 @@ import numpy as np
 from ..chains import chain
 from ..config import Config
 from ..encoding import Dataset, Encoding
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, counted
-from ..training import Report, train
+from ..training import Checkpoint, HoldOut, Report, deal, train
 from .scored import Scored, scored_parts
 
 FOLDS = 5
@@ -51,15 +52,23 @@ class CalibrationReport:
 
 
 def fit_calibration(
-    model: Model, report: Report, encoding: Encoding, dataset: Dataset, config: Config, workers: Workers
+    model: Model,
+    report: Report,
+    encoding: Encoding,
+    dataset: Dataset,
+    config: Config,
+    workers: Workers,
+    hold_out: HoldOut | None = None,
+    interrupted: Callable[[], bool] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Model, CalibrationReport]:
-    """The model with a calibration, where held-out data shows it to be worth it, and what was found."""
-    if dataset.sequences < FOLDS:
-        raise DataError(
-            f"{counted(dataset.sequences, 'sequence is', 'sequences are')} too few to calibrate on: it takes {FOLDS}",
-            dataset.source,
-            settings=["calibrate"],
-        )
+    """Return the model with a calibration, where held-out data shows it to be worth it, and the figures of both.
+
+    `hold_out` says which sequences belong together, or which folds there are. `Interrupted` is raised once
+    `interrupted` returns True. Fits of folds are kept in `checkpoint`, which that of the model has begun.
+    """
+    interrupted, hold_out = interrupted or (lambda: False), hold_out or HoldOut()
+    unit_of, folds = _divided(dataset, hold_out, config.training.seed)
     if encoding.features_of_labels:
         raise ConfigError(
             f"'{encoding.features_of_labels[0]}' knows the labels of all folds (label-ratio): calibrate without it",
@@ -68,13 +77,15 @@ def fit_calibration(
     known = dict(report.sigma2)
     terms = tuple(replace(term, sigma2=known.get(term.name, term.sigma2)) for term in config.terms)
     config = replace(config, terms=terms)
-    rng = np.random.default_rng([config.training.seed, 7])
-    folds = [np.sort(part) for part in np.array_split(rng.permutation(dataset.sequences), FOLDS)]
     parts: list[list[Scored]] = []
     for test in folds:
         rest = np.setdiff1d(np.arange(dataset.sequences), test)
         held_out = dataset.subset(test)
-        own, _ = train(encoding, dataset.subset(rest), config, workers=workers)
+        own, _ = train(
+            encoding, dataset.subset(rest), config, workers=workers, interrupted=interrupted, checkpoint=checkpoint
+        )
+        if interrupted():
+            raise Interrupted("interrupted before the calibration was fitted")
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
     yardstick = choose_yardstick(model.labels, "log-loss")
     first, second = [], []
@@ -84,7 +95,8 @@ def fit_calibration(
         for part in own:
             first.append(yardstick.counts(part.gold, None, _logs(part, None), part.offsets))
             second.append(yardstick.counts(part.gold, None, _logs(part, calibration), part.offsets))
-    before, after = np.concatenate(first), np.concatenate(second)
+    units = unit_of[np.concatenate(folds)]  # counts stand fold by fold
+    before, after = (_by_unit(np.concatenate(counts), units) for counts in (first, second))
     gain, error = yardstick.difference(after, before)
     calibration = _fitted([part for each in parts for part in each], workers)
     kept = bool(gain > error)
@@ -93,6 +105,33 @@ def fit_calibration(
     )
     info = {**model.info, "calibration": found.to_dict()}
     return replace(model, info=info, calibration=calibration if kept else None), found
+
+
+def _divided(dataset: Dataset, hold_out: HoldOut, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the unit of each sequence, [S], and the sequences of each fold in ascending order."""
+    rng, sequences = np.random.default_rng([seed, 7]), np.arange(dataset.sequences)
+    if hold_out.folds is not None:
+        return sequences, [np.flatnonzero(hold_out.folds == fold) for fold in np.unique(hold_out.folds)]
+    groups, unit_of = np.unique(sequences if hold_out.groups is None else hold_out.groups, return_inverse=True)
+    if len(groups) < FOLDS:
+        what = "sequence" if hold_out.groups is None else "group"
+        raise DataError(
+            f"{counted(len(groups), f'{what} is', f'{what}s are')} too few to calibrate on: it takes {FOLDS}",
+            dataset.source,
+            settings=["calibrate"],
+        )
+    if hold_out.groups is None:
+        return unit_of, [np.sort(part) for part in np.array_split(rng.permutation(dataset.sequences), FOLDS)]
+    contents = np.stack([np.bincount(unit_of, np.diff(dataset.offsets)), np.bincount(unit_of)], axis=1)
+    fold_of = deal(contents, FOLDS, rng)[unit_of]
+    return unit_of, [np.flatnonzero(fold_of == fold) for fold in range(FOLDS)]
+
+
+def _by_unit(counts: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Sums of counts of sequences, [S, k], over those of each unit."""
+    totals = np.zeros((units.max() + 1, counts.shape[1]))
+    np.add.at(totals, units, counts)
+    return totals
 
 
 def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:

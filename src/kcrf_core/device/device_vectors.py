@@ -303,6 +303,15 @@ class DevicePairs:
         self._steps[slot] = 0.0
         self._changes[slot] = 0.0
 
+    def stored(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the steps and the changes of the first slots, [rows, size] each; they are not to be changed."""
+        return self._backend.numpy(self._steps[:rows]), self._backend.numpy(self._changes[:rows])
+
+    def restore(self, steps: np.ndarray, changes: np.ndarray) -> None:
+        """Put what `stored` returned into the first slots."""
+        self._steps[: len(steps)] = self._backend.array(steps, self.dtype)
+        self._changes[: len(changes)] = self._backend.array(changes, self.dtype)
+
     def step(self, slot: int) -> Array:
         return self._steps[slot]
 

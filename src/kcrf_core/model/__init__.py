@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy(
         "archives": [
             "StoredBasis",
             "TermBasis",
+            "basis_digest",
             "digest",
             "joined_digests",
             "load_basis",

@@ -18,7 +18,7 @@ from ..config import Config, parse_config
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, kernel_to_dict
-from ..system import Contents, pack_sparse, read_container, write_container
+from ..system import Contents, content_digest, pack_sparse, read_container, write_container
 from .stored_terms import pack_pivots, stored_terms
 
 
@@ -150,8 +150,18 @@ class StoredBasis:
 
 
 def save_basis(path: str | os.PathLike[str], basis: StoredBasis, data_digest: str) -> None:
+    header, arrays = _pack_basis(basis)
+    write_container(path, "basis", {**header, "digest": data_digest}, arrays)
+
+
+def basis_digest(basis: StoredBasis) -> str:
+    """SHA-256 of a basis."""
+    return content_digest(*_pack_basis(basis))
+
+
+def _pack_basis(basis: StoredBasis) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     header, arrays = basis.encoding.pack()
-    header |= {"config": basis.config.to_dict(), "digest": data_digest, "terms": []}
+    header |= {"config": basis.config.to_dict(), "terms": []}
     for number, term in enumerate(basis.terms):
         at = f"term{number}"
         header["terms"].append(
@@ -159,7 +169,7 @@ def save_basis(path: str | os.PathLike[str], basis: StoredBasis, data_digest: st
         )
         arrays |= pack_pivots(term.pivots, term.lines, at)
         arrays[f"{at}.curve"] = term.curve
-    write_container(path, "basis", header, arrays)
+    return header, arrays
 
 
 def load_basis(path: str | os.PathLike[str]) -> StoredBasis:

@@ -24,6 +24,7 @@ from ..system import (
     Contents,
     Workers,
     container_size,
+    content_digest,
     ranges,
     read_container,
     sequence_chunks,
@@ -206,6 +207,11 @@ class Model:
     def file_size(self) -> int:
         """Bytes that `save` writes."""
         return container_size("model", *self._pack())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what `save` writes."""
+        return content_digest(*self._pack())
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.encoding.pack()

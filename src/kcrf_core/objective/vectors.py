@@ -433,6 +433,14 @@ class Pairs:
     def forget(self, slot: int) -> None:
         self._steps[slot] = self._changes[slot] = 0.0
 
+    def stored(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the steps and the changes of the first slots, [rows, size] each; they are not to be changed."""
+        return self._steps[:rows], self._changes[:rows]
+
+    def restore(self, steps: np.ndarray, changes: np.ndarray) -> None:
+        """Put what `stored` returned into the first slots."""
+        self._steps[: len(steps)], self._changes[: len(changes)] = steps, changes
+
     def step(self, slot: int) -> np.ndarray:
         return self._steps[slot]
 

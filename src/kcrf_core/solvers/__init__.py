@@ -41,6 +41,17 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "bundle": ["PROOF_POINTS"],
         "lbfgs": ["fit_bytes"],
-        "run": ["BEST", "CERTIFIED", "INTERRUPTED", "PASSES", "PRUNED", "Progress", "Run", "SolverResult", "moved"],
+        "run": [
+            "BEST",
+            "CERTIFIED",
+            "INTERRUPTED",
+            "PASSES",
+            "PRUNED",
+            "Progress",
+            "Run",
+            "STATE_CLASSES",
+            "SolverResult",
+            "moved",
+        ],
     },
 )

@@ -28,11 +28,16 @@ FORCING = 0.2
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if now is None:
+    if now is None and run.resumed is None:
         now = run.evaluate(posterior, theta)
     columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
+    if run.resumed is not None:
+        theta, now = run.resumed["theta"], run.resumed["now"]
+        columns.restore(run.resumed["columns"])
+        memory.restore(run.resumed["memory"])
     every = range(len(posterior.blocks))
     while True:
+        run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)
         found = step(
             lambda point: run.evaluate(posterior, point),

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -111,6 +112,15 @@ class Bundle:
 
     def __len__(self) -> int:
         return len(self._gradients)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that later bounds depend on."""
+        own = {name: value for name, value in vars(self).items() if name != "_gold"}
+        return {**own, "_gold": [(theta, self._gold[id(theta)]) for theta in self._thetas if id(theta) in self._gold]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        vars(self).update(state, _gold={id(theta): gold for theta, gold in state["_gold"]})
 
     def add(
         self, posterior: Posterior, theta: Vector, found: Point, dtype: np.dtype | type = np.float64

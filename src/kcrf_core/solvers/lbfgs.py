@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -84,6 +84,16 @@ class Memory:
     def clear(self) -> None:
         self._order.clear()
 
+    def state(self) -> dict[str, Any]:
+        """Return all that later directions depend on."""
+        pairs = self._pairs.stored(max(self._order, default=-1) + 1)
+        return {"pairs": pairs, "order": self._order, "products": self._products, "known": self._known}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._pairs.restore(*state["pairs"])
+        self._order, self._products, self._known = state["order"], state["products"], state["known"]
+
     def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
         """Take up a step between two points, with the gradients there."""
         slot = self._order.pop(0) if len(self._order) == self._most else self._free()
@@ -145,15 +155,22 @@ def memory_for(posterior: Posterior, run: Run) -> Memory:
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run, memory: Memory | None = None) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if now is None:
+    memory = memory_for(posterior, run) if memory is None else memory
+    begun, renewal, renewed = 0, FIRST_RENEWAL, theta  # `renewed` is where the metric was taken
+    if run.resumed is not None:
+        begun, renewal, renewed, theta, now = (
+            run.resumed[name] for name in ("steps", "renewal", "renewed", "theta", "now")
+        )
+        memory.restore(run.resumed["memory"])
+    elif now is None:
         now = run.evaluate(posterior, theta)
     guess = FirstGuess(posterior, run)
-    metric, renewal = guess.at(theta), FIRST_RENEWAL
-    memory = memory_for(posterior, run) if memory is None else memory
+    metric = guess.at(renewed)
     hand_back()  # what was needed to begin
-    for steps in count():
+    for steps in count(begun):
+        run.between_steps(posterior, steps=steps, renewal=renewal, renewed=renewed, theta=theta, now=now, memory=memory)
         if guess.moves and steps == renewal:
-            metric, renewal = guess.at(theta), steps * RENEWAL_GROWTH
+            metric, renewal, renewed = guess.at(theta), steps * RENEWAL_GROWTH, theta
         found = step(lambda point: run.evaluate(posterior, point), theta, now, memory, metric, posterior.vectors, run)
         if found is None:
             run.raise_precision(posterior)

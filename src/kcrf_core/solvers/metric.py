@@ -10,6 +10,8 @@ pitch accent (poly-2) 63 for 163.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..chains import NODE
@@ -38,6 +40,14 @@ class LeadingColumns:
                 m = int(min(term.rows, MOST_COLUMNS, wanted))
                 self._columns[j] = posterior.engine.leading_columns(j, m)
                 run.add_operations(posterior, posterior.problem.positions * m * m)
+
+    def state(self) -> dict[str, Any]:
+        """Return the blocks that are kept."""
+        return {"inverses": self._inverses, "unsettled": self._unsettled}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._inverses, self._unsettled = state["inverses"], state["unsettled"]
 
     def inverses(self, blocks: HessianBlocks, run: Run) -> dict[int, np.ndarray]:
         """Inverse blocks of each term, built anew where much has settled since the last time."""

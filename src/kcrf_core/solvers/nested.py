@@ -28,7 +28,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
     if posterior.thresholds is not None:
         proximal.descend(posterior, theta, now, run)
     memory = None
-    if now is None and posterior.vectors.is_zero(theta):
+    if now is None and run.resumed is None and posterior.vectors.is_zero(theta):
         theta, memory = _begin_on_part(posterior, run)
     lbfgs.descend(posterior, theta, now, run, memory)
 

@@ -21,11 +21,15 @@ LOOSEST, TIGHTEST = 0.5, 1e-3
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if now is None:
+    if now is None and run.resumed is None:
         now = run.evaluate(posterior, theta)
     columns, vectors = LeadingColumns(posterior, run), posterior.vectors
     first_norm = None
+    if run.resumed is not None:
+        theta, now, first_norm = (run.resumed[name] for name in ("theta", "now", "first_norm"))
+        columns.restore(run.resumed["columns"])
     while True:
+        run.between_steps(posterior, theta=theta, now=now, first_norm=first_norm, columns=columns)
         metric = BlockMetric(run.blocks(posterior, theta, guess=True), columns, run)
         norm = float(np.sqrt(vectors.dot(now.gradient, metric(now.gradient))))
         first_norm = first_norm or max(norm, 1e-300)

@@ -19,7 +19,7 @@ beyond thresholds that a certificate is made of.
 from __future__ import annotations
 
 from itertools import count
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -51,12 +51,16 @@ FIRST_LOOK, LEAST_SHARE = 30, 1e-3
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if now is None:
-        now = run.evaluate(posterior, theta)
-    model = CurvatureModel(posterior, run)
-    hand_back()  # what was needed to begin
+    model, begun = CurvatureModel(posterior, run), 1
     look = 0 if any(term.nested for term in posterior.terms) else FIRST_LOOK  # of pivots there is no such diagonal
-    for taken in count(1):
+    if run.resumed is not None:
+        begun, look, theta, now = (run.resumed[name] for name in ("taken", "look", "theta", "now"))
+        model.restore(run.resumed["model"])
+    elif now is None:
+        now = run.evaluate(posterior, theta)
+    hand_back()  # what was needed to begin
+    for taken in count(begun):
+        run.between_steps(posterior, taken=taken, look=look, theta=theta, now=now, model=model)
         if taken == look:
             model.look(posterior, theta, run)
             look *= 2
@@ -95,7 +99,7 @@ class CurvatureModel:
         self._thresholds = self._vectors.zeros() if posterior.thresholds is None else posterior.thresholds
         guess = posterior.curvature_guess()
         self._uniform = np.maximum(guess, LEAST_CURVATURE * guess.max(initial=1e-300))
-        self._take(self._uniform)
+        self._take(self._uniform**POWER)
         self._most = most_sparse_pairs(posterior.size)
         self._pairs = self._vectors.pairs(self._most, run.kept_dtype(posterior))
         self._order: list[int] = []  # slots of the pairs, the oldest first
@@ -103,14 +107,32 @@ class CurvatureModel:
         self._squared = np.zeros((self._most, self._most))  # [i, j] s_i.(guess s_j)
         self._length = 0.0  # what the guess is multiplied with; zero: nothing is known yet
 
-    def _take(self, diagonal: np.ndarray) -> None:
-        """The Hessian's diagonal, for the first guess."""
-        self._guess = diagonal**POWER
+    def state(self) -> dict[str, Any]:
+        """Return all that later steps depend on."""
+        return {
+            "pairs": self._pairs.stored(max(self._order, default=-1) + 1),
+            "guess": self._guess,
+            "order": self._order,
+            "crossed": self._crossed,
+            "squared": self._squared,
+            "length": self._length,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._pairs.restore(*state["pairs"])
+        self._order, self._length = state["order"], state["length"]
+        self._crossed, self._squared = state["crossed"], state["squared"]
+        self._take(state["guess"])
+
+    def _take(self, guess: np.ndarray) -> None:
+        """Take a power of the Hessian's diagonal for the first guess."""
+        self._guess = guess
         self._scale, self._inverse = self._vectors.from_array(self._guess), self._vectors.from_array(1 / self._guess)
 
     def look(self, posterior: Posterior, theta: Vector, run: Run) -> None:
         """Take the Hessian's diagonal at these parameters for a guess, and keep what steps have taught."""
-        self._take(np.maximum(run.diagonal(posterior, theta), LEAST_SHARE * self._uniform))
+        self._take(np.maximum(run.diagonal(posterior, theta), LEAST_SHARE * self._uniform) ** POWER)
         rows = max(self._order, default=-1) + 1
         for slot in self._order:
             self._put_squares(slot, rows)

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from ..errors import NumericError
 from ..objective import HessianBlocks, Point, Posterior, Vector, Vectors
-from .bundle import Bound, Bundle, Combination
+from .bundle import Bound, Bundle, BundlePart, Combination
 from .line_search import line_search
 
 CERTIFIED, PASSES, INTERRUPTED, PRECISION = "certified", "passes", "interrupted", "precision"
@@ -146,6 +146,29 @@ class _Proof:
         return relative_gap(self.found.value, self.lower)
 
 
+class Keeper(Protocol):
+    """A place for the state of a solver, from which another process can go on."""
+
+    def due(self) -> bool:
+        """Return True where it is time to keep one."""
+
+    def keep(self, state: dict[str, Any]) -> None:
+        """Keep a state, in the place of the last one."""
+
+
+class Watching(Protocol):
+    """A listener to passes whose findings so far are a state of its own."""
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+# Attributes of a run: those that are carried on from fit to fit, and all that later passes depend on.
+COUNTERS = ("passes", "products", "steps", "work")
+BOOKS = (*COUNTERS, "_proven", "_attempts", "_strictness", "_best", "_lower", "_bound", "_mixed_gap")
+
+
 class Run:
     """The budget and the books of one minimisation.
 
@@ -162,6 +185,10 @@ class Run:
     ):
         self.tolerance, self.max_passes, self.proves = tolerance, max_passes, proves
         self._observe, self._interrupted = observe, interrupted
+        self._watching: Watching | None = None
+        self._keeper: Keeper | None = None
+        self._resumed: dict[str, Any] | None = None  # a state to go on from, until that has happened
+        self._steps_apart = False  # the solver says where its steps end
         self.passes = self.products = self.steps = 0
         self.work = 0.0
         self._begin()
@@ -178,9 +205,65 @@ class Run:
         self._bundle = Bundle()
         self._mixed_gap = np.inf  # of the last bound that gold labellings were mixed into, without that
 
-    def watch(self, observe: Callable[[Progress], None]) -> None:
-        """Tell of every pass from now on."""
-        self._observe = observe
+    def watch(self, observe: Callable[[Progress], None], watching: Watching | None = None) -> None:
+        """Tell of every pass from now on; the state of `watching` belongs to that of the run."""
+        self._observe, self._watching = observe, watching
+
+    # ------------------------------------------------------------------------- states to go on from
+
+    def keep_with(self, keeper: Keeper, state: dict[str, Any] | None = None) -> None:
+        """Let a keeper have the states of the next fit, which goes on from one where that is given."""
+        self._keeper, self._resumed, self._steps_apart = keeper, state, False
+
+    @property
+    def resumed(self) -> dict[str, Any] | None:
+        """The state of the solver to go on from, as it was given to `between_steps`; None where the fit begins."""
+        return None if self._resumed is None else self._resumed["solver"]
+
+    @property
+    def resumed_in_double(self) -> bool:
+        """True where the state to go on from is one of passes in double precision."""
+        return self._resumed is not None and self._resumed["double"]
+
+    def between_steps(self, posterior: Posterior, **state: Any) -> None:
+        """Called by a solver before every step with all that later steps depend on, but for the run's own books.
+
+        Where the solver goes on from a state, the books are those of that moment from here on. An interruption that
+        keeps a state waits for the end of a step.
+        """
+        if self._resumed is not None:
+            self._restore(self._resumed["run"])
+            self._resumed = None
+        if self._keeper is None:
+            return
+        self._steps_apart = True
+        ended = self._interrupted is not None and self._interrupted()
+        if ended or self._keeper.due():
+            own = {name: value.state() if hasattr(value, "state") else value for name, value in state.items()}
+            books = {name: getattr(self, name) for name in BOOKS} | {"bundle": self._bundle.state()}
+            books["watching"] = None if self._watching is None else self._watching.state()
+            self._keeper.keep({"double": self.in_double(posterior), "run": books, "solver": own})
+        if ended:
+            self._stop(posterior, INTERRUPTED)
+
+    def _restore(self, books: dict[str, Any]) -> None:
+        for name in BOOKS:
+            setattr(self, name, books[name])
+        self._bundle.restore(books["bundle"])
+        if self._watching is not None:
+            self._watching.restore(books["watching"])
+
+    def counters(self) -> dict[str, Any]:
+        """Return what a later fit of the same run depends on, once this one has ended."""
+        watching = None if self._watching is None else self._watching.state()
+        return {name: getattr(self, name) for name in COUNTERS} | {"watching": watching}
+
+    def restore_counters(self, counters: dict[str, Any]) -> None:
+        """Go on after a fit that ended with these counters."""
+        for name in COUNTERS:
+            setattr(self, name, counters[name])
+        if self._watching is not None:
+            self._watching.restore(counters["watching"])
 
     def go_on(self, share: float) -> None:
         """Make ready for another fit that comes out of the same budget, from where the last one ended.
@@ -260,7 +343,7 @@ class Run:
     def _check_budget(self, posterior: Posterior) -> None:
         if self.passes + self.products >= self.max_passes:
             self._stop(posterior, PASSES)
-        if self._interrupted is not None and self._interrupted():
+        if self._interrupted is not None and not self._steps_apart and self._interrupted():
             self._stop(posterior, INTERRUPTED)
 
     def raise_precision(self, posterior: Posterior) -> NoReturn:
@@ -389,6 +472,10 @@ class Run:
         )
 
 
+# Dataclasses that states are made of.
+STATE_CLASSES = (SolverResult, Point, Bound, BundlePart, _Best)
+
+
 def until_stopped(
     descend: Callable[[Posterior, Vector, Point | None, Run], NoReturn],
     posterior: Posterior,
@@ -397,6 +484,8 @@ def until_stopped(
 ) -> SolverResult:
     """Call `descend`, again from where a rise of precision left it, until the run stops it."""
     now = None
+    if run.resumed_in_double and not run.in_double(posterior):
+        posterior = posterior.in_double(held=True)
     while True:
         try:
             descend(posterior, theta, now, run)

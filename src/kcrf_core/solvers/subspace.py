@@ -20,10 +20,15 @@ from .run import Run
 
 def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) -> NoReturn:
     """Step after step, until the run raises `Stop` or `Restart`."""
-    if now is None:
+    if now is None and run.resumed is None:
         now = run.evaluate(posterior, theta)
     columns, memory = LeadingColumns(posterior, run), Memory(posterior.vectors)
+    if run.resumed is not None:
+        theta, now = run.resumed["theta"], run.resumed["now"]
+        columns.restore(run.resumed["columns"])
+        memory.restore(run.resumed["memory"])
     while True:
+        run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
         squares = posterior.vectors.block_dots(now.gradient, now.gradient)
         best = int(np.argmax(posterior.sigma2 / 2 * squares))
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)

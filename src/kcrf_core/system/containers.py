@@ -8,6 +8,7 @@ of the arrays. There is no pickle, no path, no time and no host in it, so equal 
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import math
@@ -132,6 +133,15 @@ def write_container(
     """Write a container atomically."""
     with replacing(path) as stream:
         _save(stream, kind, header, arrays)
+
+
+def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+    """SHA-256 of what a container holds."""
+    total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        total.update(repr((name, array.dtype.str, array.shape)).encode())
+        total.update(np.ascontiguousarray(array))
+    return total.hexdigest()
 
 
 def container_size(kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> int:

@@ -9,6 +9,7 @@ from .._lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "checkpoint": ["Checkpoint", "EVERY"],
         "engines": ["OpenEngine", "named_engine", "open_engine"],
         "decoder_choice": ["DecoderChoice", "choose_decoder"],
         "dev": ["DevReport"],

@@ -108,7 +108,7 @@ class DevData:
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """Some parameters, and how well they label the held-out data by one decoder."""
 
     score: DevScore
@@ -142,8 +142,8 @@ class Watch:
         self._interval = max(1, math.ceil(cost * (1 / LARGEST_SHARE - 1)))
         self._last: float | None = None
         self._seen: Vector | None = None  # where the last score was taken
-        self._now: dict[str, _Look] = {}  # the last scores, by decoder
-        self._best: dict[str, _Look] = {}  # the best ones
+        self._now: dict[str, Look] = {}  # the last scores, by decoder
+        self._best: dict[str, Look] = {}  # the best ones
 
     def _of_data(self, task: TrainingTask) -> Posterior:
         """P of the held-out data, with the terms of training."""
@@ -155,6 +155,15 @@ class Watch:
             terms.append(term)
         problem = self._data.problem(task.problem.label_count)
         return replace(task, problem=problem, terms=tuple(terms)).posterior(self._sigma2)
+
+    def state(self) -> dict[str, Any]:
+        """Return the scores so far."""
+        return {"last": self._last, "seen": self._seen, "now": self._now, "best": self._best}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._last, self._seen = state["last"], state["seen"]
+        self._now, self._best = dict(state["now"]), dict(state["best"])
 
     def widen(self, task: TrainingTask, share: float) -> None:
         """Go on with more columns of the maps, of which the old ones are the first and `share` is their part."""
@@ -182,14 +191,14 @@ class Watch:
         for name in DECODINGS if self._decoder is None else [self._decoder.decode]:
             labels = found.labels[name]
             score = self._data.score(name, labels, found.gold)
-            self._now[name] = _Look(score, theta, passes, self._data.unit_counts(labels))
+            self._now[name] = Look(score, theta, passes, self._data.unit_counts(labels))
             if score.better_than(self._best[name].score if name in self._best else None):
                 self._best[name] = self._now[name]
                 better.add(name)
         decode = self._chosen(self._now).decode
         self._observer.tell(DevProgress(passes, self._now[decode].score, decode in better))
 
-    def _chosen(self, looks: Mapping[str, _Look]) -> DecoderChoice:
+    def _chosen(self, looks: Mapping[str, Look]) -> DecoderChoice:
         """The decoder: the one that was decided on before, else the one that these scores speak for."""
         return self._decoder or self._data.choose({name: look.counts for name, look in looks.items()})
 

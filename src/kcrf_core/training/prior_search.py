@@ -20,12 +20,13 @@ final fit at most, and the search ends where it has cost that much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ..errors import Interrupted
 from ..fitting import ALL_TERMS, Trial
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
@@ -88,6 +89,7 @@ class HeldOut:
     decoder: DecoderChoice
     work: float  # passes times positions of the search
     scales: dict[str, float]  # mean of k(x, x) of each term whose sigma2 was chosen
+    whole: bool = True  # the search was not cut short by the clock
 
     def to_dict(self) -> dict[str, Any]:
         return {**describe_units(self.splits), "log_probability": self.log_probability, "work": self.work}
@@ -104,6 +106,7 @@ def choose_prior(
     start: Mapping[str, float] | None = None,  # sigma2 to begin with
     judged: bool = False,  # whether given values are to be judged, too, where none is to be chosen
     together: bool = False,  # whether free terms only move together, which takes far fewer settings
+    enough: Callable[[], bool] = lambda: False,  # ends the search once a setting has been judged
 ) -> Prior:
     """The given prior variances and, for terms that have none, those that predict held-out data best."""
     fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
@@ -114,7 +117,7 @@ def choose_prior(
         minimiser.observer.note(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
         chosen = {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior(_in_order(task, fixed | chosen))
-    return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}).run(together)
+    return _Search(task, splits, yardstick, fixed, scales, minimiser, decode, start or {}, enough).run(together)
 
 
 def plan_splits(task: TrainingTask, free: int, wishes: HoldOut, seed: int, reach: int) -> Splits | None:
@@ -203,9 +206,11 @@ class _Search:
         minimiser: Minimiser,
         decode: str | None,
         start: Mapping[str, float],
+        enough: Callable[[], bool],
     ):
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
-        self._minimiser, self._decode = minimiser, decode
+        self._enough, self._decode = enough, decode
+        self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._is_enough())
         self._by_figure, self._yardstick = not yardstick.by_probability, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, PATH_START / scale) for name, scale in scales.items()}
@@ -215,7 +220,7 @@ class _Search:
         self._tried: list[Trial] = []
         self._work = 0.0
         self._most_work = max(MOST_WORK * task.problem.positions, FREE_OPERATIONS / operations(task))
-        self._ended = False
+        self._ended = self._cut_short = False
         minimiser.observer.note(
             f"choosing sigma2 on {splits.describe()}, fits on {splits.splits[0].fit.positions:,} "
             f"of {task.problem.positions:,} positions"
@@ -235,6 +240,9 @@ class _Search:
                 best = self._single_terms(best)
             best = self._upwards(best)
         return self._prior(best)
+
+    def _is_enough(self) -> bool:
+        return bool(self._found) and self._enough()
 
     # What the parts of the search do.
 
@@ -310,7 +318,7 @@ class _Search:
             if not PATH_LEAST * PATH_FACTOR < value * self._scales[name] < PATH_MOST / PATH_FACTOR:
                 note(f"sigma2 of {name} is near the end of the range searched: it may want more")
         if self._ended:
-            note(f"the search for sigma2 ends after {len(self._tried)} settings: it has cost what it may")
+            note(f"the search for sigma2 ends after {counted(len(self._tried), 'setting')}: it has cost what it may")
         sigma2 = _in_order(self._task, self._fixed | self._used(best))
         found = self._found[best]
         decoder = choose_decoder(self._yardstick, found.counts, "held-out")
@@ -323,6 +331,7 @@ class _Search:
             decoder if self._decode is None else DecoderChoice(self._decode),
             self._work,
             self._scales,
+            not self._cut_short,
         )
         return Prior(sigma2, self._mean_parameters(best, sigma2), tuple(self._tried), held_out)
 
@@ -399,6 +408,17 @@ class _Search:
         if self._found and self._work >= share * self._most_work:
             self._ended = True
             return False
+        try:
+            self._minimiser.check_interrupted()
+            return self._looked(steps, label, rival, decode)
+        except Interrupted:
+            if not self._is_enough():
+                raise
+            self._ended = self._cut_short = True
+            return False
+
+    def _looked(self, steps: Steps, label: str, rival: Steps | None, decode: str | None) -> bool:
+        """Fit and judge a setting on all folds, or on some where those show that it is worse than a rival."""
         logs: list[np.ndarray] = []
         counts: dict[str, list[np.ndarray]] = {name: [] for name in DECODINGS}
         finished = True

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..fitting import DTYPES, FinalFit, Observer, Structure, Trial, begin_growth, fit_terms, observed_only, outside_gain
 from ..kernels import Kernel, KernelConfig
-from ..model import Model, PruneReport, StoredBasis, digest
+from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
 from ..objective import Vector
 from ..scoring import DECODINGS, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
 from ..system import AUTO, Workers, counted, hand_back
+from .checkpoint import Checkpoint, array_digest
 from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
@@ -36,6 +38,8 @@ from .warm_start import WarmStart
 
 # Kernel values in single precision are another kernel, by a few parts in a million: finer certificates need double.
 SINGLE_TOLERANCE = 1e-5
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def train(
     keep: str = "last",
     prune: float | None = None,
     hold_out: HoldOut | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
@@ -124,7 +129,8 @@ def train(
     are worth it; none whose gain in P is proven to be less than `min_gain` is. `dev` is scored on the way; with `keep`
     "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
     weights and pivots are dropped that change no score of a training position by more than that. `hold_out` says what
-    belongs together, or which folds there are, where sigma2 is to be chosen on held-out data.
+    belongs together, or which folds there are, where sigma2 is to be chosen on held-out data. `checkpoint` is a file
+    that the run is kept in and goes on from; the caller removes it.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> kernel = {"type": "poly", "degree": 2}
@@ -135,7 +141,7 @@ def train(
     >>> model.labels, report.result.reason
     (('0', '1'), 'certified')
     """
-    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut())
+    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut(), checkpoint)
     run = TrainingRun(
         encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
     )
@@ -155,6 +161,7 @@ class Verdict:
     work: float  # passes times positions
     operations: float  # multiplications that a position takes in a pass, about
     path: tuple[Trial, ...]
+    whole: bool  # the search for sigma2 was not cut short by the clock
 
     @property
     def value(self) -> float:
@@ -178,13 +185,15 @@ def judge(
     basis: StoredBasis | None = None,
     observer: Observer | None = None,
     interrupted: Callable[[], bool] | None = None,
+    enough: Callable[[], bool] = lambda: False,
     sigma2: Mapping[str, float] | None = None,
     together: bool = False,
 ) -> Verdict:
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
-    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`.
+    `together`, none is moved by itself. Splits belong to the dataset: see `problem_splits`. Once `enough` returns True
+    the search makes do with the settings that it has, if it has one; once `interrupted` does, `Interrupted` is raised.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus
     >>> from kcrf_core.training import judge, problem_splits
@@ -199,7 +208,7 @@ def judge(
     """
     told, ended = observer or Observer(), interrupted or (lambda: False)
     run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
-    return run.judge(splits, sigma2 or {}, together)
+    return run.judge(splits, sigma2 or {}, together, enough)
 
 
 def problem_splits(
@@ -235,6 +244,7 @@ class TrainOptions:
     keep: str = "last"  # or best, by dev
     prune: float | None = None
     hold_out: HoldOut = field(default_factory=HoldOut)
+    checkpoint: Checkpoint | None = None
 
 
 class TrainingRun:
@@ -269,7 +279,10 @@ class TrainingRun:
             observer.note(f"dev: {hopeless:,} labels that the scheme forbids where they stand count as wrong")
         self._encoding, self._dataset, self._basis, self._workers = encoding, dataset, basis, workers
         self._config, self._training, self._options, self._observer = config, training, options, observer
-        self._minimiser = Minimiser(SOLVERS[training.solver], observer, interrupted)
+        solve, self._checkpoint = SOLVERS[training.solver], options.checkpoint
+        if self._checkpoint is not None:
+            solve = self._checkpoint.solver(solve)
+        self._minimiser = Minimiser(solve, observer, interrupted)
         if workers.crew is not None:
             self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
@@ -314,10 +327,12 @@ class TrainingRun:
 
     def run(self) -> tuple[Model, Report]:
         """All stages, one after another."""
+        if self._checkpoint is not None:
+            self._checkpoint.begin(self._about(), self._workers, self._observer)
         # `task` is bound anew where a stage replaces maps, so that the memory of the old ones comes back.
         task = self.fit_terms()
         task, structure = self.choose_terms(task)
-        prior = self.choose_sigma2(task)
+        prior = self._once(partial(self.choose_sigma2, task))
         task, dataset = self.settle(task)
         self._minimiser.check_interrupted()
         self._observer.tell(FinalFit())
@@ -325,7 +340,7 @@ class TrainingRun:
         theta = self.starting_point(task, prior, run)
         decoder = self.decoder(prior)
         watch = self.watch(task, prior, decoder)
-        run.watch(self._observer.tell if watch is None else watch.passed)
+        run.watch(self._observer.tell if watch is None else watch.passed, watch)
         fitted, growth = self.fit(task, prior, theta, run, watch)
         solution, decoder = self.kept(fitted, watch, decoder)
         model = replace(solution.model(self._encoding, self._training.precision), decode=decoder.decode)
@@ -354,6 +369,26 @@ class TrainingRun:
         )
         return self.described(model, solution.task, report), report
 
+    def _about(self) -> dict[str, Any]:
+        """Return all that the bytes of the model depend on, for a checkpoint to compare."""
+        options, device, wishes = self._options, self._workers.device, self._hold_out
+        return {
+            **self._config.to_dict(),
+            **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "keep", "prune")},
+            "group": array_digest(wishes.groups),
+            "folds_file": array_digest(wishes.folds),
+            "block": wishes.block,
+            "dev": None if options.dev is None else digest(options.dev),
+            "init": None if options.start is None else options.start.model.digest,
+            "basis": None if self._basis is None else basis_digest(self._basis),
+            "engine": "threads" if device is None else device.backend.name,  # those of a cluster have the same bytes
+            "data": self.data_digest(),  # at last, as it depends on the encoding
+        }
+
+    def _once(self, stage: Callable[[], Found]) -> Found:
+        """Return the findings of a stage, or those that a checkpoint has of it."""
+        return stage() if self._checkpoint is None else self._checkpoint.stage(stage)
+
     def fit_terms(self) -> TrainingTask:
         """Fix the kernel and the map of each term."""
         config, training = self._config, self._training
@@ -378,8 +413,10 @@ class TrainingRun:
         """Leave out terms that are not worth it, where that is asked for."""
         structure = None
         if self._options.select_terms:
-            structure = choose_structure(
-                task, self._given, self._options.min_gain, self._training.seed, self._minimiser
+            structure = self._once(
+                partial(
+                    choose_structure, task, self._given, self._options.min_gain, self._training.seed, self._minimiser
+                )
             )
             task = replace(task, terms=task.present(structure.chosen))
         if all(term.map is not None for term in task.terms):
@@ -402,9 +439,11 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool) -> Verdict:
+    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Verdict:
         """The first stages, and what held-out data says of them."""
+        self._minimiser.check_interrupted()
         task = self.fit_terms()
+        self._minimiser.check_interrupted()
         given = {term.name: self._given[term.name] for term in task.terms}
         prior = choose_prior(
             task,
@@ -416,6 +455,7 @@ class TrainingRun:
             start=sigma2,
             judged=True,
             together=together,
+            enough=enough,
         )
         found = prior.held_out
         return Verdict(
@@ -428,6 +468,7 @@ class TrainingRun:
             found.work,
             operations(task),
             prior.tried,
+            found.whole,
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:

@@ -25,7 +25,7 @@ from ..maps import why_not
 from ..scoring import FEW_SEQUENCES, Yardstick
 from ..system import AUTO, Workers
 from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
-from .search import Outcome
+from .search import LARGEST_SHARE, Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 
 # Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
@@ -39,6 +39,8 @@ FOLDS, SOME_FOLDS, FEW_FOLDS = 5, 3, 2
 LITTLE, SOME, ENOUGH = 2_000, 4_000, 20_000
 # Settings that a search for prior variances looks at: on the common path and upwards, and for each term.
 PATH_SETTINGS, TERM_SETTINGS = 6, 2
+# Passes that a fit takes in such a search.
+SETTING_PASSES = 25
 # What a pass costs, in nanoseconds of a core: by itself, at a position, for pairs and triples of labels, for a column
 # of a dense row and for each score that it adds to, and the same for a feature that is there in a sparse row.
 PASS_COST, POSITION_COST, LABEL_COST, TRIPLE_COST = 1e6, 500.0, 2.0, 1.5
@@ -60,6 +62,16 @@ class Rung:
     def positions(self) -> int:
         """Positions that are fitted on or held out in turn."""
         return self.sampled or self.corpus.positions
+
+    @property
+    def fitted(self) -> int:
+        """Positions that its folds are fitted on, all together."""
+        return self.positions * (1 if self.dev else self.folds - 1)
+
+    @property
+    def label_count(self) -> int:
+        """Distinct labels of its positions."""
+        return len(np.unique(CodedColumn.of(self.corpus.columns[-1]).codes))
 
     def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
         """The folds of this rung; the same for all candidates, whatever their windows are."""
@@ -87,21 +99,27 @@ def _by_dev(problem: Problem, count: int) -> Splits:
     return Splits((split,), SEQUENCES, every.positions)
 
 
-def rung_sizes(positions: int, others: int) -> list[int]:
+def rung_sizes(positions: int, others: int, most: float = math.inf) -> list[int]:
     """Positions of each rung, the last being all: about equal factors from the first on.
 
     `others` of all positions have another label than the most frequent one: where these are few, little tells nothing.
+    The first has no more than `most`.
     """
-    first = max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1))
+    first = min(max(FIRST_RUNG, FIRST_OTHERS * positions / max(others, 1)), most)
     steps = max(math.ceil(math.log(positions / first, RUNG_FACTOR) - 0.25), 0) if positions > first else 0
     factor = (positions / first) ** (1 / steps) if steps else 1.0
     return [round(positions / factor**step) for step in reversed(range(steps + 1))]
 
 
-def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None) -> list[Rung]:
-    """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it."""
+def make_rungs(
+    corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None, most: float = math.inf
+) -> list[Rung]:
+    """Parts of a corpus, each some times larger than the one before and containing it, the last being all of it.
+
+    The first has no more than `most` positions, as far as its least number of sequences goes.
+    """
     frequent = np.bincount(CodedColumn.of(corpus.columns[-1]).codes).max(initial=0)
-    sizes = rung_sizes(corpus.positions, corpus.positions - int(frequent))
+    sizes = rung_sizes(corpus.positions, corpus.positions - int(frequent), most)
     if dev is None and (wishes.block is not None or (corpus.sequences < FEW_SEQUENCES and wishes.free)):
         blocks = [Rung(corpus, wishes, _folds(n), sampled=n if n < corpus.positions else None) for n in sizes]
         return _with_more_folds(blocks)
@@ -120,6 +138,23 @@ def make_rungs(corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = 
             part, held = concatenate([part, judges]), judges.sequences
         rungs.append(Rung(part, wishes.subset(chosen) if dev is None else HoldOut(), _folds(part.positions), held))
     return _with_more_folds(rungs)
+
+
+def affordable_rungs(
+    make: Callable[[float], list[Rung]], cost: Callable[[Rung], float], total: float
+) -> tuple[list[Rung], float]:
+    """Rungs whose first one is small enough for a judgement to cost no more than its share of the total.
+
+    `make` makes rungs whose first has no more than so many positions, and `cost` is that of one setting of prior
+    variances on a rung. It comes back for the first one, which is as small as it can be where it is too dear.
+    """
+    rungs = make(math.inf)
+    while (dear := cost(rungs[0])) * PATH_SETTINGS > LARGEST_SHARE * total:
+        smaller = make(rungs[0].positions / RUNG_FACTOR)
+        if smaller[0].positions >= rungs[0].positions:
+            break
+        rungs = [replace(smaller[0], folds=min(smaller[0].folds, FEW_FOLDS)), *smaller[1:]]
+    return rungs, dear
 
 
 def _folds(positions: int) -> int:
@@ -180,6 +215,7 @@ class CorpusArena:
             str(number) if journal is None else digest_of(corpus_digest(rung.corpus), rung.to_dict())
             for number, rung in enumerate(rungs)
         ]
+        self.fitted = [rung.fitted * (POSITION_COST + LABEL_COST * rung.label_count**2) for rung in rungs]
         self._known: dict[str, dict[str, Any]] = {}  # by configurations, which pivots of a small rung have in common
         self._splits: dict[int, Splits | None] = {}
         self._complexities: dict[Candidate, float] = {}
@@ -191,10 +227,6 @@ class CorpusArena:
     @property
     def ceiling(self) -> float:
         return 0.0 if self._yardstick.by_probability else 1.0
-
-    @property
-    def fitted(self) -> list[int]:
-        return [rung.positions * (1 if rung.dev else rung.folds - 1) for rung in self._rungs]
 
     def settings(self, candidate: Candidate, like: Outcome | None, thorough: bool) -> int:
         config = self.config(candidate, 0)
@@ -225,7 +257,7 @@ class CorpusArena:
             found = self._judged(config, rung, limit, start, thorough)
             if found is None:
                 return None
-            if self._journal is not None:
+            if self._journal is not None and found["whole"]:
                 about = {"candidate": dict(candidate.choices), "positions": self.sizes[rung]}
                 self._journal.add(key, about, found)
         self._known[key] = found
@@ -251,9 +283,14 @@ class CorpusArena:
         """What a judgement finds, as a journal keeps it; None where it was not brought to an end."""
         began = time.perf_counter()
         rung = self._rungs[number]
+        # The first may take what all may: there is nothing else to fall back on.
+        longest = limit if self._known else limit / LARGEST_SHARE
 
         def over() -> bool:
-            return self._stopped() or (self._timed and time.perf_counter() - began > limit)
+            return self._stopped() or (self._timed and time.perf_counter() - began > longest)
+
+        def enough() -> bool:
+            return self._timed and time.perf_counter() - began > limit
 
         try:
             encoding, dataset = fit_encoding(config, rung.corpus)
@@ -270,6 +307,7 @@ class CorpusArena:
                 splits=splits,
                 workers=self._workers,
                 interrupted=over,
+                enough=enough,
                 sigma2=start,
                 together=not thorough,
             )
@@ -287,6 +325,7 @@ class CorpusArena:
             "folds": len(splits.splits),
             "kind": splits.kind,
             "log_probability": found.log_probability,
+            "whole": found.whole,
             "complexity": cost,
             "settings": max(len(found.path), 1),
             "work": found.work * (cost + PASS_COST * len(splits.splits) / max(splits.fitted, 1)),
@@ -306,6 +345,13 @@ class CorpusArena:
             except (ConfigError, DataError, NumericError):
                 self._complexities[candidate] = math.inf
         return self._complexities[candidate]
+
+
+def setting_cost(space: Space, candidate: Candidate, rung: Rung) -> float:
+    """Return what one setting of prior variances costs on a rung, about, in nanoseconds of a core."""
+    config = parse_config(space.raw(candidate, rung.positions), space.title(candidate))
+    cost = pass_cost(*fit_encoding(config, rung.corpus), config)
+    return SETTING_PASSES * (rung.fitted * cost + PASS_COST * (1 if rung.dev else rung.folds))
 
 
 def _explicit(term: TermConfig, inputs: Inputs) -> bool:

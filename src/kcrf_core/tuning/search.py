@@ -62,8 +62,8 @@ class Arena(Protocol):
         """Positions of each rung, ascending."""
 
     @property
-    def fitted(self) -> Sequence[int]:
-        """Positions that the folds of each rung are fitted on, all together."""
+    def fitted(self) -> Sequence[float]:
+        """Work of a pass over the folds of each rung, in proportion: positions that are fitted on, by their labels."""
 
     @property
     def ceiling(self) -> float:
@@ -270,8 +270,7 @@ class Search:
         if self._over(limit):
             return None
         left = self._meter.total - self._meter.spent
-        # The first is judged whatever it costs: there is nothing else to fall back on.
-        most = math.inf if self._leader is None else min(LARGEST_SHARE * self._meter.total, left)
+        most = min(LARGEST_SHARE * self._meter.total, left)
         if self._expected(candidate, rung, like, thorough) > min(most, 1.5 * (limit - self._meter.spent)):
             return None
         if thorough:

@@ -20,7 +20,7 @@ from ..scoring import SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstic
 from ..system import AUTO, Workers, counted
 from ..training import HoldOut, deal, train
 from . import EFFORTS
-from .arena import CorpusArena, make_rungs
+from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
 from .search import Listener, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
@@ -252,9 +252,15 @@ class _Run:
 
     def search(self, corpus: Corpus, hold_out: HoldOut, dev: Corpus | None = None) -> Tuning:
         """One search."""
-        rungs = make_rungs(corpus, hold_out, self.seed, dev)
         meter = ClockMeter(self.total) if self.timed else WorkMeter(self.total)
-
+        work = self.total * 1e9 if self.timed else self.total  # a small rung keeps one core busy
+        rungs, least = affordable_rungs(
+            lambda most: make_rungs(corpus, hold_out, self.seed, dev, most),
+            lambda rung: setting_cost(self.space, self.space.seeds[0], rung),
+            work,
+        )
+        if self.timed and least > work:
+            raise self._too_short(f"a judgement on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s")
         arena = CorpusArena(
             self.space,
             rungs,
@@ -272,6 +278,8 @@ class _Run:
         if chosen is None:
             if self.stopped():
                 raise Interrupted("interrupted before a candidate was judged: there is nothing to write")
+            if self.timed and meter.spent >= meter.total:
+                raise self._too_short("no candidate was judged within it")
             raise DataError("no candidate could be judged", corpus.source)
         return Tuning(
             space=self.space,
@@ -284,6 +292,13 @@ class _Run:
             positions=corpus.positions,
             spent=meter.spent,
             interrupted=self.stopped(),
+        )
+
+    def _too_short(self, why: str) -> ConfigError:
+        return ConfigError(
+            f"{self.total:g} s are too little time for a search with {len(self.yardstick.labels):,} labels: {why}; "
+            "give more time",
+            settings=["budget"],
         )
 
     def outer_folds(self, corpus: Corpus, hold_out: HoldOut, count: int) -> Nested:

@@ -1,0 +1,215 @@
+"""A file from which training goes on, with the bytes of a run that nobody stopped.
+
+A run is a series of fits, and all between them (maps, pivots, folds, predictions) follows from data, settings and what
+fits found. So a checkpoint holds the results of fits in their order and the state of the fit that is under way, as its
+solver has it between two steps. A run that goes on takes every finished fit from there and computes the rest again.
+A stage such as the search for sigma2 stands for its fits once it is over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._version import __version__
+from ..errors import ConfigError, FileFormatError
+from ..fitting import DevScore, Observer, Structure, TermJudgement, Trial
+from ..objective import Posterior, Vector
+from ..scoring import Yardstick
+from ..solvers import INTERRUPTED, STATE_CLASSES, Run, SolverResult
+from ..system import Workers, content_digest, counted, pack_tree, read_container, unpack_tree, write_container
+from .decoder_choice import DecoderChoice
+from .dev import Look
+from .held_out import Pieces, Split, Splits
+from .prior_search import HeldOut, Prior
+
+KIND = "checkpoint"
+EVERY = 300.0  # seconds between two of them
+
+Found = TypeVar("Found")
+Solver = Callable[[Posterior, Vector, Run], SolverResult]
+
+
+@dataclass(frozen=True)
+class FinishedFit:
+    """The end of a fit."""
+
+    result: SolverResult
+    counters: dict[str, Any]  # of its run
+
+
+@dataclass(frozen=True)
+class FinishedStage:
+    """The findings of a stage, in the place of its fits."""
+
+    found: Any
+
+
+CLASSES = (
+    *STATE_CLASSES,
+    *(FinishedFit, FinishedStage, Prior, HeldOut, Splits, Split, Pieces, Yardstick, DecoderChoice, Trial),
+    *(Structure, TermJudgement, Look, DevScore),
+)
+
+
+class Checkpoint:
+    """The fits of a run so far, kept in a file every few minutes.
+
+    >>> import os, tempfile
+    >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
+    >>> from kcrf_core.training import Checkpoint
+    >>> config = parse_config({"training": {"sigma2": 1.0}})
+    >>> encoding, dataset = fit_encoding(config, read_corpus("sample_data/digits.conll").subset(range(20)))
+    >>> with tempfile.TemporaryDirectory() as folder, Workers() as workers:
+    ...     kept = Checkpoint(os.path.join(folder, "run.checkpoint"), every=0.01)
+    ...     _ = train(encoding, dataset, config, workers=workers, checkpoint=kept)
+    ...     there = os.path.exists(kept.path)
+    ...     kept.remove()
+    ...     there, os.path.exists(kept.path)
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        every: float = EVERY,  # seconds
+        options: Mapping[str, Any] | None = None,  # of the caller, which have to be the same, too
+    ):
+        self.path, self._every, self._options = os.fspath(path), every, dict(options or {})
+        self._about: dict[str, Any] | None = None  # what the run is one of; None until it has begun
+        self._written = time.monotonic()
+        self._before: deque[FinishedFit | FinishedStage] = deque()  # out of the file, still to be gone through
+        self._state: dict[str, Any] | None = None  # of the fit after those
+        self._records: list[FinishedFit | FinishedStage] = []
+        self._workers: Workers | None = None
+        self._observer = Observer()
+
+    def begin(self, about: dict[str, Any], workers: Workers, observer: Observer) -> None:
+        """Read the file, where there is one of this run; an error where it is one of another.
+
+        Runs within the run, such as those of folds, go on with the same file.
+        """
+        if self._about is not None:
+            return
+        about = {"version": __version__, **about, **self._options}
+        self._about = json.loads(json.dumps(about))  # lists for tuples, as in the file
+        self._workers, self._observer = workers, observer
+        if not os.path.exists(self.path):
+            return
+        contents = read_container(self.path, KIND)
+        difference = _difference(contents.get("run", dict), self._about)
+        if difference is not None:
+            raise ConfigError(
+                f"{self.path} is the checkpoint of another run: {difference}; remove it, or name another",
+                settings=["checkpoint"],
+            )
+        if contents.get("digest", str) != content_digest({}, contents.arrays):
+            raise contents.error("its content is not the one that was written")
+        tree = contents.arrays.pop("tree").tobytes().decode("utf-8")
+        arrays = [contents.arrays[str(number)] for number in range(len(contents.arrays))]
+        found = unpack_tree(tree, arrays, CLASSES, self._from_array)
+        records, self._state = found["records"], found["state"]
+        self._before.extend(records)
+        there = ["choices that were made"] if any(isinstance(record, FinishedStage) for record in records) else []
+        there.append(counted(sum(isinstance(record, FinishedFit) for record in records), "finished fit"))
+        if self._state is not None:
+            there.append(f"{counted(self._state['run']['passes'], 'pass', 'passes')} of the next one")
+        observer.note(f"going on from {self.path}: {', '.join(there)}")
+
+    # ------------------------------------------------------------------------- fits and stages
+
+    def solver(self, solve: Solver) -> Solver:
+        """Return a solver whose fits are kept, and taken from the file where they are there."""
+
+        def kept(posterior: Posterior, theta: Vector, run: Run) -> SolverResult:
+            if self._before:
+                record = self._before.popleft()
+                if not isinstance(record, FinishedFit):
+                    raise FileFormatError(f"{self.path}: damaged or altered: its fits are not those of this run")
+                run.restore_counters(record.counters)
+            else:
+                run.keep_with(self, self._state)
+                self._state = None
+                result = solve(posterior, theta, run)
+                if result.reason == INTERRUPTED:
+                    return result
+                record = FinishedFit(result, run.counters())
+            self._records.append(record)
+            if self.due():
+                self.keep(None)
+            return record.result
+
+        return kept
+
+    def stage(self, work: Callable[[], Found]) -> Found:
+        """Return the findings of a stage, which stand for its fits from then on."""
+        if self._before and isinstance(self._before[0], FinishedStage):
+            self._records.append(self._before.popleft())
+        else:
+            begun = len(self._records)
+            self._records[begun:] = [FinishedStage(work())]
+        return self._records[-1].found
+
+    # ------------------------------------------------------------------------- the file
+
+    def due(self) -> bool:
+        """Return True where the last one is old enough, and nothing of it is still to be gone through."""
+        return not self._before and self._state is None and time.monotonic() - self._written >= self._every
+
+    def keep(self, state: dict[str, Any] | None) -> None:
+        """Write the fits so far, and the state of the one under way.
+
+        A file that cannot be written costs nothing but itself: the run goes on.
+        """
+        text, packed = pack_tree({"records": self._records, "state": state}, self._to_array)
+        arrays = {str(number): array for number, array in enumerate(packed)}
+        arrays["tree"] = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
+        try:
+            write_container(self.path, KIND, {"run": self._about, "digest": content_digest({}, arrays)}, arrays)
+        except OSError as error:
+            self._observer.note(f"warning: the checkpoint {self.path} was not written: {error.strerror or error}")
+        self._written = time.monotonic()
+
+    def remove(self) -> None:
+        """Remove the file, once the run's model is safe."""
+        if os.path.exists(self.path):
+            os.unlink(os.path.realpath(self.path))  # a link is the user's
+
+    def _to_array(self, vector: Any) -> np.ndarray:
+        return self._workers.device.backend.numpy(vector)
+
+    def _from_array(self, values: np.ndarray) -> Any:
+        return self._workers.device.backend.array(values, values.dtype)
+
+
+def array_digest(array: np.ndarray | None) -> str | None:
+    """SHA-256 of an array; None where there is none."""
+    return None if array is None else content_digest({}, {"": array})
+
+
+def _difference(there: Any, here: Any, name: str = "") -> str | None:
+    """Return the first setting that differs, with its values; None where none does."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        for key in dict.fromkeys([*here, *there]):
+            found = _difference(there.get(key), here.get(key), f"{name}.{key}" if name else key)
+            if found is not None:
+                return found
+        return None
+    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = zip(there, here, strict=True)
+        found = (_difference(*pair, f"{name}.{number + 1}") for number, pair in enumerate(pairs))
+        return next((each for each in found if each is not None), None)
+    if there == here:
+        return None
+    if all(value is None or isinstance(value, bool | int | float | str) for value in (there, here)):
+        both = [str(value) for value in (there, here)]
+        if max(map(len, both)) <= 40:
+            return f"{name} is {both[1]} here and {both[0]} there"
+    return f"{name} differs"
