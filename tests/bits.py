@@ -1,8 +1,8 @@
 """Print digests of what passes give at this width of vectors: `python tests/bits.py`, one JSON object.
 
-`test_vector_widths.py` runs it at every width that the processor has, under several cores of OpenBLAS and sets of NumPy's
-loops. It ends with an error where threads, parts or the number of threads change a bit. Digests under "loops" rest on our
-own loops alone; those under "blas" on BLAS and LAPACK as well.
+`test_vector_widths.py` runs it at every width that the processor has, under several cores of OpenBLAS and sets of
+NumPy's loops. It ends with an error where the engine or the number of threads changes a bit. Digests under "loops" rest
+on our own loops alone, those under "blas" on BLAS and LAPACK as well.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "core")]
 
-from test_composed_engine import both, same
+from test_composed_engine import both, same  # noqa: E402, from the path above
 
-from kcrf_core.system import Workers, vector_width
+from kcrf_core.system import Workers, vector_width  # noqa: E402
 
 LABELS = (2, 3, 5, 9, 17, 22, 36)
 LOOPS = ("linear", "merged", "kept")

@@ -58,6 +58,10 @@ class LoopbackCluster:
         self._processes.append(process)
         return process
 
+    def registered(self) -> int:
+        """Count the workers that the scheduler has taken in, by their logs."""
+        return sum("Registered to" in log.read_text(errors="replace") for log in self._folder.glob("*.log"))
+
     def close(self) -> None:
         for process in self._processes:
             process.kill()
@@ -71,6 +75,7 @@ def loopback_cluster(folder: Path, workers: int, tls: dict[str, str] | None = No
     try:
         for _ in range(workers):
             cluster.add_worker()
+        wait_for(lambda: cluster.registered() == workers)
         yield cluster
     finally:
         cluster.close()

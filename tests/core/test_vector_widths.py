@@ -1,4 +1,4 @@
-"""Same bits at every width of vectors: between engines and numbers of threads at one width, and between AVX2 and AVX-512.
+"""Same bits at every width of vectors: for engines and numbers of threads at one width, and for AVX2 and AVX-512.
 
 Each environment is a process of its own: KCRF_VECTORS limits our loops, OPENBLAS_CORETYPE those of OpenBLAS and
 NPY_DISABLE_CPU_FEATURES those of NumPy.
