@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -133,6 +134,53 @@ def test_sequences_without_items_and_wrong_questions(path):
         with pytest.raises(TypeError):
             tagger.tag([["a"], 5])
         assert tagger.tag() == []  # half a sequence is none
+
+
+@pytest.fixture(params=["crfsuite", "npz"])
+def tagger(request, path, tmp_path):
+    """A tagger of a model that is looked up in the lean way, and one of another kind."""
+    target = path
+    if request.param == "npz":
+        target = tmp_path / "model.npz"
+        X, y = [items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES]
+        KernelCRF(kernel="poly", degree=2, sigma2=10.0).fit(X, y).save(target)
+    with Tagger().open(target) as opened:
+        yield opened
+
+
+def test_threads_that_share_a_tagger_get_their_own_labels(tagger):
+    """A sequence is one of the thread that sets it: others come between any two steps, here between two items."""
+    (long, labels), (short, _) = SEQUENCES[0], SEQUENCES[1]
+    tagger.set(short)
+    probability = tagger.probability(["D", "N"])
+
+    def interrupted(other):
+        yield long[0]
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other).result()
+        yield from long[1:]
+
+    assert tagger.tag(interrupted(lambda: tagger.tag(short))) == list(labels)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(tagger.tag).result() == [] and pool.submit(tagger.marginal, "D", 0).result() == 0.0
+        tagger.set(short)
+        assert pool.submit(tagger.tag, long).result() == list(labels)
+        assert tagger.probability(["D", "N"]) == probability and tagger.tag() == ["D", "N"]
+        assert pool.submit(tagger.tag).result() == list(labels)
+
+
+def test_items_may_be_made_by_code_that_asks_the_tagger(tagger):
+    (long, labels), (short, others) = SEQUENCES[0], SEQUENCES[2]
+
+    def asking():
+        for item in long:
+            assert tagger.tag(short) == list(others)
+            tagger.set(short)
+            yield item
+
+    assert tagger.tag(asking()) == list(labels) and tagger.tag() == list(labels)
+    tagger.set(asking())
+    assert tagger.tag() == list(labels)
 
 
 def test_items_may_be_named_once(path):
