@@ -31,14 +31,14 @@ class Notes(Observer):
             self.texts.append(event.text)
 
 
-def columns(rng, sequences=90, repeat=False, real=False, scheme=False):
+def columns(rng, sequences=90, repeat=False, real=False, scheme=False, labels="BIO"):
     made = []
     for _ in range(sequences):
         rows, before = [], "O"
         for _ in range(rng.integers(1, 7)):
             word = f"w{min(rng.geometric(0.05), 60)}"
             tag = rng.choice(["N", "V", "A"])
-            label = rng.choice(["B", "I", "O"])
+            label = rng.choice(list(labels))
             if scheme and label == "I" and before == "O":
                 label = "B"
             before = label
@@ -85,6 +85,7 @@ POLY = {"type": "poly", "degree": 2}
 CASES = {
     "linear": (columns, {}, WORDS, {}),
     "observed": (columns, {}, WORDS, {"observed_features": True}),
+    "observed of two labels": (columns, {"labels": "BO"}, WORDS, {"observed_features": True}),
     "real": (columns, {"real": True}, WORDS, {}),
     "cosine": (columns, {}, {**WORDS, "terms": [{"kernel": {"type": "linear", "cosine": True}}, {"type": "edge"}]}, {}),
     "repeated": (columns, {"repeat": True}, WORDS, {}),

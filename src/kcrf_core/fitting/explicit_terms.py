@@ -138,7 +138,7 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
-        weights = labels.weights(weights, old.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
 
 
@@ -300,7 +300,8 @@ class FittedConjunctions(FittedFeatures):
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
-        weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.clique, self.kept is None)
+        weights = as_dense(shares @ matrix_of(old.weights))
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
 
 

@@ -158,11 +158,11 @@ def footprint(
     terms, errors, piece = [], 0, 0
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
-        width = term.clique.columns(Y)
-        # In single precision in double later, for the proof: of all its points side by side where there are pivots.
-        errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
+        width = Y if few else term.clique.columns(Y)
+        # In single precision in double later, for the proof: of all its points side by side where there are pivots.
+        errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
             piece = max(piece, 8 * min(PIECE_VALUES, N * plan.size))
         terms.append(plan.footprint(width, itemsize, dataset, few))
