@@ -230,8 +230,11 @@ def _entries(inputs: Inputs, merged: MergedColumns) -> int:
 
 
 def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
-    """How many pairs of a feature and a column of weights are observed, attributes and real columns at most."""
-    pairs = inputs.real.shape[1] * width + (0 if inputs.bag is None else inputs.bag.nnz)
+    """How many pairs of a feature and a column of weights are observed, real columns at most."""
+    pairs, bag = inputs.real.shape[1] * width, inputs.bag
+    if bag is not None:
+        own, known = np.repeat(columns, np.diff(bag.indptr)), np.repeat(columns >= 0, np.diff(bag.indptr))
+        pairs += len(np.unique((bag.indices.astype(np.int64) * width + own)[known]))
     for codes in inputs.codes.T.astype(np.int64):
         pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
     return pairs
