@@ -54,7 +54,7 @@ class ClusterError(KcrfError):
 
 
 class DeviceError(KcrfError):
-    """A device that has too little memory for what it is asked for."""
+    """A device that cannot be used, or has too little memory for what it is asked for."""
 
 
 class BelowTarget(KcrfError):

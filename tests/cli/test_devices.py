@@ -113,6 +113,19 @@ def test_pytorch_that_is_not_there(kcrf, data, tmp_path, monkeypatch):
         assert done.err.count("\n") <= 3
 
 
+@pytest.mark.parametrize("error", ["ImportError", "OSError", "RuntimeError", "AttributeError"])
+def test_pytorch_that_cannot_be_imported(kcrf, data, tmp_path, monkeypatch, error):
+    """As on clusters where a library of CUDA is missing, or another version of it is found first."""
+    reason = "libcudnn.so.9: cannot open shared object file: No such file or directory"
+    (tmp_path / "torch.py").write_text(f"raise {error}('{reason}\\n  and more')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    for command in (("train", *CHOICES, "-o", tmp_path / "m.npz"), ("crossval", *CHOICES)):
+        done = kcrf(command[0], data, *command[1:], "--engine", "torch:cpu", "-q")
+        assert done.code == 1 and f"cannot be imported ({reason} and more): install the one for" in done.err
+        assert done.err.count("\n") == 1 and "Traceback" not in done.err
+
+
 @pytest.mark.parametrize("engine", ["cuda:x", "torch", "cudaa", "torch:cuda"])
 def test_engines_that_nobody_knows(kcrf, data, tmp_path, engine):
     done = kcrf("train", data, *CHOICES, "--engine", engine, "-o", tmp_path / "m.npz")

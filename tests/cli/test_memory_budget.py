@@ -5,9 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
+
+from kcrf_core.chains import Problem
+from kcrf_core.config import parse_config, with_options
+from kcrf_core.corpora import Corpus
+from kcrf_core.device import DeviceChoice, open_device
+from kcrf_core.encoding import fit_encoding
+from kcrf_core.fitting import Observer, fit_terms, footprint
+from kcrf_core.objective import ObjectiveTerm
+from kcrf_core.system import Workers, size_text
 
 POSITIONS, PIVOTS = 15_000, 800
 TABLE = POSITIONS * PIVOTS * 4
@@ -131,16 +141,71 @@ def forecast_cases():
 
 @pytest.mark.parametrize("case", list(forecast_cases()), ids=lambda case: case[0])
 def test_a_forecast_is_near_the_peak(tmp_path, case):
-    """In a process of its own: the interpreter is a part of both."""
     _, columns, labels, options = case
     write_conll(tmp_path / "data.conll", columns, labels, 40)
-    command = [sys.executable, "-m", "kcrf_cli", "train", "data.conll", *options, "--max-passes", "30", "--json"]
+    check_forecast(tmp_path, "data.conll", *options)
+
+
+def test_a_forecast_of_shards_is_near_the_peak(tmp_path):
+    """Shards have features of their own, and weights are those of features and labels that were seen together."""
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in rng.zipf(1.3, 30_000) % 20_000]
+    write_conll(tmp_path / "data.conll", [words], rng.integers(0, 12, 30_000), 40)
+    featurize = [sys.executable, "-m", "kcrf_cli", "featurize", "data.conll", "-o", "data.shards", "--shards", "8"]
+    subprocess.run(featurize, cwd=tmp_path, check=True, capture_output=True)
+    check_forecast(tmp_path, "data.shards", "--sigma2", "1", "--observed-features")
+
+
+def check_forecast(folder, data, *options):
+    """In a process of its own: the interpreter is a part of both."""
+    command = [sys.executable, "-m", "kcrf_cli", "train", data, *options, "--max-passes", "30", "--json"]
     command += ["--threads", "2"]
-    said = json.loads(subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, check=True).stdout)
-    done = subprocess.run([*command, "-o", "model.npz"], cwd=tmp_path, capture_output=True)
+    said = json.loads(subprocess.run([*command, "--dry-run"], cwd=folder, capture_output=True, check=True).stdout)
+    done = subprocess.run([*command, "-o", "model.npz"], cwd=folder, capture_output=True)
     assert done.returncode in (0, 3), done.stderr
     peak = json.loads(done.stdout)["peak_memory"]
     assert abs(said["total"] / peak - 1) < 0.25, (said, peak)
+
+
+def test_a_forecast_says_what_a_device_has_to_hold(kcrf, readings):
+    call = ["train", readings, "--kernel", "rbf", "--size", PIVOTS, "--engine", "numpy", "--dry-run"]
+    lines = kcrf(*call).text.splitlines()
+    assert lines[-1].startswith("on numpy: about ") and f"kernel values {size_text(TABLE)}, other maps" in lines[-1]
+    assert kcrf(*call[:-3], "--dry-run").text.splitlines()[0] != lines[0]  # which is without kernel values
+    little = kcrf(*call, "--memory", TABLE // 2).text.splitlines()[-1]
+    assert f" of {size_text(TABLE)}, the others computed again" in little
+    assert kcrf("select-basis", *call[1:]).text.splitlines()[-1].startswith("on numpy: about ")
+
+
+@pytest.mark.parametrize(("labels", "options"), [(3, {}), (12, {}), (6, {"order": 2}), (6, {"solver": "newton"})])
+def test_arrays_of_a_device_are_as_many_as_forecast(labels, options):
+    rng = np.random.default_rng(0)
+    N, length = 8_000, 20
+    columns = ([f"w{k}" for k in rng.integers(0, 50, N)], [f"y{k}" for k in rng.integers(0, labels, N)])
+    corpus = Corpus("words", columns, np.arange(0, N + 1, length, dtype=np.int64), np.arange(1, N + 1))
+    config = parse_config(with_options({}, {"sigma2": 1.0, **options}))
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1, device=open_device(DeviceChoice("numpy"))) as workers:
+        said = footprint(encoding, dataset, config, None, workers.memory, 1)
+        problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), labels)
+
+        def work(fitted):
+            terms = [ObjectiveTerm(term.config.clique, 1.0, term.map, term.kept) for term in fitted]
+            engine = workers.device.engine(problem, terms, workers, np.float32)
+            theta = engine.vectors.from_array(np.full(engine.vectors.size, 0.01))
+            engine.evaluate(theta)
+            if "solver" in options:
+                engine.product(theta, theta)
+
+        both = [fit_terms(encoding, dataset, config, None, workers, Observer()) for _ in range(2)]
+        work(both[0])  # modules are imported
+        tracemalloc.start()
+        try:
+            work(both[1])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert abs((said.device - said.solver) / peak - 1) < 0.25, (said, peak)
 
 
 def test_a_sequence_of_very_many_lines(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -135,6 +136,53 @@ def test_sequences_without_items_and_wrong_questions(path):
         assert tagger.tag() == []  # half a sequence is none
 
 
+@pytest.fixture(params=["crfsuite", "npz"])
+def tagger(request, path, tmp_path):
+    """A tagger of a model that is looked up in the lean way, and one of another kind."""
+    target = path
+    if request.param == "npz":
+        target = tmp_path / "model.npz"
+        X, y = [items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES]
+        KernelCRF(kernel="poly", degree=2, sigma2=10.0).fit(X, y).save(target)
+    with Tagger().open(target) as opened:
+        yield opened
+
+
+def test_threads_that_share_a_tagger_get_their_own_labels(tagger):
+    """A sequence is one of the thread that sets it: others come between any two steps, here between two items."""
+    (long, labels), (short, _) = SEQUENCES[0], SEQUENCES[1]
+    tagger.set(short)
+    probability = tagger.probability(["D", "N"])
+
+    def interrupted(other):
+        yield long[0]
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other).result()
+        yield from long[1:]
+
+    assert tagger.tag(interrupted(lambda: tagger.tag(short))) == list(labels)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(tagger.tag).result() == [] and pool.submit(tagger.marginal, "D", 0).result() == 0.0
+        tagger.set(short)
+        assert pool.submit(tagger.tag, long).result() == list(labels)
+        assert tagger.probability(["D", "N"]) == probability and tagger.tag() == ["D", "N"]
+        assert pool.submit(tagger.tag).result() == list(labels)
+
+
+def test_items_may_be_made_by_code_that_asks_the_tagger(tagger):
+    (long, labels), (short, others) = SEQUENCES[0], SEQUENCES[2]
+
+    def asking():
+        for item in long:
+            assert tagger.tag(short) == list(others)
+            tagger.set(short)
+            yield item
+
+    assert tagger.tag(asking()) == list(labels) and tagger.tag() == list(labels)
+    tagger.set(asking())
+    assert tagger.tag() == list(labels)
+
+
 def test_items_may_be_named_once(path):
     with Tagger().open(path) as tagger:
         for items, _ in SEQUENCES:
@@ -216,6 +264,52 @@ def test_training_minimises_the_objective_of_crfsuite(tmp_path, possible):
                 for y, z in gradient:
                     gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
     assert max(map(abs, states.values())) < 0.02 and max(map(abs, gradient.values())) < 0.02
+
+
+NEGATIVE = [
+    ([{"a": 1.0, "b": -0.5}, {"a": -2.0, "c": 1.5}, {"b": 0.25, "d": 1.0}], "XYX"),
+    ([{"a": 0.5, "c": -1.0}, {"b": 2.0, "d": -1.5}], "YX"),
+    ([{"c": 1.0, "d": 0.5}, {"a": 1.0, "c": 1.0}, {"a": 0.75, "b": 1.0}], "YYX"),
+]
+PARAMETERS = {
+    "seen": {},
+    "possible states": {"feature.possible_states": True},
+    "possible transitions": {"feature.possible_transitions": True},
+    "frequent": {"feature.minfreq": 1.5},
+    "frequent of all": {"feature.minfreq": 2, "feature.possible_states": True, "feature.possible_transitions": True},
+}
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
+@pytest.mark.parametrize("last", ["XX", "ZZ"], ids=["two labels", "three labels"])
+def test_weights_are_those_of_crfsuite(tmp_path, parameters, last):
+    """CRFsuite counts a pair by the sum of its values; over the weights that are left the gradient is zero."""
+    sequences = [*NEGATIVE, ([{"e": 1.0}, {"e": 1.0, "d": 2.0}], last)]
+    least = parameters.get("feature.minfreq", 0.0)
+    labels = sorted({label for _, gold in sequences for label in gold})
+    sums, pairs = {}, {}
+    for items, gold in sequences:
+        for item, label in zip(items, gold, strict=True):
+            for name, value in item.items():
+                sums[name, label] = sums.get((name, label), 0.0) + value
+        for both in pairwise(gold):
+            pairs[both] = pairs.get(both, 0) + 1
+    if "feature.possible_states" in parameters:
+        sums = dict.fromkeys(product("abcde", labels), 0.0) | sums
+    if "feature.possible_transitions" in parameters:
+        pairs = dict.fromkeys(product(labels, repeat=2), 0) | pairs
+    c2 = 0.3
+    with Tagger().open(trained(tmp_path / "model", sequences, **{"c2": c2, **parameters})) as tagger:
+        info = tagger.info()
+        assert set(info.state_features) == {key for key, value in sums.items() if value >= least}
+        assert set(info.transitions) == {key for key, value in pairs.items() if value >= least}
+        states = {key: -2 * c2 * weight for key, weight in info.state_features.items()}
+        for items, gold in sequences:
+            tagger.set(items)
+            for t, item in enumerate(items):
+                for name, label in [key for key in states if key[0] in item]:
+                    states[name, label] += item[name] * ((gold[t] == label) - tagger.marginal(label, t))
+    assert max(map(abs, states.values()), default=0.0) < 0.02
 
 
 def pair(tagger, labels, items, t, y, z):

@@ -6,6 +6,7 @@ Parts and blocks are made tiny here, so that every border is met.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 
@@ -264,6 +265,45 @@ def test_an_altered_manifest_is_refused(folder, change, message):
     change(said)
     manifest.write_text(json.dumps(said))
     with pytest.raises(FileFormatError, match=message):
+        load_folder(folder[0])
+
+
+BEYOND_MEMORY = 2**62
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"positions": value} for value in (BEYOND_MEMORY, 1e300, -5, 0, 1, True, None, "7", [3])),
+        *({"sequences": value} for value in (BEYOND_MEMORY, 40.0, -40, 39)),
+        {"unobserved": -1},
+        {"unobserved": BEYOND_MEMORY},
+        {"complete": 41},
+        {"missing": [["c0", -3]]},
+        {"missing": [["c0", 1e300]]},
+        {"encoding": {"file": "encoding\0.npz", "sha256": ""}},
+        {"shards": {"file": "shard\0.npz"}},
+        {"shards": {"file": 7}},
+        {"shards": {"bytes": -1}},
+        {"shards": {"positions": BEYOND_MEMORY}, "positions": BEYOND_MEMORY},
+        {"shards": {"sequences": BEYOND_MEMORY}, "sequences": BEYOND_MEMORY},
+    ],
+    ids=repr,
+)
+def test_a_manifest_with_its_digest_and_other_counts_is_refused(folder, change):
+    """Totals are those of the shards; where a shard has another number, the totals are made to agree."""
+    manifest = folder[0] / "manifest.json"
+    said = json.loads(manifest.read_text())
+    change = dict(change)
+    entry = change.pop("shards", {})
+    for key in entry.keys() & {"positions", "sequences"}:
+        change[key] = said[key] - said["shards"][1][key] + entry[key]
+    said["shards"][1].update(entry)
+    said.update(change)
+    del said["digest"]
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    manifest.write_text(json.dumps({**said, "digest": digest}))
+    with pytest.raises(FileFormatError, match=r"manifest\.json: damaged, or not written by kcrf"):
         load_folder(folder[0])
 
 

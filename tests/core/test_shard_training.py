@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -29,14 +31,14 @@ class Notes(Observer):
             self.texts.append(event.text)
 
 
-def columns(rng, sequences=90, repeat=False, real=False, scheme=False):
+def columns(rng, sequences=90, repeat=False, real=False, scheme=False, labels="BIO"):
     made = []
     for _ in range(sequences):
         rows, before = [], "O"
         for _ in range(rng.integers(1, 7)):
             word = f"w{min(rng.geometric(0.05), 60)}"
             tag = rng.choice(["N", "V", "A"])
-            label = rng.choice(["B", "I", "O"])
+            label = rng.choice(list(labels))
             if scheme and label == "I" and before == "O":
                 label = "B"
             before = label
@@ -83,6 +85,7 @@ POLY = {"type": "poly", "degree": 2}
 CASES = {
     "linear": (columns, {}, WORDS, {}),
     "observed": (columns, {}, WORDS, {"observed_features": True}),
+    "observed of two labels": (columns, {"labels": "BO"}, WORDS, {"observed_features": True}),
     "real": (columns, {"real": True}, WORDS, {}),
     "cosine": (columns, {}, {**WORDS, "terms": [{"kernel": {"type": "linear", "cosine": True}}, {"type": "edge"}]}, {}),
     "repeated": (columns, {"repeat": True}, WORDS, {}),
@@ -190,6 +193,24 @@ def test_a_damaged_shard_is_named_before_training(tmp_path):
     shard.write_bytes(bytes(data))
     with Workers(1) as workers, pytest.raises(FileFormatError, match=r"shard-0004\.npz: shard 4 of 5 is damaged"):
         train_shards(folder, config, workers=workers)
+    assert {path.name for path in tmp_path.iterdir()} == {"data.conll", "shards"}
+
+
+def test_a_full_disk_is_named_with_its_folder(tmp_path):
+    """Scratch files stand beside the shards; the limit on the size of a file is met as a full disk is."""
+    resource = pytest.importorskip("resource")
+    config = parse_config({"training": TRAINING})
+    folder, _, _ = prepared(tmp_path, columns(np.random.default_rng(4)), config)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with Workers(1) as workers, pytest.raises(OSError, match="where scratch files of training go") as caught:
+            train_shards(folder, config, workers=workers)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    error = caught.value
+    assert (error.errno, error.filename) == (errno.EFBIG, str(tmp_path))
+    assert error.strerror.startswith(f"{os.strerror(errno.EFBIG)}, ")
     assert {path.name for path in tmp_path.iterdir()} == {"data.conll", "shards"}
 
 

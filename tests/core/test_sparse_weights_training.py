@@ -207,7 +207,7 @@ def penalised(model, c1, sigma2):
     total = 0.0
     for term in model.terms:
         weights = term.weights.dense() if isinstance(term.weights, SparseWeights) else term.weights
-        each = np.hstack([weights, -weights]) / np.sqrt(2) if len(model.labels) == 2 else weights
+        each = term.by_labels(weights, len(model.labels))
         total += c1 * abs(each).sum() + (each**2).sum() / (2 * sigma2)
     for part in (model.edges.transitions, model.edges.start, model.edges.end):
         total += c1 * abs(part).sum() + (part**2).sum() / (2 * sigma2)

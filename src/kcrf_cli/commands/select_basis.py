@@ -81,7 +81,7 @@ def select_basis(
     chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
     prepared = prepare(data, format_, config, chosen, None, threads, quiet, vectors)
     if dry_run:
-        show_footprint(prepared, memory, threads, as_json)
+        show_footprint(prepared, memory, threads, as_json, engine)
         return
     if dump_config:
         show_config(prepared.config)

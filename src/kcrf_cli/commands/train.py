@@ -183,7 +183,6 @@ def train(
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
-    from kcrf_core.cluster import ClusterEngine
     from kcrf_core.crossval import fit_calibration
     from kcrf_core.errors import Interrupted
     from kcrf_core.fitting import WorkersThere
@@ -242,7 +241,7 @@ def train(
             memory,
             threads,
             as_json,
-            isinstance(engine, ClusterEngine),
+            engine,
         )
         return
     if dump_config:

@@ -22,8 +22,10 @@ from ..text.visible import shown, shown_lines
 if TYPE_CHECKING:
     import numpy as np
 
+    from kcrf_core.cluster import ClusterEngine
     from kcrf_core.config import Config
     from kcrf_core.corpora import Corpus, Layout
+    from kcrf_core.device import DeviceChoice
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.fitting import Footprint
     from kcrf_core.model import ShardFolder, StoredBasis
@@ -418,18 +420,28 @@ def memory_line(prepared: Prepared, workers: Workers) -> str:
 
 
 def show_footprint(
-    prepared: Prepared, memory: int | None, threads: int | None, as_json: bool, cluster: bool = False
+    prepared: Prepared,
+    memory: int | None,
+    threads: int | None,
+    as_json: bool,
+    engine: ClusterEngine | DeviceChoice | None = None,
 ) -> None:
-    """The estimate as data, on stdout; with what workers of a cluster have to hold."""
+    """The estimate as data, on stdout; with what workers of a cluster, or a device, have to hold."""
+    from kcrf_core.cluster import ClusterEngine
+    from kcrf_core.device import DeviceChoice
     from kcrf_core.system import Budget
 
     from ..text import figures
 
-    found = _footprint(prepared, Budget(memory), threads)
+    found, more = _footprint(prepared, Budget(memory), threads), []
     if as_json:
         write_out(figures.as_json({"schema": 1, **found.to_dict()}))
-    else:
-        show("\n".join(map(shown, found.lines() + (found.cluster_lines() if cluster else []))))
+        return
+    if isinstance(engine, ClusterEngine):
+        more = found.cluster_lines()
+    elif isinstance(engine, DeviceChoice):
+        found, more = found.beside_device(), found.device_lines(engine.address)
+    show("\n".join(map(shown, found.lines() + more)))
 
 
 def _footprint(prepared: Prepared, budget: Budget, threads: int | None) -> Footprint:

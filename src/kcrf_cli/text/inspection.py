@@ -128,7 +128,7 @@ def _term(term: dict[str, Any]) -> str:
         parts.append(f"{term['weights']:,} {'coefficients' if 'pivots' in term else 'weights'}")
     if "unexplained" in term:
         parts.append(f"{100 * term['unexplained']:.2g} % of the trace unexplained")
-    if term.get("type", "node") != "node":
+    if term.get("type") == "edge-x":
         parts.append("of two labels in a row")
     return "; ".join(parts)
 
@@ -216,7 +216,7 @@ def _top(term: dict[str, Any], labels: Sequence[str]) -> str:
     Two labels have one list: what speaks for one of them speaks against the other as much.
     """
     name, entries = shown(term["name"]), term["top"]
-    mirrored = len(labels) == 2 and all(len(entry["labels"]) == 1 for entry in entries)
+    mirrored = len(labels) == 2 and term["type"] == "node"
     if mirrored:
         entries = [entry for entry in entries if entry["labels"] == [labels[1]]] or entries[:1]
     blocks = []

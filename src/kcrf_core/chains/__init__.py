@@ -9,6 +9,7 @@ CLIQUES = Registry(
     __name__,
     {
         "node": "cliques:NODE",
+        "state": "cliques:STATE",
         "edge-x": "cliques:EDGE_X",
         "edge": "cliques:EDGE",
         "transitions": "cliques:TRANSITIONS",
@@ -28,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy(
             "MATRIX",
             "NODE",
             "SEEN_TRANSITIONS",
+            "STATE",
             "TRANSITIONS",
             "Clique",
             "Edge",

@@ -216,19 +216,38 @@ class Node(MappedClique):
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         labels, Y = problem.labels.astype(np.int64), problem.label_count
         rows = np.flatnonzero(labels >= 0)
-        return rows, labels[rows] if score_columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
+        return rows, labels[rows] if self.columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
-        potentials.scores = spread(values, Y)
+        scores = self.by_labels(values, Y)
+        potentials.scores = scores if potentials.scores is None else potentials.scores + scores
 
     def gather(self, found: Marginals | Change, Y: int) -> np.ndarray:
-        return gathered(found.node, Y)
+        return self.from_labels(found.node, Y)
 
     def distribution(self, found: Marginals) -> np.ndarray:
         return found.node
 
     def covariance_product(self, p: np.ndarray, columns: np.ndarray, Y: int) -> np.ndarray:
-        return gathered(_centred(p, spread(columns, Y)), Y)
+        return self.from_labels(_centred(p, self.by_labels(columns, Y)), Y)
+
+
+class State(Node):
+    """Node cliques with a column of weights for each label, also where there are two.
+
+    One column for both gives the optimum over all weights of a feature, but not over those of single labels.
+    """
+
+    name = "state"
+
+    def columns(self, Y: int) -> int:
+        return Y
+
+    def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return weights
+
+    def from_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
+        return weights
 
 
 class EdgeX(MappedClique):
@@ -354,7 +373,8 @@ class SeenTransitions(InnerEdge):
     name = "seen-transitions"
 
     def seen(self, problem: Problem) -> np.ndarray:
-        return problem.clique_counts(1).ravel() > 0
+        counts = problem.clique_counts(1).ravel()
+        return (counts > 0) & (counts >= problem.least_count)
 
 
 class Edge2(LabelClique):
@@ -379,7 +399,7 @@ class Edge2(LabelClique):
         return PartialSum(found.triple.ravel(), 0)
 
 
-NODE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), EdgeX(), Edge(), InnerEdge(), Edge2()
+NODE, STATE, EDGE_X, EDGE, TRANSITIONS, EDGE2 = Node(), State(), EdgeX(), Edge(), InnerEdge(), Edge2()
 SEEN_TRANSITIONS = SeenTransitions()
 
 

@@ -60,6 +60,7 @@ class Problem:
     # of a first or last label there.
     cut: np.ndarray | None = None
     portions: np.ndarray | None = None  # [P+1] int64, sequences where portions begin and end; None: by positions
+    least_count: float = 0.0  # pairs of labels that are rarer are taken for not seen
 
     @cached_property
     def borders(self) -> np.ndarray:

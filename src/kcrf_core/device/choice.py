@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
+from ..errors import ConfigError, DeviceError
 from ..system import available_threads
 
 if TYPE_CHECKING:
@@ -67,14 +67,24 @@ def open_device(
     return device
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _with_torch(address: str, threads: int | None) -> Backend:
     if find_spec("torch") is None:
         raise ConfigError(
             f"the engine '{address}' needs PyTorch, which is not installed: pip install 'kcrf[gpu]'",
             settings=["engine"],
         )
-    import torch
-
+    try:
+        import torch
+    except Exception as error:  # libraries of CUDA are often missing or of another version, which may end in anything
+        raise DeviceError(
+            f"the engine '{address}' needs PyTorch, and the one here cannot be imported ({_one_line(error)}): "
+            "install the one for this machine (https://pytorch.org), or leave out 'engine'",
+            settings=["engine"],
+        ) from None
     if address == "torch:cpu":
         from .torch_backend import TorchBackend
 

@@ -18,7 +18,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from ..chains import EDGE_X, NODE, Clique, Edges, Problem, Sums
+from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
 from ..corpora import sequence_rows
 from ..maps import RepeatedMap, Rounding
 from ..objective import (
@@ -177,10 +177,12 @@ class DeviceEngine:
             found = own.scores(own.ready(self._weights(vector, j)))
             columns[clique] = columns[clique] + found if clique in columns else found
         scores = None
-        if NODE in columns:
-            scores = backend.cast(columns[NODE], DOUBLE)
-            if Y == 2:
-                scores = backend.together([scores * HALF, scores * -HALF], 1)
+        for clique in (NODE, STATE):
+            if clique in columns:
+                own = backend.cast(columns[clique], DOUBLE)
+                if clique.columns(Y) < Y:
+                    own = backend.together([own * HALF, own * -HALF], 1)
+                scores = own if scores is None else scores + own
         if EDGE_X in columns:
             edges = edges.plus_pairs(backend.cast(columns[EDGE_X], DOUBLE).reshape(-1, Y, Y))
         if scores is None:
@@ -252,7 +254,7 @@ class DeviceEngine:
         for j, term in enumerate(self.terms):
             if term.clique.mapped:
                 errors = pairs if term.clique is EDGE_X else found.node
-                if term.clique is NODE and Y == 2:
+                if term.columns < Y:
                     errors = (errors[:, :1] - errors[:, 1:]) * HALF
                 block = self._maps[j].adjoint(errors).reshape(-1)
                 parts.append(backend.rows(block, self._kept[j]) if j in self._kept else block)

@@ -12,6 +12,8 @@ from itertools import repeat
 
 import numpy as np
 
+from ..system import renew_after_fork
+
 MOST_VALUES = 1 << 18  # of a column; what comes when there are so many is worked out each time
 NOTHING_KNOWN = np.zeros(0, dtype=np.int32)
 
@@ -23,6 +25,11 @@ class SeenValues:
         self._numbers: dict[str, int] = {}
         self._values: list[str] = []
         self._tables: dict[tuple[Hashable, ...], np.ndarray] = {}
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Replace the lock, in a process that was forked while somebody held it."""
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[SeenValues], tuple[()]]:

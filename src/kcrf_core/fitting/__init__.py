@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "forecast": ["Footprint", "footprint", "shard_footprint"],
         "label_match": ["LabelMatch"],
-        "observed_features": ["kept_in", "observed_only"],
+        "observed_features": ["frequent_only", "kept_in", "observed_only"],
         "observer": [
             "ALL_TERMS",
             "ALWAYS",

@@ -138,7 +138,7 @@ class FittedLinear(FittedFeatures):
         known = columns >= 0
         weights = np.zeros((len(columns), old.weights.shape[1]))
         weights[known] = as_dense(matrix_of(old.weights)[columns[known]]) * units[known, None]
-        weights = labels.weights(weights, old.clique, self.kept is None)
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return self._of_columns(weights), f"with {int(known.sum()):,} of {counted(self.feature_count, 'feature')}"
 
 
@@ -230,8 +230,11 @@ def _entries(inputs: Inputs, merged: MergedColumns) -> int:
 
 
 def _pairs(inputs: Inputs, columns: np.ndarray, width: int) -> int:
-    """How many pairs of a feature and a column of weights are observed, attributes and real columns at most."""
-    pairs = inputs.real.shape[1] * width + (0 if inputs.bag is None else inputs.bag.nnz)
+    """How many pairs of a feature and a column of weights are observed, real columns at most."""
+    pairs, bag = inputs.real.shape[1] * width, inputs.bag
+    if bag is not None:
+        own, known = np.repeat(columns, np.diff(bag.indptr)), np.repeat(columns >= 0, np.diff(bag.indptr))
+        pairs += len(np.unique((bag.indices.astype(np.int64) * width + own)[known]))
     for codes in inputs.codes.T.astype(np.int64):
         pairs += len(np.unique((codes * width + columns)[(codes >= 0) & (columns >= 0)]))
     return pairs
@@ -300,7 +303,8 @@ class FittedConjunctions(FittedFeatures):
     def taken_over(self, old: Term, between: Translation, labels: LabelMatch) -> tuple[np.ndarray, str]:
         found = self.conjunctions
         shares, taken = shared_conjunctions(found, old.conjunctions, between.explicit_columns()[0])
-        weights = labels.weights(as_dense(shares @ matrix_of(old.weights)), old.clique, self.kept is None)
+        weights = as_dense(shares @ matrix_of(old.weights))
+        weights = labels.weights(weights, old.clique, self.config.clique, self.kept is None)
         return weights, f"with {taken:,} of {counted(len(found.keys), 'conjunction')}"
 
 

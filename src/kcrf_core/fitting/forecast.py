@@ -30,6 +30,13 @@ BYTES_PER_CELL = 8
 # Arrays of a thread that goes through chains: scores, messages, marginals and what is made of them; and those of pairs.
 ARRAYS_PER_LABEL, ARRAYS_PER_PAIR = 6, 3
 
+# Arrays on a device for every position, those of them that are as long as labels are many, and those of pairs of
+# labels: in a pass, and in a product with the Hessian. Sparse maps have longer indices there than here. Measured on
+# NumPy with 3 to 20 labels.
+DEVICE_ARRAYS, DEVICE_ARRAYS_PER_LABEL, DEVICE_ARRAYS_PER_PAIR = 25, 14, 5.5
+DEVICE_PRODUCT_ARRAYS, DEVICE_PRODUCT_ARRAYS_PER_LABEL, DEVICE_PRODUCT_ARRAYS_PER_PAIR = 20, 30, 9.5
+DEVICE_MAP = 3
+
 # Of shards that are not here: labels, and what is made of them for a while; offsets and weights of sequences.
 BYTES_PER_OUTLINED_POSITION, BYTES_PER_OUTLINED_SEQUENCE = 12, 40
 
@@ -48,6 +55,7 @@ class Footprint:
     shards: int = 1
     largest_share: float = 1.0  # of positions, that a shard has
     waiting: int = 0  # shards that are held beside the one that is gone through
+    device_chains: int = 0  # of all positions, where a device goes through them
 
     @property
     def table(self) -> int:
@@ -118,8 +126,32 @@ class Footprint:
             f"with {', '.join(each)}"
         ]
 
+    @property
+    def device(self) -> int:
+        """What a device has to hold, with as many kernel values as the budget has room for."""
+        return self.held + self.device_maps + self.device_chains + self.solver
+
+    @property
+    def device_maps(self) -> int:
+        """What maps take there besides kernel values."""
+        return sum(term.fixed * (1 if term.table else DEVICE_MAP) for term in self.terms)
+
+    def beside_device(self) -> Footprint:
+        """What is left for this process where a device has the kernel values."""
+        return replace(self, terms=tuple(replace(term, table=0) for term in self.terms))
+
+    def device_lines(self, name: str) -> list[str]:
+        """For people: what a device has to hold."""
+        rest = "" if self.held == self.table else f" of {size_text(self.table)}, the others computed again"
+        return [
+            f"on {name}: about {size_text(self.device)}, beside what its driver takes: "
+            f"kernel values {size_text(self.held)}{rest}, other maps {size_text(self.device_maps)}, "
+            f"chains {size_text(self.device_chains)}, weights and solver {size_text(self.solver)}"
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         return {
+            "device": self.device,
             "shards": self.shards,
             "shard": self.shard,
             "total": self.total,
@@ -158,11 +190,11 @@ def footprint(
     terms, errors, piece = [], 0, 0
     for term in config.mapped_terms:
         plan = plan_term(term, encoding, dataset, stored.get(term.name))
-        width = term.clique.columns(Y)
-        # In single precision in double later, for the proof: of all its points side by side where there are pivots.
-        errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         # For pairs of labels all weights are taken for observed ones: it is an estimate.
         few = training.observed_features and term.clique.axes == 1
+        width = Y if few else term.clique.columns(Y)
+        # In single precision in double later, for the proof: of all its points side by side where there are pivots.
+        errors += N * width * 8 * (PROOF_POINTS if plan.has_pivots and itemsize < 8 else 1)
         if plan.has_pivots:  # kernel values that are not held, in double precision for a proof at least
             piece = max(piece, 8 * min(PIECE_VALUES, N * plan.size))
         terms.append(plan.footprint(width, itemsize, dataset, few))
@@ -170,6 +202,11 @@ def footprint(
     cells = N * (dataset.codes.shape[1] + dataset.real.shape[1] + 1)
     reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
     pairs = any(term.clique.per_position for term in config.mapped_terms)
+    each, of_labels, of_pairs = DEVICE_ARRAYS, DEVICE_ARRAYS_PER_LABEL, DEVICE_ARRAYS_PER_PAIR
+    if training.solver in ("newton", "subspace"):
+        each, of_labels = DEVICE_PRODUCT_ARRAYS, DEVICE_PRODUCT_ARRAYS_PER_LABEL
+        of_pairs = DEVICE_PRODUCT_ARRAYS_PER_PAIR
+    there = 8 * N * (each + of_labels * Y + (of_pairs * Y * Y if pairs or config.order > 1 else 0))
     chains = 8 * (ARRAYS_PER_LABEL * Y + (ARRAYS_PER_PAIR * Y * Y if pairs else 0)) * min(N, MOST_POSITIONS)
     name = "proximal" if training.c1 else training.solver
     solver = fit_bytes(parameters, itemsize < 8, name, training.max_passes)
@@ -191,6 +228,7 @@ def footprint(
         program,
         len(sizes),
         share,
+        device_chains=int(there),
     )
 
 
@@ -203,8 +241,8 @@ def shard_footprint(
 ) -> Footprint:
     """What training on shards would take: maps of one shard at a time, and weights of all columns.
 
-    How many columns conjunctions have is estimated by how many more the largest shard has than a half of it; with a
-    cut-off those come to be kept that are too rare in one shard, about as many again with every doubling.
+    How many weights maps have is estimated by how many more the largest shard has than a half of it; with a cut-off
+    those conjunctions come to be kept that are too rare in one shard, about as many again with every doubling.
     """
     largest = max(folder.shards, key=lambda shard: shard.positions).load(folder.encoding)
     one = footprint(folder.encoding, largest, config, basis, memory, threads)
@@ -216,7 +254,7 @@ def shard_footprint(
         order = ColumnOrder.of(folder.encoding.inputs(empty, folder.encoding.term_features(term)))
         growth = 2.0 if term.map.cut_off > 1 else max(own.parameters / max(less.parameters, 1), 1)
         grown = int(own.parameters * growth**doublings)
-        parameters += order.size * term.clique.columns(Y) if term.kernel.type == "linear" else grown
+        parameters += min(grown, order.size * Y**term.clique.axes) if term.kernel.type == "linear" else grown
     name = "proximal" if training.c1 else training.solver
     solver = fit_bytes(parameters, DTYPES[training.precision].itemsize < 8, name, training.max_passes)
     outline = folder.positions * BYTES_PER_OUTLINED_POSITION + folder.sequences * BYTES_PER_OUTLINED_SEQUENCE

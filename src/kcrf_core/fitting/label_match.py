@@ -35,9 +35,9 @@ class LabelMatch:
         out[(..., *np.ix_(*[to] * axes))] = values[(..., *np.ix_(*[at] * axes))]
         return out
 
-    def weights(self, weights: np.ndarray, clique: MappedClique, centred: bool = True) -> np.ndarray:
-        """Weights [D, columns] of the old model in the columns of the new one."""
-        by_labels = self.chosen(clique.by_labels(weights, len(self.old)), clique.axes)
+    def weights(self, weights: np.ndarray, old: MappedClique, clique: MappedClique, centred: bool = True) -> np.ndarray:
+        """Weights [D, columns] of cliques of the old model in the columns of those of the new one."""
+        by_labels = self.chosen(old.by_labels(weights, len(self.old)), old.axes)
         # What all labels share changes no probability and only costs in the prior (Lemma 12): where all have weights.
         if centred and clique.axes == 1:
             by_labels -= by_labels.mean(axis=1, keepdims=True)

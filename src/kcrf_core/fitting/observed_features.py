@@ -5,19 +5,22 @@ labels that it was seen with, and against them, but of others it says nothing. P
 before and has its own optimum, no lower than that over all weights.
 
 A pair of a feature and a label is a place in W [D, C] of an explicit map, for edge-x terms [D, Y^2] of a feature and
-two labels. With two labels there is one column for both, so that all features stay that are there at all. Pivots are
-inputs, not features of them, and keep all their coefficients.
+two labels. A `node` term has one column for both where there are two labels: it becomes a `state` term, which has one
+for each. Pivots are inputs, not features of them, and keep all their coefficients. CRFsuite counts how often a
+pair is there by the sum of the feature's values, and leaves out pairs below a limit, zero by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..chains import MappedClique, Problem
+from ..chains import NODE, STATE, MappedClique, Problem
 from ..errors import ConfigError
 from ..maps import FeatureMap
+from ..system import Workers
 from .observer import Observer
 from .terms import FittedTerm
 
@@ -29,7 +32,31 @@ def observed_only(fitted: Sequence[FittedTerm], problem: Problem, observer: Obse
             "'observed_features' is for explicit maps, such as that of the linear kernel: there is none",
             settings=["observed_features"],
         )
-    return [term.observed(problem, observer) for term in fitted]
+    return [by_label(term, problem).observed(problem, observer) for term in fitted]
+
+
+def by_label(term: FittedTerm, problem: Problem) -> FittedTerm:
+    """The same term with a column of weights for each label."""
+    if term.config.clique is not NODE or NODE.columns(problem.label_count) == problem.label_count:
+        return term
+    return replace(term, config=replace(term.config, type=STATE.name))
+
+
+def frequent_only(fitted: Sequence[FittedTerm], problem: Problem, least: float, workers: Workers) -> list[FittedTerm]:
+    """The same terms; pairs of a feature and a label have no weight whose values at all positions sum to less."""
+    return [_frequent(by_label(term, problem), problem, least, workers) for term in fitted]
+
+
+def _frequent(term: FittedTerm, problem: Problem, least: float, workers: Workers) -> FittedTerm:
+    if not term.has_features:
+        return term
+    clique, own = term.config.clique, term.map
+    rows, columns = clique.observed_columns(problem)
+    labels = np.zeros((problem.positions, clique.columns(problem.label_count)))
+    labels[rows, columns] = 1
+    sums = own.adjoint(own.adjoint_rows(labels, slice(0, len(labels)), None), labels, workers).ravel()
+    kept = np.arange(len(sums)) if term.kept is None else term.kept
+    return replace(term, kept=kept[sums[kept] >= least])
 
 
 def places_seen(feature_map: FeatureMap, clique: MappedClique, problem: Problem) -> tuple[np.ndarray, int]:

@@ -74,7 +74,7 @@ class FittedPivots(MappedTerm):
         pivots = between.inputs(self.basis.pivots)
         values = np.zeros((len(pivots), old.clique.columns(len(labels.old))))
         old.add_scores(pivots, values)
-        weights = labels.weights(values, old.clique)
+        weights = labels.weights(values, old.clique, self.config.clique)
         found = linear_algebra.solve_triangular(self.map.triangle, weights, lower=True, check_finite=False)
         return found, f"at its {counted(self.map.size, 'pivot')}"
 

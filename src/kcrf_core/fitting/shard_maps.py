@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..encoding import Dataset
 from ..kernels import Inputs, Kernel
 from ..maps import CompressedRows, ExplicitRecipe, FeatureMap, KernelRecipe, RepeatedMap, RepeatedRecipe, new_token
 from ..model import ShardFolder, StoredShard, encoding_of
-from ..system import ScratchFolder, Workers, naming
+from ..system import ScratchFolder, Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,8 @@ class Scratch:
 
     def __init__(self, beside: str):
         place = os.path.dirname(os.path.abspath(beside))
-        self._folder = ScratchFolder(place if os.access(place, os.W_OK) else tempfile.gettempdir())
+        self._place = place if os.access(place, os.W_OK) else tempfile.gettempdir()
+        self._folder = ScratchFolder(self._place)
         self.path = self._folder.path
         self._count = 0
 
@@ -96,10 +97,20 @@ class Scratch:
         arrays += [each for each in (own.rest, group) if each is not None]
         self._count += 1
         path = os.path.join(self.path, f"map-{self._count:06d}")
-        with naming(path), open(path, "wb") as stream:
-            for array in arrays:
-                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+        try:
+            with open(path, "wb") as stream:
+                for array in arrays:
+                    _write(stream, np.ascontiguousarray(array))
+        except OSError as error:
+            told = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
+            raise OSError(error.errno, told, self._place) from None
         return WrittenMap(path, own.columns, recipe.nbytes, own.rows.width, own.rest is not None, group is not None)
+
+
+def _write(stream: IO[bytes], array: np.ndarray) -> None:
+    """Write an array as `numpy.save` does, which does not say why it fails: C's streams, that it goes by, lose that."""
+    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+    stream.write(array.reshape(-1).view(np.uint8))
 
 
 @dataclass(frozen=True, eq=False)

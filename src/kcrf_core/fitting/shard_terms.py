@@ -39,6 +39,7 @@ from ..maps import (
 from ..objective import MapRecipe
 from ..system import Workers, counted
 from .explicit_terms import MOST_CONJUNCTIONS, FittedAffine, FittedConjunctions, FittedLinear, FittedMerged
+from .observed_features import by_label
 from .observer import Observer
 from .shard_maps import Scratch, ShardedData, ShardKernel, ShardPart, rows_of
 from .terms import DTYPES, FittedLabels, FittedTerm, worth_sharing
@@ -406,7 +407,7 @@ def observed_in_shards(
 
 
 def _observed(term: ShardedTerm, problem: Problem, workers: Workers, observer: Observer) -> ShardedTerm:
-    fitted = term.fitted
+    fitted = by_label(term.fitted, problem)
     if not fitted.has_features:
         return replace(term, fitted=fitted.observed(problem, observer))
     clique = fitted.config.clique

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..chains import NODE, Potentials, chain, score_columns
+from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
@@ -85,10 +85,6 @@ class Model:
         return self.encoding.labels
 
     @property
-    def score_columns(self) -> int:
-        return score_columns(len(self.labels))
-
-    @property
     def order(self) -> int:
         """How many labels back a label looks."""
         return 1 if self.edges.triples is None else 2
@@ -97,7 +93,9 @@ class Model:
         """Node scores F, [N, Y] float64, and edges, for every position where there are edge-x terms."""
         N, Y = dataset.positions, len(self.labels)
         # Terms of one type add their scores up before they meet the potentials.
-        scores = {clique: np.zeros((N, clique.columns(Y))) for clique in [NODE, *(term.clique for term in self.terms)]}
+        scores = {clique: np.zeros((N, clique.columns(Y))) for clique in dict.fromkeys(t.clique for t in self.terms)}
+        if not any(clique.axes == 1 for clique in scores):
+            scores[NODE] = np.zeros((N, NODE.columns(Y)))
         for term in self.terms:
             inputs = self.encoding.inputs(dataset, term.features)
             for rows in ranges(N, max(self.rows_at_once, ROWS_AT_ONCE)):

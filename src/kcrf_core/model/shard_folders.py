@@ -212,14 +212,14 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
             raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
         shards = tuple(
             StoredShard(
-                os.path.join(shown, _plain(entry["file"])), number, len(said["shards"]), *map(int, sizes), sha256
+                os.path.join(shown, _plain(entry["file"])), number, len(said["shards"]), *map(_count, sizes), sha256
             )
             for number, entry in enumerate(said["shards"], 1)
             for *sizes, sha256 in [[entry[key] for key in ("sequences", "positions", "bytes", "sha256")]]
         )
-        missing = tuple((str(name), int(number)) for name, number in said["missing"])
-        amount = Amount(*(int(said[key]) for key in COUNTS), missing)
-        if amount.sequences != sum(shard.sequences for shard in shards) or not shards:
+        missing = tuple((str(name), _count(number)) for name, number in said["missing"])
+        amount = Amount(*(_count(said[key]) for key in COUNTS), missing)
+        if not shards or not _agree(amount, shards):
             raise ValueError
         labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])
         encoding_file = os.path.join(shown, _plain(stored["file"]))
@@ -239,9 +239,27 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
 
 def _plain(name: Any) -> str:
     """The name of a file in the folder itself."""
-    if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", ".."):
+    if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", "..") or "\0" in name:
         raise ValueError(f"{name!r} is no file of the folder")
     return name
+
+
+def _count(value: Any) -> int:
+    """A whole number that is not negative."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _agree(amount: Amount, shards: Sequence[StoredShard]) -> bool:
+    """True if the counts of a manifest are those of its shards, and files of their size can hold as much."""
+    sequences, positions = (sum(getattr(shard, name) for shard in shards) for name in ("sequences", "positions"))
+    return (
+        (amount.sequences, amount.positions) == (sequences, positions)
+        and amount.complete <= sequences
+        and amount.unobserved <= positions
+        and all(max(shard.sequences, shard.positions) <= shard.size for shard in shards)
+    )
 
 
 @contextlib.contextmanager

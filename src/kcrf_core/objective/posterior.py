@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..chains import NODE, Clique, Edges, Problem, score_columns
+from ..chains import NODE, Clique, Edges, Problem
 from ..maps import KeptWeights, Weights
 from ..system import Workers
 from .composed_engine import ComposedEngine, ComposedTerm
@@ -87,7 +87,8 @@ class Posterior:
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
         self.size = self.vectors.size
         self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
-        self.columns = score_columns(self.problem.label_count)
+        nodes = [self.terms[j].columns for j in self.mapped if self.terms[j].clique.axes == 1]
+        self.columns = max(nodes, default=NODE.columns(self.problem.label_count))  # of node scores
         self.least_threshold = (
             0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
         )

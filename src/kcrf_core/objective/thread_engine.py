@@ -137,7 +137,7 @@ class ThreadEngine:
 
     def _make_passes(self, borders: np.ndarray) -> Passes | None:
         """Passes without the interpreter, where the problem allows them."""
-        alone = self._types == [NODE] and not self._per_position and not self._second_order
+        alone = [clique.axes for clique in self._types] == [1] and not self._second_order
         if not alone or not self.problem.complete.all() or not self.problem.positions:
             return None
         problem, ends = self.problem, np.cumsum([0, *(len(shard.weights) for shard in self.shards)])
@@ -207,7 +207,7 @@ class ThreadEngine:
             return False
         start, end = (np.ascontiguousarray(values, dtype=np.float64) for values in (edges.start, edges.end))
         small, sums, bad = self._passes.evaluate(
-            self.workers.team, products, edges.stacked()[0], start, end, adjoint.residuals[NODE]
+            self.workers.team, products, edges.stacked()[0], start, end, adjoint.residuals[self._types[0]]
         )
         if bad >= 0:
             return False  # the other way says what is wrong with it
@@ -532,9 +532,9 @@ class _Adjoint:
 
     def node_errors(self, shard: Shard) -> np.ndarray | None:
         """Where the errors of single positions of a shard, [n, Y], have to be in the end; None if not as they are."""
-        Y, own = self._engine.problem.label_count, self.residuals.get(NODE)
-        alone = self._points == 1 and own is not None and own.shape[1] == Y
-        return own[shard.rows] if alone else None
+        Y = self._engine.problem.label_count
+        whole = [own for clique, own in self.residuals.items() if clique.axes == 1 and own.shape[1] == Y]
+        return whole[0][shard.rows] if self._points == 1 and whole else None
 
     def add_errors(self, task: _TaskSums, shard: Shard, found: Sequence[chain.Marginals | chain.Change]) -> None:
         """What a shard's errors, not weighted yet, give."""

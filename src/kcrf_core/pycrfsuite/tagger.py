@@ -7,9 +7,10 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,16 @@ from ..chains import Edges, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
 from ..model import Model
-from ..trading import CrfsuiteModel, ItemRows, LabelScorer, crfsuite_header, crfsuite_of, label_scorer, read_crfsuite
+from ..trading import (
+    CrfsuiteModel,
+    ItemRows,
+    LabelScorer,
+    ScoredItems,
+    crfsuite_header,
+    crfsuite_of,
+    label_scorer,
+    read_crfsuite,
+)
 
 CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"
@@ -35,15 +45,17 @@ class ParsedDump:
     state_features: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-class _ModelScorer:
-    """Any model of attributes, with the methods of `LabelScorer`."""
+class _ModelItems:
+    """Potentials of one sequence after another by any model of attributes, with the methods of `ScoredItems`."""
+
+    found: tuple[np.ndarray, float, np.ndarray, Edges] | None = None
 
     def __init__(self, model: Model):
-        self.labels = model.labels
         self._model = model
-        self._scores, self._edges = np.zeros((0, len(model.labels))), model.used_edges
+        self.scores, self.edges = np.zeros((0, len(model.labels))), model.used_edges
 
     def set(self, xseq: Any) -> None:
+        self.scores, self.found = np.zeros((0, len(self._model.labels))), None
         rows = xseq if isinstance(xseq, ItemRows) else ItemRows(xseq)
         items: list[dict[str, float]] = []
         for own in rows.attributes():
@@ -53,47 +65,56 @@ class _ModelScorer:
                 item[text] = item.get(text, 0.0) + value
             items.append(item)
         dataset = self._model.encoding.encode(corpus_of([items], ITEMS))
-        self._scores, self._edges = self._model.potentials(dataset)
+        self.scores, self.edges = self._model.potentials(dataset)
 
     def __len__(self) -> int:
-        return len(self._scores)
+        return len(self.scores)
 
-    def tag(self) -> list[str]:
-        path = chain.viterbi(self._scores, self._edges, np.array([0, len(self._scores)]))[0]
-        return [self.labels[number] for number in path.tolist()]
+    def tag(self, xseq: Any = None) -> list[str]:
+        if xseq is not None:
+            self.set(xseq)
+        path = chain.viterbi(self.scores, self.edges, np.array([0, len(self.scores)]))[0]
+        return [self._model.labels[number] for number in path.tolist()]
 
-    def potentials(self) -> tuple[np.ndarray, Edges]:
-        return self._scores, self._edges
+
+class _Here(threading.local):
+    """What the calling thread has: the sequence that it has set."""
+
+    def __init__(self, make: Callable[[], ScoredItems | _ModelItems]):
+        self.items = make()
 
 
 class _Open:
-    """An open model with the sequence at hand."""
+    """An open model, with a sequence for each thread."""
 
-    def __init__(self, scorer: LabelScorer | _ModelScorer, edges: Edges, source: CrfsuiteModel | Model):
-        self.scorer, self._edges, self._source = scorer, edges, source
-        self._found: tuple[np.ndarray, float, np.ndarray, Edges] | None = None
-
-    def set(self, xseq: Any) -> None:
-        self._found = None
-        self.scorer.set(xseq)
+    def __init__(
+        self,
+        labels: tuple[str, ...],
+        make: Callable[[], ScoredItems | _ModelItems],
+        edges: Edges,
+        source: CrfsuiteModel | Model,
+    ):
+        self.labels, self._edges, self._source = labels, edges, source
+        self.here = _Here(make)
 
     @property
     def probabilities(self) -> tuple[np.ndarray, float, np.ndarray, Edges]:
-        """Marginals [T, Y], log Z, scores and edges of the sequence at hand, worked out once."""
-        if self._found is None:
-            T = len(self.scorer)
-            if isinstance(self.scorer, LabelScorer):
-                scores, edges = np.empty((T, len(self.scorer.labels))), self._edges
-                self.scorer.copy_scores(scores)
+        """Marginals [T, Y], log Z, scores and edges of the sequence that this thread has set, worked out once."""
+        items = self.here.items
+        if items.found is None:
+            T = len(items)
+            if isinstance(items, ScoredItems):
+                scores, edges = np.empty((T, len(self.labels))), self._edges
+                items.copy_scores(scores)
             else:
-                scores, edges = self.scorer.potentials()
+                scores, edges = items.scores, items.edges
             found = chain.marginals(scores, edges, np.array([0, T]))
-            self._found = found.node, float(found.log_z[0]), scores, edges
-        return self._found
+            items.found = found.node, float(found.log_z[0]), scores, edges
+        return items.found
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.scorer.labels)}
+        return {label: number for number, label in enumerate(self.labels)}
 
     @cached_property
     def written(self) -> CrfsuiteModel:
@@ -102,7 +123,11 @@ class _Open:
 
 
 class Tagger:
-    """Labels sequences by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi."""
+    """Labels sequences by a model of CRFsuite, or by one of kcrf that works on attributes; always by Viterbi.
+
+    Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
+    `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
+    """
 
     def __init__(self) -> None:
         self._open: _Open | None = None
@@ -141,25 +166,23 @@ class Tagger:
         return self._open
 
     def labels(self) -> list[str]:
-        return list(self._model().scorer.labels)
+        return list(self._model().labels)
 
     def set(self, xseq: Iterable[Any]) -> None:
-        """Take a sequence for calls of `tag`, `probability` and `marginal`."""
-        self._model().set(xseq)
+        """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
+        self._model().here.items.set(xseq)
 
     def tag(self, xseq: Iterable[Any] | None = None) -> list[str]:
         """The best labels of a sequence, or of the one that is set."""
         model = self._open
         if model is None:
             raise ValueError(CLOSED)
-        if xseq is not None:
-            model.set(xseq)
-        return model.scorer.tag()
+        return model.here.items.tag(xseq)
 
     def probability(self, yseq: Sequence[str]) -> float:
         """p(y | x) of labels for the sequence that is set."""
         model = self._model()
-        T = len(model.scorer)
+        T = len(model.here.items)
         if not T:
             return 0.0
         if len(yseq) != T:
@@ -174,7 +197,7 @@ class Tagger:
     def marginal(self, y: str, pos: int) -> float:
         """p(y_pos = y | x) for the sequence that is set."""
         model = self._model()
-        T = len(model.scorer)
+        T = len(model.here.items)
         if not T:
             return 0.0
         if not 0 <= pos < T:
@@ -230,7 +253,8 @@ def _dumped(found: ParsedDump) -> Iterator[str]:
 def _of_crfsuite(model: CrfsuiteModel) -> _Open:
     ends = np.zeros(len(model.labels))
     arrays = model.text, model.starts, model.lengths, model.ends, model.columns, model.values, model.transitions
-    return _Open(LabelScorer(model.labels, *arrays, ends, ends), Edges(model.transitions, ends, ends), model)
+    scorer = LabelScorer(model.labels, *arrays, ends, ends)
+    return _Open(model.labels, partial(ScoredItems, scorer), Edges(model.transitions, ends, ends), model)
 
 
 def _of_archive(data: bytes, source: str, path: str | os.PathLike[str] | None) -> _Open:
@@ -245,4 +269,5 @@ def _of_archive(data: bytes, source: str, path: str | os.PathLike[str] | None) -
     if not model.encoding.attributes or model.encoding.vectors:
         raise FileFormatError(f"{source}: a model of columns or vectors, where items have attributes alone")
     scorer = label_scorer(model)
-    return _Open(_ModelScorer(model) if scorer is None else scorer, model.edges, model)
+    make = partial(_ModelItems, model) if scorer is None else partial(ScoredItems, scorer)
+    return _Open(model.labels, make, model.edges, model)

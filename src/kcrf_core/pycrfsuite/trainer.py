@@ -38,7 +38,7 @@ def _truth(text: str) -> bool:
 
 # Parameters of each algorithm with their defaults, what they are read as, and what they mean here.
 _COMMON = {
-    "feature.minfreq": ("0", float, "Attributes that are there less often are left out."),
+    "feature.minfreq": ("0", float, "Weights for pairs whose values in the data sum to at least this."),
     "feature.possible_states": (
         "0",
         _truth,
@@ -226,28 +226,40 @@ class BaseTrainer:
         if not kept:
             self.message("no sequences: an empty model\n\n")
             return None
-        edges = "transitions" if self.get("feature.possible_transitions") else "seen-transitions"
+        corpus, least = _corpus(kept), self.get("feature.minfreq")
+        # A pair that the data does not have sums to zero.
+        states, transitions = (
+            least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
+        )
+        edges = "transitions" if transitions else "seen-transitions"
+        sums_matter = least > 0 or bool((corpus.attributes.values < 0).any())
         config = parse_config(
             {
-                "min_count": max(int(np.ceil(self.get("feature.minfreq"))), 1),
                 "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": edges}],
                 "training": {
                     **({"c1": self.get("c1")} if "c1" in self._values else {}),
                     "sigma2": 1 / (2 * self.get("c2")) if self.get("c2") else "inf",
                     "tolerance": TOLERANCE,
                     "max_passes": min(max(self.get("max_iterations"), 1), MOST_PASSES),
-                    "observed_features": not self.get("feature.possible_states"),
+                    "observed_features": not states,
                 },
             }
         )
-        encoding, dataset = fit_encoding(config, _corpus(kept))
+        encoding, dataset = fit_encoding(config, corpus)
         attributes = len(encoding.features[0].vocabulary.values)
         self.message(f"Number of features: {attributes}\n")
         self.message(f"Seconds required: {time.perf_counter() - began:.3f}\n\n")
         if self._algorithm != "lbfgs":
             self.message(f"{self._algorithm}: the same objective is minimised by another algorithm\n\n")
         with Workers() as workers:
-            model, report = fit(encoding, dataset, config, workers=workers, observer=_Listener(self))
+            model, report = fit(
+                encoding,
+                dataset,
+                config,
+                workers=workers,
+                observer=_Listener(self),
+                min_frequency=least if sums_matter else None,
+            )
         self.message(f"{report.result.reason}: loss {report.result.value:f}, {report.result.passes} passes\n\n")
         return model
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import NODE
 from ..objective import HessianBlocks, Posterior, Vector
 from ..system import linear_algebra
 from .run import Run
@@ -35,7 +34,7 @@ class LeadingColumns:
         self._unsettled = 0.0  # when those were built
         for j in posterior.mapped:
             term = posterior.terms[j]
-            if term.clique is NODE and term.nested:
+            if term.clique.axes == 1 and term.nested:
                 wanted = np.sqrt(4 * PASSES_TO_BUILD * term.rows * max(1, term.columns / 2))
                 m = int(min(term.rows, MOST_COLUMNS, wanted))
                 self._columns[j] = posterior.engine.leading_columns(j, m)

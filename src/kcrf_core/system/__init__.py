@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy(
             "read_container",
             "write_container",
         ],
+        "forks": ["renew_after_fork"],
         "late_scipy": ["in_place", "linear_algebra"],
         "memory": ["Budget", "free_memory", "hand_back"],
         "products": ["Factor", "SLAB", "padded", "row_products", "row_squares"],

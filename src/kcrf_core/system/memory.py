@@ -28,6 +28,10 @@ class Budget:
     def __init__(self, total: int | None = None):
         self.total = int(DEFAULT_SHARE * free_memory()) if total is None else total
         self._left = self.total
+        self.renew()
+
+    def renew(self) -> None:
+        """Replace the lock, in a process that was forked while somebody held it."""
         self._lock = threading.Lock()
 
     @property

@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from ..errors import ConfigError
 from ._row_products import VECTOR_WIDTHS
+from .forks import renew_after_fork
 from .memory import Budget
 from .team import Team
 
@@ -47,11 +48,15 @@ class _OneBlasThread:
     limit and the last to go lifts it, or one would lift it while another is at work, and the other would then "restore"
     one thread for ever. Libraries are searched for again only when modules have been imported since, which may have
     brought another BLAS (SciPy has its own): that takes longer than labelling a sentence does.
+
+    No process is forked while a limit is set, and in the child those threads that are gone hold nothing. If BLAS is
+    limited then, the next to come and go in the child lifts it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._holders = 0
+        self._own = threading.local()  # `count`: how often this thread is among the holders
         self._modules = -1  # imported when libraries were last searched for
         self._libraries: list[Any] = []
         self._before: list[tuple[Any, int]] = []  # limited libraries, and the threads they had
@@ -67,15 +72,31 @@ class _OneBlasThread:
                     self._before.append((library, threads))
                     _set_threads(library, 1)
             self._holders += 1
+            self._count(1)
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
-            self._holders -= 1
+            self._holders = max(self._holders - 1, 0)
+            self._count(-1)
             if self._holders == 0:
                 while self._before:
                     library, threads = self._before.pop()
                     _set_threads(library, threads)
                     _release(library)
+
+    def _count(self, change: int) -> int:
+        self._own.count = max(getattr(self._own, "count", 0) + change, 0)
+        return self._own.count
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        """In the parent, all goes on."""
+        self._lock.release()
+
+    def renew(self) -> None:
+        self._lock, self._holders = threading.Lock(), self._count(0)
 
 
 def _set_threads(library: Any, threads: int) -> None:
@@ -90,6 +111,9 @@ def _release(library: Any) -> None:
 
 
 ONE_BLAS_THREAD = _OneBlasThread()
+renew_after_fork(ONE_BLAS_THREAD)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=ONE_BLAS_THREAD.before_fork, after_in_parent=ONE_BLAS_THREAD.after_fork)
 _ALONE = Team(1)
 
 
@@ -144,6 +168,14 @@ class Workers:
         self._helpers: _Helpers | None = None
         self._team: Team | None = None
         self._opening = threading.Lock()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Start other threads in a process that was forked, where none of these is."""
+        self._opening, self._helpers, self._team = threading.Lock(), None, None
+        if self._pool is not None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        self.memory.renew()
 
     def __enter__(self) -> Workers:
         ONE_BLAS_THREAD.__enter__()

@@ -13,6 +13,6 @@ __getattr__, __dir__, __all__ = lazy(
         "exporting": ["crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],
         "importing": ["import_model", "read_foreign", "training_configuration"],
-        "_lookup": ["ItemRows", "LabelScorer"],
+        "_lookup": ["ItemRows", "LabelScorer", "ScoredItems"],
     },
 )

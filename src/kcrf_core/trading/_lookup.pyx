@@ -200,8 +200,8 @@ cdef class ItemRows(_Walk):
         return [list(zip(names[a:b], self.values[a:b])) for a, b in zip(self.items, self.items[1:])]
 
 
-cdef class LabelScorer(_Walk):
-    """A linear model over attributes, and the scores of the sequence at hand."""
+cdef class LabelScorer:
+    """A linear model over attributes. It does not change, so that threads can share it."""
 
     cdef readonly tuple labels
     cdef object kept  # the arrays that the pointers below lead into
@@ -217,25 +217,15 @@ cdef class LabelScorer(_Walk):
     cdef int32_t* table  # numbers of attributes by hash, -1 for none
     cdef uint32_t* hashes  # of the attributes in the table
     cdef uint32_t mask
-    cdef double* scores  # [T, Y] of the sequence at hand
-    cdef double* now  # its last row
-    cdef double* work
-    cdef int* path
-    cdef Py_ssize_t Y, T, most
+    cdef Py_ssize_t Y
 
     def __cinit__(self):
         self.table = NULL
         self.hashes = NULL
-        self.scores = self.work = NULL
-        self.path = NULL
-        self.T = self.most = 0
 
     def __dealloc__(self):
         free(self.table)
         free(self.hashes)
-        free(self.scores)
-        free(self.work)
-        free(self.path)
 
     def __init__(
         self,
@@ -307,13 +297,6 @@ cdef class LabelScorer(_Walk):
         for k in range(self.ends[a], self.ends[a + 1]):
             row[self.columns[k]] += value * self.values[k]
 
-    cdef int take(self, const char* name, Py_ssize_t size, double value) except -1:
-        if not isfinite(value):
-            shown = name[:size].decode("utf-8", "backslashreplace")
-            raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
-        self.add(<const uint8_t*>name, size, value, self.now)
-        return 0
-
     def label_rows(
         self,
         const uint8_t[::1] text,
@@ -346,11 +329,44 @@ cdef class LabelScorer(_Walk):
                 out += last - first
         return bad
 
+
+cdef class ScoredItems(_Walk):
+    """The scores of one sequence after another by a model; each thread has its own."""
+
+    cdef LabelScorer model
+    cdef double* scores  # [T, Y]
+    cdef double* now  # its last row
+    cdef double* work
+    cdef int* path
+    cdef Py_ssize_t Y, T, most
+    cdef Py_ssize_t rows  # of the sequence that is being scored
+    cdef bint busy  # while items are scored, which may be made by code that asks for labels, too
+    cdef public object found  # marginals and the like, for who works them out
+
+    def __cinit__(self, LabelScorer model):
+        self.scores = self.work = NULL
+        self.path = NULL
+        self.T = self.most = 0
+        self.busy = False
+        self.model, self.Y = model, model.Y
+
+    def __dealloc__(self):
+        free(self.scores)
+        free(self.work)
+        free(self.path)
+
+    cdef int take(self, const char* name, Py_ssize_t size, double value) except -1:
+        if not isfinite(value):
+            shown = name[:size].decode("utf-8", "backslashreplace")
+            raise ValueError(f"the value of attribute {shown!r} is not finite (leave out what is missing)")
+        self.model.add(<const uint8_t*>name, size, value, self.now)
+        return 0
+
     cdef int next_row(self) except -1:
         """Make room for the scores of one more item."""
         cdef Py_ssize_t most
         cdef void* larger
-        if self.T == self.most:
+        if self.rows == self.most:
             most = 2 * self.most + 16
             for_scores = most * self.Y * sizeof(double)
             larger = realloc(self.scores, for_scores)
@@ -366,17 +382,17 @@ cdef class LabelScorer(_Walk):
                 raise MemoryError
             self.path = <int*>larger
             self.most = most
-        self.now = self.scores + self.T * self.Y
+        self.now = self.scores + self.rows * self.Y
         memset(self.now, 0, self.Y * sizeof(double))
-        self.T += 1
+        self.rows += 1
         return 0
 
-    def set(self, xseq):
-        """Score the items of a sequence."""
+    cdef int score(self, object xseq) except -1:
         cdef ItemRows rows
         cdef Py_ssize_t k, i
         cdef const char* text
-        self.T = 0
+        self.T, self.rows, self.found = 0, 0, None
+        self.busy = True
         try:
             if isinstance(xseq, ItemRows):
                 rows = xseq
@@ -389,28 +405,39 @@ cdef class LabelScorer(_Walk):
                 for x in xseq:
                     self.next_row()
                     self.item(x, 0, 0)
-        except BaseException:
-            self.T = 0  # half a sequence is none
-            raise
+            self.T = self.rows  # half a sequence is none
+        finally:
+            self.busy = False
+        return 0
+
+    def set(self, xseq):
+        """Score a sequence of items."""
+        cdef ScoredItems own = ScoredItems(self.model) if self.busy else self
+        own.score(xseq)
 
     def __len__(self):
         return self.T
 
-    def tag(self):
-        """The best labels of the sequence at hand; of equals, those that come first in the model."""
+    def tag(self, xseq=None):
+        """The best labels of a sequence, or of the last one; of equals, those that come first in the model."""
         cdef Py_ssize_t t
         cdef double best
+        cdef LabelScorer model = self.model
+        if xseq is not None:
+            if self.busy:
+                return ScoredItems(model).tag(xseq)
+            self.score(xseq)
         if self.T == 0:
             return []
         best = best_path_of_doubles(
-            self.scores, self.transitions, self.start, self.end, self.T, self.Y, self.path, self.work
+            self.scores, model.transitions, model.start, model.end, self.T, self.Y, self.path, self.work
         )
         if not isfinite(best):
             raise OverflowError("scores of the sequence are too large to compute with")
-        return [self.labels[self.path[t]] for t in range(self.T)]
+        return [model.labels[self.path[t]] for t in range(self.T)]
 
     def copy_scores(self, double[:, ::1] out):
-        """Write the scores of the sequence at hand to out [T, Y]."""
+        """Write the scores to out [T, Y]."""
         if out.shape[0] != self.T or out.shape[1] != self.Y:
             raise ValueError("the room does not fit the sequence")
         if self.T:

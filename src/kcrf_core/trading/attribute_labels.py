@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import NODE
 from ..corpora import CodedColumn, Corpus, NameCells
 from ..maps import without_zeros
 from ..model import ExplicitTerm, Model
@@ -32,10 +31,10 @@ def label_scorer(model: Model) -> LabelScorer | None:
     ):
         return None
     term = model.terms[0]
-    if type(term) is not ExplicitTerm or not term.is_linear or term.clique is not NODE:
+    if type(term) is not ExplicitTerm or not term.is_linear or term.clique.axes != 1:
         return None
     Y, names = len(model.labels), [name.encode() for name in encoding.features[0].vocabulary.values]
-    weights = without_zeros(term.weights if Y != 2 else NODE.by_labels(_dense(term), Y))
+    weights = without_zeros(term.weights if term.clique.columns(Y) == Y else term.by_labels(_dense(term), Y))
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     return LabelScorer(
         model.labels,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..chains import NODE
 from ..config import Macro, is_wapiti_line, pieces
 from ..encoding import (
     AttributeFeature,
@@ -88,7 +87,7 @@ def _check(model: Model, program: str) -> None:
             raise ConfigError(
                 f"term '{term.name}' has a kernel, and {name} has none: train with a linear one", settings=["kernel"]
             )
-        if term.clique is not NODE and program == "crfsuite":
+        if term.clique.axes != 1 and program == "crfsuite":
             raise ConfigError(
                 f"term '{term.name}' has transitions that look at the input, which {name} lacks: leave it out, or "
                 "write the model for CRF++ or Wapiti",
@@ -229,7 +228,7 @@ class _Templates:
 
     def _add_term(self, term: ExplicitTerm) -> None:
         weights = _by_labels(self.model, term)
-        target = self.node if term.clique is NODE else self.pairs
+        target = self.node if term.clique.axes == 1 else self.pairs
         used = weights.any(axis=1)
         order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
         field = 0
@@ -246,7 +245,7 @@ class _Templates:
             else:
                 firsts = order.fields[field : field + len(places)]
                 field += len(places)
-            for first, line in zip(firsts, self._lines_of(feature, places, term.clique is NODE), strict=True):
+            for first, line in zip(firsts, self._lines_of(feature, places, term.clique.axes == 1), strict=True):
                 for text in line.text.split("\n"):
                     self.lines[text] = None
                 for code, string in line.strings.items():

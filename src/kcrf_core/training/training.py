@@ -14,9 +14,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
-from ..fitting import DTYPES, FinalFit, Observer, Structure, Trial, begin_growth, fit_terms, observed_only, outside_gain
+from ..fitting import (
+    DTYPES,
+    FinalFit,
+    Observer,
+    Structure,
+    Trial,
+    begin_growth,
+    fit_terms,
+    frequent_only,
+    observed_only,
+    outside_gain,
+)
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
 from ..objective import Vector
@@ -118,6 +130,7 @@ def train(
     prune: float | None = None,
     hold_out: HoldOut | None = None,
     checkpoint: Checkpoint | None = None,
+    min_frequency: float | None = None,
 ) -> tuple[Model, Report]:
     """Fit a model. `interrupted` is asked after every pass; once it is true, the best model so far comes back.
 
@@ -130,7 +143,8 @@ def train(
     "best" the parameters that label it best come back instead of the last ones, with their own P and gap. With `prune`
     weights and pivots are dropped that change no score of a training position by more than that. `hold_out` says what
     belongs together, or which folds there are, where sigma2 is to be chosen on held-out data. `checkpoint` is a file
-    that the run is kept in and goes on from; the caller removes it.
+    that the run is kept in and goes on from; the caller removes it. With `min_frequency` pairs of a feature and a label
+    have no weight whose values sum to less, nor have rarer `seen-transitions`.
 
     >>> from kcrf_core import Workers, fit_encoding, parse_config, read_corpus, train
     >>> kernel = {"type": "poly", "degree": 2}
@@ -141,7 +155,9 @@ def train(
     >>> model.labels, report.result.reason
     (('0', '1'), 'certified')
     """
-    options = TrainOptions(certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut(), checkpoint)
+    options = TrainOptions(
+        certify, select_terms, min_gain, start, dev, keep, prune, hold_out or HoldOut(), checkpoint, min_frequency
+    )
     run = TrainingRun(
         encoding, dataset, config, basis, workers, observer or Observer(), interrupted or (lambda: False), options
     )
@@ -245,6 +261,7 @@ class TrainOptions:
     prune: float | None = None
     hold_out: HoldOut = field(default_factory=HoldOut)
     checkpoint: Checkpoint | None = None
+    min_frequency: float | None = None
 
 
 class TrainingRun:
@@ -267,6 +284,7 @@ class TrainingRun:
             training = replace(training, precision="double")
             config = replace(config, training=training)
         dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
+        self._problem = replace(self._problem, least_count=options.min_frequency or 0.0)
         self._hold_out = options.hold_out
         if self._violations is not None and self._violations.kept is not None:
             self._hold_out = self._hold_out.subset(self._violations.kept)
@@ -405,6 +423,8 @@ class TrainingRun:
             terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
         if training.observed_features:
             terms = observed_only(terms, self._problem, self._observer)
+        if self._options.min_frequency is not None:
+            terms = frequent_only(terms, self._problem, self._options.min_frequency, self._workers)
         hand_back()
         dtype = DTYPES[training.precision]
         return TrainingTask(self._problem, tuple(terms), self._workers, dtype, self._forbidden, training.c1 or 0.0)
@@ -423,7 +443,7 @@ class TrainingRun:
             self._observer.note("no edge term: labels are taken as independent of each other")
         if task.problem.label_count == 1:
             self._observer.note(f"all labels are '{self._encoding.labels[0]}': the model will say nothing else")
-        elif task.problem.label_count == 2:
+        elif task.problem.label_count == 2 and any(term.config.clique is NODE for term in task.terms):
             self._observer.note("two labels: one score column")
         return task, structure
 

@@ -101,10 +101,10 @@ class WarmStart:
         blocks: dict[int, np.ndarray] = {}
         labels = LabelMatch(self.model.labels, encoding.labels)
         known = self._terms()
-        stored = {(term.name, term.type): term for term in self.model.terms}
+        stored = {(term.name, term.clique.axes): term for term in self.model.terms}
         said = [labels.summary()]
         for j, term in enumerate(fitted):
-            old = stored.get((term.name, term.config.type))
+            old = stored.get((term.name, term.config.clique.axes)) if j in posterior.mapped else None
             if j not in posterior.mapped and _matches(term.config, known):
                 blocks[j] = self._edge_block(term, labels, posterior)
                 said.append(f"term {term.name}")
