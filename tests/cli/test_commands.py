@@ -375,15 +375,21 @@ def test_signals_leave_no_half_files(trained, tmp_path, number, code):
 
 # What is said on stderr when a stage is under way, and options that lead there.
 EARLY_STAGES = {
-    "search": ("held-out log p", ["--kernel", "rbf", "--size", "1500"]),
+    "search": ("held-out log p", ["--kernel", "rbf", "--size", "700"]),
     "pivots": ("memory", ["--kernel", "rbf", "--size", "1500", "--select", "greedy", "--sigma2", "1"]),
     "terms": ("term b:", ["--select-terms", "-c", "terms.yaml"]),
 }
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("stage", EARLY_STAGES)
-@pytest.mark.parametrize("older", [True, False])
+@pytest.mark.parametrize(
+    ("stage", "older"),
+    [
+        *((stage, True) for stage in EARLY_STAGES),
+        ("pivots", False),
+        *(pytest.param(stage, False, marks=pytest.mark.slow) for stage in ("search", "terms")),
+    ],
+)
 def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path, stage, older):
     wanted, options = EARLY_STAGES[stage]
     (tmp_path / "terms.yaml").write_text(
