@@ -212,11 +212,12 @@ def test_report_and_model_keep_the_structure(tmp_path):
     assert set(report.sigma2) == {"strong", "weak", "edge"}
 
 
-def test_the_model_is_that_of_training_with_the_chosen_terms():
+@pytest.mark.parametrize("training", [{"sigma2": 1.0}, pytest.param({}, marks=pytest.mark.slow)], ids=["given", "search"])
+def test_the_model_is_that_of_training_with_the_chosen_terms(training):
     """And the same for any number of threads."""
     corpus = draw_task(2, SMALL)
-    models = [select(corpus, task_config(), threads)[0] for threads in (1, 2)]
-    config = parse_config(task_config(["strong", "weak"]))
+    models = [select(corpus, task_config(**training), threads)[0] for threads in (1, 2)]
+    config = parse_config(task_config(["strong", "weak"], **training))
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         models.append(train(encoding, dataset, config, workers=workers)[0])
@@ -246,7 +247,7 @@ def test_a_term_that_a_later_one_contains_is_dropped():
 
 def test_kernels_with_pivots_of_a_basis():
     corpus = draw_task(4, SMALL)
-    raw = task_config(["strong", "real", "weak"])
+    raw = task_config(["strong", "real", "weak"], sigma2=1.0)
     for entry in raw["terms"][:2]:
         entry |= {"kernel": {"type": "rbf"}, "map": {"size": 30}}
     config = parse_config(raw)
