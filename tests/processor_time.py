@@ -71,7 +71,9 @@ class ProcessorTime:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--costliest", type=int, default=0, metavar="N", help="list the N tests that took most processor time")
+    parser.addoption(
+        "--costliest", type=int, default=0, metavar="N", help="list the N tests that took most processor time"
+    )
 
 
 def pytest_configure(config):

@@ -72,7 +72,9 @@ def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_mode
         writer = pool.submit(replace_it)
         try:
             tagged = list(
-                pool.map(lambda _: subprocess.run(command("tag", "-m", shared, data), capture_output=True), range(count))
+                pool.map(
+                    lambda _: subprocess.run(command("tag", "-m", shared, data), capture_output=True), range(count)
+                )
             )
         finally:
             done.set()

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+
 def write_readings(path, positions):
     """Ten real columns and three labels in sequences of 20."""
     rng = np.random.default_rng(0)

@@ -212,7 +212,9 @@ def test_report_and_model_keep_the_structure(tmp_path):
     assert set(report.sigma2) == {"strong", "weak", "edge"}
 
 
-@pytest.mark.parametrize("training", [{"sigma2": 1.0}, pytest.param({}, marks=pytest.mark.slow)], ids=["given", "search"])
+@pytest.mark.parametrize(
+    "training", [{"sigma2": 1.0}, pytest.param({}, marks=pytest.mark.slow)], ids=["given", "search"]
+)
 def test_the_model_is_that_of_training_with_the_chosen_terms(training):
     """And the same for any number of threads."""
     corpus = draw_task(2, SMALL)

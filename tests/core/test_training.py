@@ -95,7 +95,14 @@ def test_saved_models_are_the_same_models(rng, tmp_path, options):
     np.testing.assert_array_equal(copied.potentials(dataset)[0], model.potentials(dataset)[0])
 
 
-@pytest.mark.parametrize("options", SETTINGS[:3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        SETTINGS[0],
+        *({**options, "sigma2": 1.0} for options in SETTINGS[1:3]),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in SETTINGS[1:3]),
+    ],
+)
 def test_same_bytes_for_any_number_of_threads(rng, tmp_path, options):
     corpus = toy_corpus(rng, 900)
     for threads in (1, 2):

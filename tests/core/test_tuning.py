@@ -20,7 +20,7 @@ from kcrf_core.tuning import Listener, make_space, tune
 from kcrf_core.tuning import tuning as tuning_module
 from kcrf_core.tuning.arena import CorpusArena, Rung, make_rungs
 
-TINY = 1e9
+TINY = 0.6e9
 
 
 @pytest.fixture
