@@ -46,7 +46,10 @@ class ProcessorTime:
     """Times of tests: measured where they run, gathered where they are reported."""
 
     def __init__(self, rows: int):
-        self.rows, self.seconds, self._before = rows, {}, processor_seconds()
+        self.rows, self.seconds, self._before = rows, {}, 0.0
+
+    def pytest_collection_finish(self):
+        self._before = processor_seconds()  # imports are nobody's
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
