@@ -17,7 +17,7 @@ CHOICES = ("--sigma2", "1", "--kernel", "rbf", "--size", "80", "--threads", "1")
 @pytest.fixture
 def data(sample_data, tmp_path):
     path = tmp_path / "digits.conll"
-    path.write_text("\n\n".join((sample_data / "digits.conll").read_text().split("\n\n")[:60]) + "\n")
+    path.write_text("\n\n".join((sample_data / "digits.conll").read_text().split("\n\n")[:40]) + "\n")
     return path
 
 

@@ -254,7 +254,7 @@ def in_a_shell(line, **more):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_full_disk_is_never_success(kcrf, tmp_path, write, unbuffered):
     data = write("data.conll", GOOD)
     assert train(kcrf, tmp_path, data, "-q").code == 0

@@ -85,6 +85,7 @@ def test_rows_are_the_same_however_many_are_held(rng, share):
     np.testing.assert_array_equal(np.concatenate([v for _, v in picked.pieces(slice(0, 1000))]), expected[chosen])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("method", list(basis.METHODS))
 @pytest.mark.parametrize("share", [0.0, 0.25])
 def test_pivots_are_the_same_in_little_memory(rng, method, share):
@@ -98,6 +99,7 @@ def test_pivots_are_the_same_in_little_memory(rng, method, share):
         np.testing.assert_array_equal(getattr(found[0], part), getattr(found[1], part))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("share", [0.0, 0.25])
 @pytest.mark.parametrize("labels", [2, 5])
 def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):

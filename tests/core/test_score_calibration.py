@@ -88,7 +88,7 @@ def test_a_model_that_is_too_sure_is_calibrated(tmp_path):
         export_model(found, "crfsuite")
 
 
-@pytest.mark.parametrize("decode", ["viterbi", "posterior"])
+@pytest.mark.parametrize("decode", ["viterbi", pytest.param("posterior", marks=pytest.mark.slow)])
 def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode):
     """Each predicted span by all labellings that have it, each sequence by its labelling."""
     labels = models.SPANS

@@ -55,6 +55,7 @@ def by_halves(posterior):
     return minimize(value, np.zeros(2 * D), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * D), options=options)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("Y", [2, 3])
 @pytest.mark.parametrize("sigma2", [(5.0, 2.0), (np.inf, np.inf), (np.inf, 1.0)])
 def test_the_optimum_is_that_of_brute_force(rng, workers, Y, sigma2):

@@ -297,7 +297,8 @@ def test_triples_of_labels_are_a_term_to_choose(second_order):
                 labels[t] = labels[t - 2]
     columns = ([f"{value:.4f}" for value in column], [f"L{label}" for label in labels])
     terms = [{"name": "column"}, {"type": "edge"}, {"type": "edge2"}]
-    model, _, chosen = select(Corpus("triples", columns, offsets, np.arange(1500)), {"terms": terms})
+    raw = {"terms": terms, "training": {"sigma2": 1.0}}
+    model, _, chosen = select(Corpus("triples", columns, offsets, np.arange(1500)), raw)
     assert chosen == {"column"} | ({"edge2"} if second_order else set())
     assert model.order == (2 if second_order else 1)
 
@@ -307,7 +308,7 @@ def test_triples_of_labels_are_a_term_to_choose(second_order):
 
 def test_without_transitions_the_frequencies_of_labels_hide_nothing():
     """Nothing but a term with inputs can tell then that some labels are rare."""
-    raw = task_config()
+    raw = task_config(sigma2=1.0)
     raw["terms"] = raw["terms"][:-1]
     for seed in (7, 8):  # labels of 21 % and 13 %
         assert select(draw_task(seed, SMALL), raw)[2] == USEFUL
