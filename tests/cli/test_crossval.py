@@ -174,7 +174,7 @@ def workers_of(pid):
 
 
 @LINUX
-@pytest.mark.parametrize("moment", ["starting", "training", "later"])
+@pytest.mark.parametrize("moment", [pytest.param("starting", marks=pytest.mark.slow), "training", "later"])
 def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_path, moment):
     journal = tmp_path / "kept"
     # No training is to end before the first two moments; some are to end before the last, and most after it.

@@ -136,7 +136,7 @@ def forecast_cases():
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case[0], marks=[pytest.mark.slow] if case[0] in ("conjunctions", "numbers") else [])
+        pytest.param(case, id=case[0], marks=[pytest.mark.slow] if case[0] != "vectors of a linear model" else [])
         for case in forecast_cases()
     ],
 )

@@ -217,6 +217,7 @@ def test_rungs_grow_and_contain_each_other():
     assert all(small < large for small, large in itertools.pairwise(firsts))
 
 
+@pytest.mark.slow  # `kcrf tune --nested` is tried every day
 def test_nested_folds_judge_the_whole_procedure(accents, monkeypatch):
     monkeypatch.setitem(tuning_module.EFFORTS, "small", 2 * TINY)
     with Workers(1) as workers:
