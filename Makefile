@@ -1,9 +1,9 @@
 # kcrf: everything a checkout needs, from Python 3.10+ and a C compiler.
 #
 #   make demo        build an environment, then featurize, select a basis, train, tag and evaluate
-#   make test        build what the tests need and run them
+#   make test        build what the tests need and run those of every day: four minutes on two cores
+#   make test-all    these, the slow ones (make test-slow), and the core's with bounds checks (make test-debug)
 #   make test-gpu    the engine of a device with PyTorch, on a card where there is one
-#   make test-debug  the core's tests with bounds checks compiled in
 #   make sanitize    the core's tests under address and undefined-behaviour sanitizers (GCC or Clang)
 #   make fuzz        ten minutes of damaged and hostile input for every reader
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
@@ -21,7 +21,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-gpu test-debug sanitize fuzz soak certificates coverage wheel lint clean
+.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates coverage wheel lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -77,9 +77,19 @@ demo/tagged.conll: demo/model.npz demo/test.conll
 demo/scores.txt: demo/tagged.conll
 	$(BIN)/kcrf evaluate $< > $@
 
-# A process for each core; many tests wait for commands that they start.
+# A process for each core; one that has no tests left takes over half of what another still has.
+# `make test COSTLIEST=10` ends with a table of the ten tests that took most processor time, and so does test-all.
+PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal --costliest $(COSTLIEST)
+COSTLIEST = 0
+test-slow test-all: COSTLIEST = 10
+
 test: $(VENV)/test-tools
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
+
+test-slow: $(VENV)/test-tools
+	$(PYTEST) -m slow
+
+test-all: test test-debug test-slow
 
 # Two engines where there is a card, else the one without.
 test-gpu: $(VENV)/gpu-tools
@@ -91,7 +101,7 @@ UNCHECKED := tuning tuning_search scikit_learn plugins architecture config grid 
 
 test-debug: $(VENV)/test-tools
 	KCRF_DEBUG=1 $(BIN)/python setup.py --quiet build --build-base build/debug --build-lib build/debug/lib
-	PYTHONPATH=build/debug/lib $(BIN)/python -m pytest -n auto tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
+	PYTHONPATH=build/debug/lib $(PYTEST) tests/core $(UNCHECKED:%=--ignore tests/core/test_%.py)
 
 # Python does not know of sanitizers: what they need is loaded before it. What Python itself keeps is no leak of ours, and
 # some tests ask for more memory than there is. What is found goes to build/sanitize/report.*, since pytest holds stderr.
@@ -116,7 +126,7 @@ $(VENV)/coverage: | $(VENV)/test-tools
 	touch $@
 
 coverage: $(VENV)/coverage
-	$(BIN)/python -m coverage run -m pytest -n auto
+	$(BIN)/python -m coverage run -m pytest -n auto -m ''
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

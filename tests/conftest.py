@@ -9,6 +9,8 @@ import pytest
 
 from kcrf_core.system import Workers
 
+pytest_plugins = ["each_choice", "processor_time"]
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -23,6 +25,6 @@ def workers():
         yield pool
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sample_data():
     return ROOT / "sample_data"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +50,36 @@ def kcrf(capsysbinary, monkeypatch):
 
 
 @pytest.fixture
-def trained(kcrf, tmp_path, sample_data):
-    """A small linear model of the pitch accent data."""
+def first_accents(sample_data, tmp_path):
+    """`first_accents(60)` is a file with the first sequences of the pitch accent data; 150 make three shards."""
+
+    def write(count: int) -> Path:
+        path = tmp_path / f"first{count}.conll"
+        sequences = (sample_data / "pitch_accent.conll").read_text().strip().split("\n\n")
+        path.write_text("\n\n".join(sequences[:count]) + "\n")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory, sample_data):
+    """A small linear model of the pitch accent data, as bytes."""
+    path, printed = tmp_path_factory.mktemp("trained") / "model.npz", io.StringIO()
+    arguments = ["train", str(sample_data / "pitch_accent.conll"), "-o", str(path), "--sigma2", "1", "-q"]
+    sigterm = signal.getsignal(signal.SIGTERM)
+    with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as done:
+        main(arguments, prog_name="kcrf")
+    signal.signal(signal.SIGTERM, sigterm)
+    assert not done.value.code and printed.getvalue() == ""
+    return path.read_bytes()
+
+
+@pytest.fixture
+def trained(trained_once, tmp_path):
+    """A copy of that model, for one test."""
     path = tmp_path / "model.npz"
-    done = kcrf("train", sample_data / "pitch_accent.conll", "-o", path, "--sigma2", "1", "-q")
-    assert done == Done(0, b"", "")
+    path.write_bytes(trained_once)
     return path
 
 

@@ -35,6 +35,12 @@ def data(sample_data):
 
 
 @pytest.fixture
+def few(first_accents):
+    """So much of it that there are three shards."""
+    return first_accents(150)
+
+
+@pytest.fixture
 def expected(data, tmp_path, kcrf):
     """The model of one thread, as bytes."""
     path = tmp_path / "expected.npz"
@@ -47,6 +53,7 @@ def passes(log: Path) -> int:
     return sum(json.loads(line)["event"] == "pass" for line in lines)
 
 
+@pytest.mark.slow
 def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, monkeypatch):
     """Its shards are made again by the other one, with the same bytes."""
     from distributed import Client
@@ -76,6 +83,7 @@ def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, mo
         assert code == 0, err  # the frozen worker is known to the scheduler no more
 
 
+@pytest.mark.slow
 def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
     """The same bytes with all of them and with one killed on the way; a client that is killed leaves nothing there."""
     from distributed import Client
@@ -111,6 +119,18 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         assert not output.exists()
 
 
+def test_certificates(few, kcrf, tmp_path):
+    files, outputs = make_certificates(tmp_path), (tmp_path / "one.npz", tmp_path / "other.npz")
+    tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])
+    arguments = ("train", few, "--sigma2", "1", "--max-passes", "8", "-q", "-o")
+    assert kcrf(*arguments, outputs[0], "--threads", "1").code == 0
+    with loopback_cluster(tmp_path, 1, files) as cluster:
+        assert cluster.engine.startswith("tls://")
+        done = kcrf(*arguments, outputs[1], "--engine", cluster.engine, *tls)
+    assert (done.code, done.out) == (0, b"") and outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+@pytest.mark.slow
 def test_certificates_and_who_has_none(data, expected, tmp_path):
     files, output = make_certificates(tmp_path), tmp_path / "model.npz"
     tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])
@@ -131,28 +151,27 @@ def test_certificates_and_who_has_none(data, expected, tmp_path):
         assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    "before, said", [(WITHOUT_KCRF, "has no kcrf: install kcrf"), (OTHER_KCRF, "has kcrf 0.0.1, and this is kcrf")]
-)
-def test_workers_without_this_kcrf(before, said, data, tmp_path):
+def test_workers_without_this_kcrf_and_nobody_at_all(few, kcrf, tmp_path):
     output = tmp_path / "model.npz"
     with loopback_cluster(tmp_path, 0) as cluster:
-        cluster.add_worker(before)
-        code, out, err = run("train", data, *OPTIONS, "--engine", cluster.engine, "-q", "-o", output)
-        assert (code, out) == (1, "") and said in err and len(err.splitlines()) == 1
-        assert not output.exists()
-
-
-def test_nobody_comes(data, tmp_path):
-    with loopback_cluster(tmp_path, 0) as cluster:
-        arguments = ("train", data, "-q", "-o", tmp_path / "model.npz", "--engine-timeout", "1", "--engine")
-        code, _, err = run(*arguments, cluster.engine)
-        assert code == 1 and "no worker came" in err and "(--engine-timeout)" in err
+        arguments = ("train", few, *OPTIONS, "-q", "-o", output, "--engine", cluster.engine)
+        done = kcrf(*arguments, "--engine-timeout", "1")
+        assert done.code == 1 and "no worker came" in done.err and "(--engine-timeout)" in done.err
+        for before, said in (
+            (WITHOUT_KCRF, "has no kcrf: install kcrf"),
+            (OTHER_KCRF, "has kcrf 0.0.1, and this is kcrf"),
+        ):
+            worker = cluster.add_worker(before)
+            done = kcrf(*arguments)
+            assert (done.code, done.out) == (1, b"") and said in done.err and len(done.err.splitlines()) == 1
+            kill(worker)
         kill(cluster.scheduler)
-        code, _, err = run(*arguments, cluster.engine)
-        assert code == 1 and "no scheduler answers" in err and len(err.splitlines()) == 1
+        done = kcrf(*arguments, "--engine-timeout", "1")
+        assert done.code == 1 and "no scheduler answers" in done.err and len(done.err.splitlines()) == 1
+    assert not output.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["workers", "scheduler"])
 def test_all_are_gone(which, data, tmp_path):
     """A clear error within a minute, and no model."""

@@ -24,20 +24,27 @@ def start(*arguments):
 
 
 @pytest.fixture
-def two_models(kcrf, sample_data, tmp_path):
+def data(first_accents):
+    return first_accents(60)
+
+
+@pytest.fixture
+def two_models(kcrf, data, tmp_path):
     """Models that label differently: one hardly looks at the words."""
     paths = tmp_path / "a.npz", tmp_path / "b.npz"
     for path, sigma2 in zip(paths, ("1", "1e-6"), strict=True):
-        assert kcrf("train", sample_data / "pitch_accent.conll", "--sigma2", sigma2, "-q", "-o", path).code == 0
+        assert kcrf("train", data, "--sigma2", sigma2, "-q", "-o", path).code == 0
     return paths
 
 
 @POSIX
-def test_trainings_into_one_output_leave_the_model_of_one(two_models, sample_data, tmp_path):
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_trainings_into_one_output_leave_the_model_of_one(two_models, data, tmp_path, count):
     shared = tmp_path / "shared"
     shared.mkdir()
-    data, output = sample_data / "pitch_accent.conll", shared / "model.npz"
-    running = [start("train", data, "--sigma2", sigma2, "-q", "-o", output) for sigma2 in ("1", "1e-6") * 2]
+    output = shared / "model.npz"
+    variances = ("1", "1e-6") * (count // 2)
+    running = [start("train", data, "--sigma2", sigma2, "-q", "-o", output) for sigma2 in variances]
     for each in running:
         assert each.communicate(timeout=120) == (b"", b"") and each.returncode == 0
     assert output.read_bytes() in [path.read_bytes() for path in two_models]
@@ -45,8 +52,9 @@ def test_trainings_into_one_output_leave_the_model_of_one(two_models, sample_dat
 
 
 @POSIX
-def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_models, sample_data, tmp_path):
-    data, shared = sample_data / "pitch_accent.conll", tmp_path / "shared.npz"
+@pytest.mark.parametrize("count", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_models, data, tmp_path, count):
+    shared = tmp_path / "shared.npz"
     contents = [path.read_bytes() for path in two_models]
     right = [kcrf("tag", "-m", path, data).out for path in two_models]
     assert right[0] != right[1]
@@ -64,7 +72,9 @@ def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_mode
         writer = pool.submit(replace_it)
         try:
             tagged = list(
-                pool.map(lambda _: subprocess.run(command("tag", "-m", shared, data), capture_output=True), range(12))
+                pool.map(
+                    lambda _: subprocess.run(command("tag", "-m", shared, data), capture_output=True), range(count)
+                )
             )
         finally:
             done.set()
@@ -73,13 +83,13 @@ def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_mode
 
 
 @POSIX
-def test_a_second_crossval_into_the_same_output_is_refused(kcrf, sample_data, tmp_path):
+def test_a_second_crossval_into_the_same_output_is_refused(kcrf, data, tmp_path):
     from kcrf_core.crossval import Journal
 
     output = tmp_path / "r.json"
     first = Journal(f"{output}.journal")
     first.add("some fold", {}, {"accuracy": 1.0})
-    options = ("crossval", sample_data / "pitch_accent.conll", "--folds", "2", "--sigma2", "1", "-q", "-o", output)
+    options = ("crossval", data, "--folds", "2", "--sigma2", "1", "-q", "-o", output)
     done = kcrf(*options)
     assert done.code == 2 and done.err.count("\n") == 1 and "another run of kcrf crossval" in done.err
     assert not output.exists()

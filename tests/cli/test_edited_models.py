@@ -94,6 +94,7 @@ def weights_of(arrays):
     return [name for name in arrays if name.endswith(names) and arrays[name].dtype.kind == "f"]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [1e300, -1e300, 1e101])
 def test_weights_that_no_training_finds(kcrf, trained, data, kind, value):

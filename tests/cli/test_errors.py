@@ -254,7 +254,7 @@ def in_a_shell(line, **more):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_full_disk_is_never_success(kcrf, tmp_path, write, unbuffered):
     data = write("data.conll", GOOD)
     assert train(kcrf, tmp_path, data, "-q").code == 0
@@ -307,8 +307,8 @@ def test_pictures_that_cannot_be_drawn(kcrf, write, tmp_path, monkeypatch):
     assert not (tmp_path / "b.npz").exists()
 
 
-def test_a_tolerance_that_nothing_can_prove(kcrf, sample_data, tmp_path):
-    accent = sample_data / "pitch_accent.conll"
+def test_a_tolerance_that_nothing_can_prove(kcrf, first_accents, tmp_path):
+    accent = first_accents(60)
     config, model = tmp_path / "config.yaml", tmp_path / "m.npz"
     config.write_text("training: {tolerance: 1e-320}\n")
     for options in (["--tolerance", "1e-320"], ["-c", config]):

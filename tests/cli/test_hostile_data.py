@@ -83,11 +83,12 @@ def test_one_sequence_of_100_000_positions(kcrf, tmp_path):
         assert tagged.code == 0 and tagged.out.count(b"\n") == 100_000
 
 
-def test_a_million_sequences(kcrf, tmp_path):
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_million_sequences(kcrf, tmp_path, count):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
-    path.write_text(rows(1_000_000, lambda i: f"w{i * 7919 % 50_021}\t{label(i)}", every=1))
+    path.write_text(rows(count, lambda i: f"w{i * 7919 % 50_021}\t{label(i)}", every=1))
     assert kcrf("train", path, "--sigma2", 1, "--max-passes", 2, "-q", "-o", model).code == 0
-    assert kcrf("tag", "-m", model, path).out.count(b"\n") == 2_000_000
+    assert kcrf("tag", "-m", model, path).out.count(b"\n") == 2 * count
 
 
 def test_a_thousand_labels(kcrf, tmp_path):

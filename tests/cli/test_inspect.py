@@ -262,8 +262,8 @@ def test_two_labels_have_one_list(kcrf, tmp_path):
     assert text.count("node, Y against X\n") == 1 and "node, X" not in text
 
 
-def test_calibrated_models(kcrf, sample_data, tmp_path):
-    path, data = tmp_path / "m.npz", sample_data / "pitch_accent.conll"
+def test_calibrated_models(kcrf, first_accents, tmp_path):
+    path, data = tmp_path / "m.npz", first_accents(150)
     done = kcrf("train", data, "--sigma2", "30", "--calibrate", "--tolerance", "0.01", "-o", path)
     assert done.code == 0 and "calibrated: held-out log-loss" in done.err
     assert "calibrated: scores times 0." in kcrf("inspect", path, "--top", "0").text

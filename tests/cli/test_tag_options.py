@@ -252,9 +252,10 @@ def test_conjunctions_of_templates_are_told_by_their_values(kcrf, spans, tmp_pat
 
 
 @pytest.mark.parametrize("options", [["--marginals", "best", "--explain", "2"], ["--nbest", "3", "--json-lines"]])
-def test_threads_do_not_matter_and_scipy_stays_away(kcrf, trained, accent, tmp_path, options):
-    long = tmp_path / "long.conll"
-    long.write_bytes(accent.read_bytes() * 2)
+@pytest.mark.parametrize("sequences", [150, pytest.param(400, marks=pytest.mark.slow)])
+def test_threads_do_not_matter_and_scipy_stays_away(kcrf, trained, first_accents, tmp_path, options, sequences):
+    long, accent = tmp_path / "long.conll", first_accents(sequences)
+    long.write_bytes((accent.read_bytes() + b"\n") * 2)
     one, three = (kcrf("tag", "-m", trained, long, "--threads", count, *options) for count in (1, 3))
     assert one.code == 0 and three.out == one.out
     program = (

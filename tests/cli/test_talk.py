@@ -37,8 +37,8 @@ def on_a_terminal(arguments, **environment):
 
 
 @pytest.fixture(params=["train", "crossval"])
-def command(request, sample_data, tmp_path):
-    data = sample_data / "pitch_accent.conll"
+def command(request, first_accents, tmp_path):
+    data = first_accents(60)
     if request.param == "train":
         return ["train", data, "--sigma2", "1", "-o", tmp_path / "m.npz"]
     return ["crossval", data, "--folds", "2", "--sigma2", "1", "-o", tmp_path / "r.json"]
@@ -87,10 +87,10 @@ def test_one_is_not_many(kcrf, tmp_path):
         assert not re.search(r"\b1 (?!pass\b)[a-z-]+( [a-z-]+)?s\b(?! right| of )", text), text
 
 
-def test_lines_of_trials_line_up(kcrf, sample_data, tmp_path):
+def test_lines_of_trials_line_up(kcrf, first_accents, tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text("terms: [{name: a-rather-long-name, features: [c0]}, {name: b, features: [c1]}, {type: edge}]\n")
-    done = kcrf("train", sample_data / "pitch_accent.conll", "-c", config, "-o", tmp_path / "m.npz")
+    done = kcrf("train", first_accents(60), "-c", config, "-o", tmp_path / "m.npz")
     trials = [line for line in done.err.splitlines() if "held-out log p" in line]
     assert {line.split()[2] for line in trials} >= {"a-rather-long-name", "b", "edge"}
     assert len({line.index("held-out log p") for line in trials}) == 1

@@ -19,7 +19,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setitem(tuning_module.EFFORTS, "small", 1.5e9)
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 0.7e9)
 
 
 @pytest.fixture

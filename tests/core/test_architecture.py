@@ -240,7 +240,7 @@ def choices(sources: Sources, name: str) -> list[str]:
 
 def literals(source: Source) -> Iterator[tuple[set[str], int]]:
     """Words of each tuple, list, set and dictionary that is written out; tables of lazy names are of modules."""
-    tables = [node for node in source.nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy"]
+    tables = [node for node in source.nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy"]
     skipped = {each for table in tables for each in ast.walk(table)}
     for node in source.nodes:
         if node not in skipped and isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):

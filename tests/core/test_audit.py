@@ -72,8 +72,14 @@ def test_evidence_is_that_of_all_labellings(order):
     assert np.isnan(found.wrong[~known]).all() and np.isnan(found.context[~known]).all()
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("kinds", [("explicit",), ("explicit", "edge-x")])
+@pytest.mark.parametrize(
+    ("kinds", "order"),
+    [
+        (("explicit",), 1),
+        (("explicit", "edge-x"), 2),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((("explicit",), 2), (("explicit", "edge-x"), 1))),
+    ],
+)
 def test_spans_and_sequences_are_judged_as_a_whole(order, kinds):
     """p(span | x) and p(labels | x), before and behind the channel, by sums over all labellings."""
     labels = models.SPANS

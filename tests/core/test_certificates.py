@@ -17,7 +17,7 @@ STEPS = 300  # of the reference, which works in software where extended precisio
 HARD = [
     Fit("reduced", 1e8, 0.05, 1.0, 1e-3, "single", 3, 1),
     Fit("reduced", 1e6, 0.05, 1.0, 1e-5, "single", 3, 6),
-    Fit("full", 1e6, 0.3, 30.0, 1e-3, "single", 3, 6),
+    pytest.param(Fit("full", 1e6, 0.3, 30.0, 1e-3, "single", 3, 6), marks=pytest.mark.slow),
     Fit("growing", 1e7, 0.1, 1.0, 1e-3, "single", 2, 6),
     Fit("explicit", 1e8, 1.0, 300.0, 1e-4, "single", 3, 6),
 ]
@@ -38,7 +38,7 @@ def test_no_bound_is_above_a_p_that_is_reached(fit):
     assert found.lower <= found.reached <= found.value + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(1000, 1003))
+@pytest.mark.parametrize("seed", [1000, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1001, 1002))])
 def test_random_fits(seed):
     """A few of those that `python tests/certificates.py 500` goes through."""
     found = outcome(Fit.draw(seed), STEPS)

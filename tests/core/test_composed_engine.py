@@ -170,6 +170,7 @@ def same(a, b):
 KINDS = ["linear", "merged", "kept", "pivots", "distances", "repeated", "edge-x", "edge2"]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype, dealt", [(np.float32, False), (np.float32, True), (np.float64, False)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_answer_has_the_same_bits(kind, dtype, dealt, rng, workers, monkeypatch):
@@ -226,6 +227,7 @@ def test_blocks_have_the_same_bits(kind, settled, rng, workers, monkeypatch):
     assert settled == 0 or min(shares) < 1
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("more", [{"missing": True}, {"cut": True}, {"weights": False}, {"portions": 40}, {"Y": 2}])
 @pytest.mark.parametrize("kind", ["kept", "pivots"])
 def test_problems_of_all_kinds_have_the_same_bits(kind, more, rng, workers, monkeypatch):
@@ -260,6 +262,7 @@ def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
 
 
+@pytest.mark.slow
 def test_terms_are_chosen_alike(sample_data):
     """By passes on all data, and by those that parts go through, to the bits of P and its bounds."""
     features = [{"column": name, "window": [0]} for name in ("class", "duration", "f0")]

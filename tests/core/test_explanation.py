@@ -31,6 +31,7 @@ def exchanged(model, dataset, labels, t, label):
     return before - after
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("labels", [("A", "B"), ("A", "B", "C", "D")])
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in models.KINDS), models.KINDS])

@@ -141,6 +141,7 @@ def check_second_order(rng, count, T, Y, kind, per_position):
             np.testing.assert_allclose(of_triples, steps, rtol=0, atol=1e-9)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("per_position", [False, True])
 def test_first_order(rng, per_position, kind):
@@ -149,6 +150,7 @@ def test_first_order(rng, per_position, kind):
             check_first_order(rng, 10, T, Y, kind, per_position)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("per_position", [False, True])
 def test_second_order(rng, per_position, kind):

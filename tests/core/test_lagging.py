@@ -68,6 +68,7 @@ def fed(decoder, corpus, rng):
     return np.concatenate(labels), np.concatenate(node)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("window", [(-1, 0), (0, 1), (-1, 2)])
 @pytest.mark.parametrize("kinds", [("explicit",), ("edge-x", "kernel")])
@@ -105,6 +106,7 @@ def test_bytes_do_not_depend_on_how_lines_come(lag, order):
     assert np.array_equal(labels, at_once.labels)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lag", [0, 1, 2, 5])
 @pytest.mark.parametrize("order", [1, 2])
 def test_labels_follow_those_that_are_out(lag, order):

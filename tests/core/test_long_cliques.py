@@ -94,6 +94,7 @@ def test_value_gradient_and_hessian(rng, workers, Y, kinds, forbid):
     np.testing.assert_allclose(posterior.log_likelihood(theta), found.log_likelihood, rtol=1e-12)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("Y", [2, 3])
 def test_all_solvers_reach_the_same_optimum(rng, workers, Y, kinds):

@@ -85,19 +85,21 @@ def test_rows_are_the_same_however_many_are_held(rng, share):
     np.testing.assert_array_equal(np.concatenate([v for _, v in picked.pieces(slice(0, 1000))]), expected[chosen])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("method", list(basis.METHODS))
 @pytest.mark.parametrize("share", [0.0, 0.25])
 def test_pivots_are_the_same_in_little_memory(rng, method, share):
     inputs = random_inputs(rng, 9000, 2, 6)
     found = []
-    for total in (None, int(share * 9000 * 240 * 4)):
+    for total in (None, int(share * 9000 * 120 * 4)):
         with Workers(2, total) as workers:
             make = np.random.default_rng(3)
-            found.append(basis.choose_pivots(method, inputs, KERNELS[2], 240, make, workers, residual=0.01))
+            found.append(basis.choose_pivots(method, inputs, KERNELS[2], 120, make, workers, residual=0.01))
     for part in ("rows", "residual", "curve"):
         np.testing.assert_array_equal(getattr(found[0], part), getattr(found[1], part))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("share", [0.0, 0.25])
 @pytest.mark.parametrize("labels", [2, 5])
 def test_p_and_gradient_are_the_same_in_little_memory(rng, share, labels):

@@ -110,6 +110,7 @@ def test_none_hidden_is_the_ordinary_objective_and_all_hidden_the_prior(posterio
     np.testing.assert_array_equal(same.evaluate(theta).gradient, posterior.evaluate(theta).gradient)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("solver", list(SOLVERS))
 def test_every_solver_ends_at_a_stationary_point(posterior, rng, solver):
     posterior = hiding(posterior, some_hidden(posterior, rng))

@@ -324,6 +324,7 @@ def test_hessian_products(rng, workers, Y):
         assert a @ Ha >= (a @ a) / 3.0
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("Y", [2, 4])
 def test_all_solvers_reach_the_same_optimum(rng, workers, Y, dtype):

@@ -56,6 +56,7 @@ def scores(model, dataset):
     return [node, np.broadcast_to(edges.transitions, (len(node), *edges.transitions.shape[-2:]))]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("eps", [0.0, 0.02, 0.3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_score_changes_by_more(kind, eps):

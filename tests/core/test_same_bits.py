@@ -76,6 +76,7 @@ def equal(*found):
         np.testing.assert_array_equal(one, found[0])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("labels", ["ab", "abcde"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_of_a_sequence_do_not_depend_on_its_company(rng, kind, labels, workers):

@@ -121,7 +121,7 @@ def test_folds_of_a_calibration_keep_groups_together(tmp_path):
             fit_calibration(model, report, encoding, dataset, config, workers, interrupted=lambda: True)
 
 
-@pytest.mark.parametrize("decode", ["viterbi", "posterior"])
+@pytest.mark.parametrize("decode", ["viterbi", pytest.param("posterior", marks=pytest.mark.slow)])
 def test_whole_spans_and_sequences_are_judged_by_their_joint_probability(decode):
     """Each predicted span by all labellings that have it, each sequence by its labelling."""
     labels = models.SPANS

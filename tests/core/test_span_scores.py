@@ -149,6 +149,7 @@ CONLLEVAL_ALPHABETS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("scheme", "alphabet"), CONLLEVAL_ALPHABETS.values(), ids=CONLLEVAL_ALPHABETS)
 @pytest.mark.parametrize("keep", [0.0, 0.5, 0.9])
 def test_random_sequences_against_the_rules_of_conlleval(rng, scheme, alphabet, keep):

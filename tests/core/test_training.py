@@ -64,6 +64,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("options", SETTINGS)
 @pytest.mark.parametrize("labels", ["ab", "abc"])
 def test_models_are_certified_and_beat_the_majority(rng, options, labels):
@@ -95,7 +96,14 @@ def test_saved_models_are_the_same_models(rng, tmp_path, options):
     np.testing.assert_array_equal(copied.potentials(dataset)[0], model.potentials(dataset)[0])
 
 
-@pytest.mark.parametrize("options", SETTINGS[:3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        SETTINGS[0],
+        *({**options, "sigma2": 1.0} for options in SETTINGS[1:3]),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in SETTINGS[1:3]),
+    ],
+)
 def test_same_bytes_for_any_number_of_threads(rng, tmp_path, options):
     corpus = toy_corpus(rng, 900)
     for threads in (1, 2):
@@ -387,7 +395,7 @@ def test_degree_one_is_the_same_model_primal_and_dual(sample_data):
     assert dual.tag_corpus(corpus) == primal.tag_corpus(corpus)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, *(pytest.param(degree, marks=pytest.mark.slow) for degree in (2, 3))])
 def test_block_jacobi_needs_few_newton_steps(sample_data, degree):
     corpus = read_corpus(str(sample_data / "pitch_accent.conll")).subset(range(200))
     options = {"kernel": "poly", "degree": degree, "map": "full", "sigma2": 1.0, "solver": "block-jacobi"}

@@ -22,7 +22,7 @@ from kcrf_core.tuning import arena as arena_module
 from kcrf_core.tuning import tuning as tuning_module
 from kcrf_core.tuning.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 
-TINY = 1e9
+TINY = 0.6e9
 
 
 @pytest.fixture
@@ -284,6 +284,7 @@ def test_rungs_grow_and_contain_each_other():
     assert all(small < large for small, large in itertools.pairwise(firsts))
 
 
+@pytest.mark.slow  # `kcrf tune --nested` is tried every day
 def test_nested_folds_judge_the_whole_procedure(accents, monkeypatch):
     monkeypatch.setitem(tuning_module.EFFORTS, "small", 2 * TINY)
     with Workers(1) as workers:
