@@ -40,6 +40,7 @@ table.sum_duplicates()
 expected = table.sum(axis=1)[table.row] * table.sum(axis=0)[table.col] / table.sum()
 table.data = np.maximum(np.log(table.data / expected), 0)  # PPMI
 directions, strengths, _ = svds(table.tocsr(), k=width, random_state=0)
+directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(width)])  # each sign is free
 vectors = directions * np.sqrt(strengths)  # [words, width]
 
 for path, output in zip(sys.argv[3::2], sys.argv[4::2], strict=True):

@@ -18,6 +18,7 @@ larger of both counts, as other errors may be where models are not sure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -128,7 +129,7 @@ def _fitted(
         return Channel(rate, *np.exp(np.clip(at[1:], -2, 2)).tolist(), by_frequency, frequencies)
 
     def loss(at: np.ndarray) -> float:
-        return -sum(workers.map(channel(at).log_likelihood, parts))
+        return -math.fsum(workers.map(channel(at).log_likelihood, parts))
 
     start = np.log([0.02, 1.0, 1.0])
     simplex = np.vstack([start, start + np.diag([0.7, 0.15, 0.15])])

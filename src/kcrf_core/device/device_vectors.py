@@ -192,7 +192,7 @@ class DeviceVectors:
             own = gradient[block]
             own += theta[block] / sigma2
         along, *prior = self._numbers(sums)
-        return sum(prior), along, square, excess
+        return float(np.sum(prior)), along, square, excess
 
     def soft_square(self, gradient: Array, variances: np.ndarray, thresholds: Array) -> tuple[float, float]:
         """The sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and the largest |g| / c of the others."""
@@ -205,7 +205,7 @@ class DeviceVectors:
             elif len(size):
                 excesses.append(self.backend.largest(size / least))
         found = self._numbers([*squares, *excesses])
-        return sum(found[: len(squares)]), max(found[len(squares) :], default=0.0)
+        return float(np.sum(found[: len(squares)])), max(found[len(squares) :], default=0.0)
 
     def soft_products(
         self, gradients: Sequence[Array], shares: np.ndarray, variances: np.ndarray, thresholds: Array

@@ -16,6 +16,7 @@ pivots that are most like the position, by k(x, b)/sqrt(k(x, x) k(b, b)), with w
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -138,7 +139,7 @@ class Explainer:
         for t in range(N):
             shown = [one for one in found[t] if one.value > 0]
             shown = heapq.nlargest(count, shown, key=lambda one: one.value)
-            rest = float(totals[t]) - sum(one.value for one in shown)
+            rest = float(totals[t]) - math.fsum(one.value for one in shown)
             if rivals[t] == -np.inf:
                 out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0))
             else:

@@ -56,7 +56,7 @@ def _quadratic_form(kernel: Kernel, inputs: Inputs, m: np.ndarray, workers: Work
             value = float(np.sum(m[rows] * (pivots.gram(inputs.take(rows)) @ m[columns])))
             return value if rows == columns else 2 * value  # the kernel matrix is symmetric
 
-        whole += sum(workers.map(task, parts[number:]))
+        whole += float(np.sum(list(workers.map(task, parts[number:]))))
     return whole
 
 

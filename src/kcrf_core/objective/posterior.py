@@ -232,7 +232,7 @@ class Posterior:
         log p(y | x) of each sequence there, where that is known already.
         """
         square, excess = self.vectors.soft_square(total, self.sigma2, self.thresholds)
-        constant, mixed = sum(share * found.constant for share, _, found in parts), 1.0
+        constant, mixed = float(np.sum([share * found.constant for share, _, found in parts])), 1.0
         if self.mixes:
             mixed = 1.0 / max(1.0, excess + slack.excess)
             constant *= mixed
@@ -330,7 +330,7 @@ class Posterior:
 
     def prior(self, theta: Vector) -> float:
         """What the prior adds to P."""
-        squares = float(sum(np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)))
+        squares = float((np.array(self.vectors.block_dots(theta, theta)) / (2 * self.sigma2)).sum())
         return squares if self.thresholds is None else squares + self.penalty(theta)
 
     def penalty(self, theta: Vector) -> float:

@@ -13,6 +13,7 @@ where enough are for that to pay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -325,7 +326,7 @@ class ThreadEngine:
         """Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
 
         def of_portion(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
-            return [sum(parts[j] for parts, _ in found) for j in rows], sum(left for _, left in found)
+            return [sum(parts[j] for parts, _ in found) for j in rows], math.fsum(left for _, left in found)
 
         found = [
             of_portion(part) for part in self._by_portion(self._over_shards(theta, partial(_real_parts, self, rows)))

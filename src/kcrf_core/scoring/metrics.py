@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -114,7 +115,8 @@ def _mean(figure: str, scores: Sequence[Score], average: str) -> float:
         total = Score("", *(sum(getattr(score, key) for score in scores) for key in ("gold", "predicted", "correct")))
         return getattr(total, figure)
     if average == "macro":
-        return mean_f1(scores) if figure == "f1" else ratio(sum(getattr(s, figure) for s in scores), len(scores))
+        return mean_f1(scores) if figure == "f1" else ratio(math.fsum(getattr(s, figure) for s in scores), len(scores))
     if average == "weighted":
-        return ratio(sum(score.gold * getattr(score, figure) for score in scores), sum(score.gold for score in scores))
+        total = math.fsum(score.gold * getattr(score, figure) for score in scores)
+        return ratio(total, sum(score.gold for score in scores))
     raise ConfigError(f"average={average!r}: there are {', '.join(AVERAGES)} and None")

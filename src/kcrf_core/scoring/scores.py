@@ -13,6 +13,7 @@ that are written as the scheme demands (see `schemes`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,12 +68,12 @@ def ratio(numerator: int, denominator: int) -> float:
 
 def mean_f1(scores: Sequence[Score]) -> float:
     """Average F1 over scores, whatever their counts (macro average)."""
-    return sum(score.f1 for score in scores) / len(scores) if scores else 0.0
+    return math.fsum(score.f1 for score in scores) / len(scores) if scores else 0.0
 
 
 def weighted_f1(scores: Sequence[Score]) -> float:
     """Average F1 over scores, each by its gold count."""
-    return ratio(sum(score.gold * score.f1 for score in scores), sum(score.gold for score in scores))
+    return ratio(math.fsum(score.gold * score.f1 for score in scores), sum(score.gold for score in scores))
 
 
 @dataclass(frozen=True)

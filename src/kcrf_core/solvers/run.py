@@ -16,6 +16,7 @@ operations that a pass takes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
@@ -443,7 +444,7 @@ class Run:
         """The best point in double precision, and the bound that the bundle's combination of points proves there."""
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         others = [part for part in parts if part.value != best.value]
-        shares = [sum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
+        shares = [math.fsum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
         thetas = [best.theta, *(part.theta for part in others)]
         combination, kept = Combination(exact), None
         for theta, share, found in zip(thetas, shares, exact.evaluate_all(thetas), strict=True):

@@ -95,13 +95,13 @@ class Growing:
                 return self._ended(result, result.reason)
             limit = self._tolerance * result.value
             expected = {j: self._ratios[j] * estimate for j, estimate in estimates.items()}
-            if tight and sum(expected.values()) <= limit:
+            if tight and math.fsum(expected.values()) <= limit:
                 expected = self._bounds()
-                if sum(expected.values()) <= limit:
+                if math.fsum(expected.values()) <= limit:
                     return self._ended(result, ENOUGH)
                 self._ratios = {j: expected[j] / estimates[j] if estimates[j] > 0 else 1.0 for j in self._growing}
             share = None
-            if sum(expected.values()) > limit:
+            if math.fsum(expected.values()) > limit:
                 share = self._add_pivots(self._wanted(expected, limit), errors)
             if share is None and tight:
                 full = any(len(self._basis(j)) >= self._basis(j).size for j in self._growing)
@@ -149,7 +149,7 @@ class Growing:
             estimates[j] = certificates.estimate(errors[term.config.clique], term.map, sigma2, self._task.workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
-        state = GrowthRound(pivots, result.value, gap, sum(estimates.values()), None, result.passes)
+        state = GrowthRound(pivots, result.value, gap, math.fsum(estimates.values()), None, result.passes)
         self._rounds.append(state)
         self._observer.tell(state)
         return result, errors, estimates
@@ -163,7 +163,7 @@ class Growing:
             m, workers = posterior.errors(self._theta, term.config.clique), self._task.workers
             found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
         here = posterior.proven(self._theta)
-        self._rounds[-1] = replace(self._rounds[-1], bound=sum(found.values()) + here.value - here.lower)
+        self._rounds[-1] = replace(self._rounds[-1], bound=math.fsum(found.values()) + here.value - here.lower)
         self._observer.tell(self._rounds[-1])
         return found
 

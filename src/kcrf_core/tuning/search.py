@@ -175,7 +175,7 @@ class Search:
         going = list(dict.fromkeys(seeds))
         self._usual = going[0] if going else None
         for rung, positions in enumerate(self._arena.sizes):
-            limit = self._meter.total * sum(shares[: rung + 1]) / sum(shares)
+            limit = self._meter.total * math.fsum(shares[: rung + 1]) / math.fsum(shares)
             if self._over(self._meter.total):
                 break
             if rung and not self._climbs(rung):
