@@ -203,7 +203,7 @@ def footprint(
     reading = cells * BYTES_PER_CELL + _nbytes(dataset.real) + data - _nbytes(dataset.codes, dataset.real)
     pairs = any(term.clique.per_position for term in config.mapped_terms)
     each, of_labels, of_pairs = DEVICE_ARRAYS, DEVICE_ARRAYS_PER_LABEL, DEVICE_ARRAYS_PER_PAIR
-    if training.solver in ("newton", "subspace"):
+    if training.solver == "newton":  # which multiplies with the Hessian
         each, of_labels = DEVICE_PRODUCT_ARRAYS, DEVICE_PRODUCT_ARRAYS_PER_LABEL
         of_pairs = DEVICE_PRODUCT_ARRAYS_PER_PAIR
     there = 8 * N * (each + of_labels * Y + (of_pairs * Y * Y if pairs or config.order > 1 else 0))
