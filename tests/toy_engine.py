@@ -185,6 +185,12 @@ class ToyPairs:
     def forget(self, slot):
         self._steps[slot] = self._changes[slot] = self._vectors.zeros()
 
+    def stored(self, rows):
+        return self._steps[:rows], self._changes[:rows]
+
+    def restore(self, steps, changes):
+        self._steps[: len(steps)], self._changes[: len(changes)] = steps, changes
+
     def step(self, slot):
         return self._steps[slot]
 

@@ -58,7 +58,7 @@ def test_the_same_operator(rng, workers, kind):
     assert has_nested_columns(shared) == has_nested_columns(whole) == (kind == "reduced")
     if kind == "reduced":
         np.testing.assert_allclose(shared.residual(workers), whole.residual(workers), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(shared.features(workers), whole.features(workers), rtol=1e-12)
+        np.testing.assert_allclose(shared.features(workers), whole.features(workers), rtol=1e-12, atol=1e-15)
     rows = np.array([3, 50, 3, 7])
     W = rng.normal(size=(whole.size, 2))
     for m in (whole.subset(rows), shared.subset(rows)):

@@ -288,7 +288,9 @@ class DaskCrew:
         return error
 
     def summary(self) -> str:
-        """What went over the network."""
+        """Describe the traffic, after a last look for workers that are gone."""
+        self._looked = -LOOK
+        self._look()
         traffic = self.traffic
         each = max(traffic.questions, 1)
         out, back = size_text(traffic.sent // each), size_text(traffic.received // each)
