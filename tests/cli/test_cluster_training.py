@@ -33,7 +33,11 @@ terms:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
+    from distributed import Client
+
     with loopback_cluster(tmp_path_factory.mktemp("cluster"), 2) as cluster:
+        with Client(cluster.address) as client:
+            client.wait_for_workers(2)
         yield cluster.engine
 
 

@@ -133,8 +133,8 @@ def test_encoded_data_trains_the_same_model(kcrf, first_accents, tmp_path):
 @pytest.mark.parametrize("sequences", [150, pytest.param(400, marks=pytest.mark.slow)])
 def test_same_bytes_with_one_thread_or_two(kcrf, first_accents, tmp_path, options, sequences):
     data = first_accents(sequences)
-    if sequences < 400:  # one of them searches for sigma2
-        options = (*options, *(("--sigma2", "1") if options else ("--tolerance", "0.1")))
+    if sequences < 400:  # searches are compared in tests/core/test_training.py
+        options = (*options, "--sigma2", "1")
     for threads in (1, 2):
         done = kcrf("train", data, *options, "--threads", threads, "-q", "-o", tmp_path / f"{threads}.npz")
         assert done.code == 0
@@ -463,7 +463,14 @@ def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, sample_data, 
     assert json.loads(log.read_text().splitlines()[-1])["stop"] == "interrupted"
 
 
-@pytest.mark.parametrize("suffix, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    "suffix, magic",
+    [
+        ("png", b"\x89PNG"),
+        pytest.param("svg", b"<?xml", marks=pytest.mark.slow),
+        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
+    ],
+)
 def test_select_basis_draws_what_is_left(kcrf, sample_data, tmp_path, suffix, magic):
     for name in ("a", "b"):
         kcrf(

@@ -174,7 +174,9 @@ def workers_of(pid):
 
 
 @LINUX
-@pytest.mark.parametrize("moment", [pytest.param("starting", marks=pytest.mark.slow), "training", "later"])
+@pytest.mark.parametrize(
+    "moment", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("starting", "training")), "later"]
+)
 def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_path, moment):
     journal = tmp_path / "kept"
     # No training is to end before the first two moments; some are to end before the last, and most after it.
@@ -311,7 +313,12 @@ def test_pictures_come_out_the_same(kcrf, small, tmp_path, suffix):
 
 @pytest.mark.parametrize(
     "grid",
-    [(), ("--grid", "kernel=linear,rbf"), ("--grid", "sigma2=0.1,1,10", "--nested"), ("--grid", "sigma2=1,auto")],
+    [
+        (),
+        ("--grid", "kernel=linear,rbf"),
+        ("--grid", "sigma2=0.1,1,10", "--nested"),
+        pytest.param(("--grid", "sigma2=1,auto"), marks=pytest.mark.slow),
+    ],
 )
 def test_pictures_of_any_grid(kcrf, small, tmp_path, grid):
     pytest.importorskip("matplotlib")

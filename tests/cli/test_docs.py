@@ -72,7 +72,18 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [path for path in DOCS if "$ kcrf" in path.read_text(encoding="utf-8")], ids=page_id)
+# Pages whose sessions take seconds; those of the others are run every day.
+LONG = ("tutorial.md", "formats.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(path, id=page_id(path), marks=[pytest.mark.slow] if path.name in LONG else [])
+        for path in DOCS
+        if "$ kcrf" in path.read_text(encoding="utf-8")
+    ],
+)
 def test_sessions(shell, tmp_path, page):
     """A page from top to bottom, in one directory: files are saved, commands say what the page shows."""
     for kind, what, text in steps(page):

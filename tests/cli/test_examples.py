@@ -40,7 +40,14 @@ def test_commands_of_the_documentation_are_run_once(shell, tmp_path, remembered)
     assert "Usage" in shell("kcrf --help").stdout
 
 
-@pytest.mark.parametrize("name", ["main", *main.commands])
+# Commands whose examples take seconds; those of the others are run every day.
+LONG = ("train", "tune", "tag", "evaluate", "select-basis")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in ["main", *main.commands]],
+)
 def test_help_examples(shell, name):
     lines = help_examples(main if name == "main" else main.commands[name])
     assert lines and all(line.startswith("kcrf ") for line in lines)
@@ -53,6 +60,7 @@ def readme_sessions(page: str = "README.md") -> list[list[tuple[str, str]]]:
     return sessions(ROOT / page)
 
 
+@pytest.mark.slow
 def test_readme_session(shell):
     """The README's session on sample data: every command works and says what the README shows."""
     session = next(s for s in readme_sessions() if s[0][0].startswith("awk") and "crossval" in s[-1][0])
@@ -73,6 +81,7 @@ def test_readme_comparison(shell, tmp_path):
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.slow
 def test_readme_tagging(shell):
     """More than labels, in the form that the README shows."""
     session = next(s for s in readme_sessions() if any("--explain" in command for command, _ in s))
@@ -82,6 +91,7 @@ def test_readme_tagging(shell):
         assert not differences(output, done.stdout), command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--select-terms", "--select gradient"])
 def test_readme_choices(shell, option):
     """The same terms are chosen for the same reasons, and a basis grows as it is shown."""

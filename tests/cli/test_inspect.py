@@ -92,14 +92,21 @@ def test_a_closed_pipe_is_fine(model):
     assert len(done.stdout.splitlines()) == 2 and done.stderr == ""
 
 
-def test_pictures(kcrf, model, tmp_path):
+@pytest.mark.parametrize(
+    ("suffix", "magic"),
+    [
+        ("svg", b"<?xml"),
+        pytest.param("png", b"\x89PNG", marks=pytest.mark.slow),
+        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
+    ],
+)
+def test_pictures(kcrf, model, tmp_path, suffix, magic):
     pytest.importorskip("matplotlib")
-    for suffix, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
-        for name in ("one", "two"):
-            done = kcrf("inspect", model, "--plot", tmp_path / f"{name}.{suffix}")
-            assert done.code == 0 and done.err == "" and "labels (4)" in done.text
-        written = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two")]
-        assert written[0].startswith(magic) and written[0] == written[1]
+    for name in ("one", "two"):
+        done = kcrf("inspect", model, "--plot", tmp_path / f"{name}.{suffix}")
+        assert done.code == 0 and done.err == "" and "labels (4)" in done.text
+    written = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two")]
+    assert written[0].startswith(magic) and written[0] == written[1]
 
 
 def test_pictures_of_strange_labels(kcrf, tmp_path):

@@ -23,6 +23,7 @@ def spans(kcrf, tmp_path):
     return data, model
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lag", [0, 1, 3])
 @pytest.mark.parametrize("more", [[], ["--marginals", "all", "--scheme", "iob2"]])
 def test_one_line_in_one_line_out(spans, lag, more):

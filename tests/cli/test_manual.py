@@ -246,7 +246,13 @@ def test_examples_are_calls_that_the_program_accepts(page):
         assert page in {f"kcrf-{name}" for name, *_ in calls}
 
 
-@pytest.mark.parametrize("page", PAGES)
+# Pages whose examples are run every day; those of the others take seconds each.
+SHORT = ("kcrf-audit", "kcrf-export", "kcrf-import", "kcrf-inspect")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page in SHORT else [pytest.mark.slow]) for page in PAGES]
+)
 def test_examples_run(shell, page):
     blocks = "\n".join(verbatim(sections(page)["EXAMPLES"]))
     done = shell(f"set -e +o pipefail\n{blocks}")

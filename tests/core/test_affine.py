@@ -45,7 +45,7 @@ def test_its_columns_make_the_kernel():
     np.testing.assert_allclose(rows @ rows.T, Pivots(inputs, kernel).gram(inputs), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["node", "edge-x"])
+@pytest.mark.parametrize("kind", ["node", pytest.param("edge-x", marks=pytest.mark.slow)])
 def test_it_is_the_model_of_all_pivots(corpus, kind):
     others = [{"type": "edge"}]
     explicit, report, data = fitted(corpus, [term(kind, type="explicit"), *others], "lbfgs")

@@ -249,25 +249,34 @@ def literals(source: Source) -> Iterator[tuple[set[str], int]]:
             yield words, node.lineno
 
 
-def spelled(sources: Sources, words: Iterable[str], enough: int) -> dict[str, list[str]]:
+@pytest.fixture(scope="module")
+def every_literal(sources) -> list[tuple[str, str, set[str]]]:
+    """File, place and words of each literal of the project."""
+    return [
+        (str(source.path), sources.where(source.module, line), words)
+        for source in sources.files
+        for words, line in literals(source)
+    ]
+
+
+def spelled(every_literal: list[tuple[str, str, set[str]]], words: Iterable[str], enough: int) -> dict[str, list[str]]:
     """Files that have a literal with that many of the words, with the places."""
     found = defaultdict(list)
-    for source in sources.files:
-        for literal, line in literals(source):
-            if len(literal.intersection(words)) >= enough:
-                found[str(source.path)].append(f"{sources.where(source.module, line)}: {sorted(literal & set(words))}")
+    for path, place, literal in every_literal:
+        if len(literal.intersection(words)) >= enough:
+            found[path].append(f"{place}: {sorted(literal & set(words))}")
     return found
 
 
 @pytest.mark.parametrize("name", [*REGISTRIES, *LISTS])
-def test_choices_are_listed_once(sources, name):
+def test_choices_are_listed_once(sources, every_literal, name):
     words = choices(sources, name)
     assert len(words) >= 2 and all(isinstance(word, str) for word in words)
     if name in REGISTRIES:  # words that mean something elsewhere, too, are no sign of a list
         words = [word for word in words if word not in ("auto", "none")]
-        found = spelled(sources, words, 2)
+        found = spelled(every_literal, words, 2)
     else:
-        found = spelled(sources, words, max(2, len(words) - 1))
+        found = spelled(every_literal, words, max(2, len(words) - 1))
     assert len(found) <= 1, "\n".join(place for places in found.values() for place in places)
 
 

@@ -16,7 +16,7 @@ STEPS = 300  # of the reference, which works in software where extended precisio
 # Smooth kernels, weak priors: single precision made bounds that were above the optimum.
 HARD = [
     Fit("reduced", 1e8, 0.05, 1.0, 1e-3, "single", 3, 1),
-    Fit("reduced", 1e6, 0.05, 1.0, 1e-5, "single", 3, 6),
+    pytest.param(Fit("reduced", 1e6, 0.05, 1.0, 1e-5, "single", 3, 6), marks=pytest.mark.slow),
     pytest.param(Fit("full", 1e6, 0.3, 30.0, 1e-3, "single", 3, 6), marks=pytest.mark.slow),
     Fit("growing", 1e7, 0.1, 1.0, 1e-3, "single", 2, 6),
     Fit("explicit", 1e8, 1.0, 300.0, 1e-4, "single", 3, 6),

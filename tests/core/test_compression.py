@@ -87,7 +87,10 @@ def test_one_wrong_bit_never_gives_another_text(kind):
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("suffix, kind", SUFFIXES.items())
+@pytest.mark.parametrize(
+    "suffix, kind",
+    [pytest.param(*pair, marks=[] if pair[0] == ".gz" else [pytest.mark.slow]) for pair in SUFFIXES.items()],
+)
 def test_small_files_of_much_text_take_no_memory(tmp_path, suffix, kind):
     path = tmp_path / f"bomb.conll{suffix}"
     # 60 million bytes; bzip2 takes long to pack anything but runs, so that short sequences only come first there.

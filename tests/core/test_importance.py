@@ -33,9 +33,10 @@ def fitted(folder, seed, kernel="rbf"):
         return train(encoding, dataset, config, workers=workers)[0], dataset
 
 
-def test_the_ranking_is_right(tmp_path):
+@pytest.mark.parametrize(("tasks", "least"), [(4, 4), pytest.param(20, 19, marks=pytest.mark.slow)])
+def test_the_ranking_is_right(tmp_path, tasks, least):
     right = 0
-    for seed in range(20):
+    for seed in range(tasks):
         model, dataset = fitted(tmp_path, seed)
         with Workers(1) as workers:
             found = importances(model, dataset, workers, repetitions=1)
@@ -49,7 +50,7 @@ def test_the_ranking_is_right(tmp_path):
                     sizes[name] = sizes.get(name, 0.0) + part.value
         by_reasons = sorted(sizes, key=lambda name: -sizes[name])
         right += by_data[:2] == by_reasons[:2] == ["c3[0]", "c1[0]"]
-    assert right >= 19
+    assert right >= least
 
 
 def test_figures_of_importance(tmp_path):

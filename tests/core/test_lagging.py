@@ -183,7 +183,7 @@ def test_positions_in_a_sequence_are_not_known_yet():
         LagDecoder(replace(model, encoding=encoding, terms=(term,)), 2, MARGINALS)
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_messages_survive_long_sequences_and_large_potentials(order):
     """Ten thousand positions, potentials of hundreds: nothing underflows, and going on is the same as going at once."""
     rng = np.random.default_rng(order)

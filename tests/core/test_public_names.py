@@ -48,6 +48,7 @@ def test_example_of_the_package(folder):
     run(kcrf_core.__doc__, "kcrf_core")
 
 
+@pytest.mark.slow
 def test_page(folder):
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     before, after = text.split("## With scikit-learn")

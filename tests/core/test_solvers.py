@@ -48,9 +48,10 @@ def random_posterior(rng, workers, Y, sequences, kernel=None, size=None, dtype=n
     return Posterior.on_threads(problem, terms, workers, dtype)
 
 
-def test_bundles_never_bound_above_the_optimum(rng, workers):
-    """Hundreds of convex cases: points anywhere, and points on the way to the optimum."""
-    for _ in range(100):
+@pytest.mark.parametrize("cases", [25, pytest.param(100, marks=pytest.mark.slow)])
+def test_bundles_never_bound_above_the_optimum(rng, workers, cases):
+    """Many convex cases: points anywhere, and points on the way to the optimum."""
+    for _ in range(cases):
         posterior = random_posterior(rng, workers, int(rng.integers(2, 4)), 4)
         best = SOLVERS["lbfgs"](posterior, np.zeros(posterior.size), Run(1e-10, 5000))
         bundle = Bundle()

@@ -177,7 +177,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
 # ----------------------------------------------------------------------------- decisions
 
 
-@pytest.mark.parametrize(("tasks", "least"), [(3, 3), pytest.param(20, 19, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("tasks", "least"), [(2, 2), pytest.param(20, 19, marks=pytest.mark.slow)])
 def test_the_right_terms_in_nineteen_of_twenty_tasks(tasks, least):
     """A strong and a weak term (it adds two points of accuracy), and three of noise, of 1, 20 and 1,000 dimensions."""
     right = 0
@@ -340,7 +340,7 @@ def test_one_term_is_nothing_to_choose_from():
         select(draw_task(10, SMALL), task_config(["strong"]))
 
 
-@pytest.mark.parametrize("passes", [1, 400])
+@pytest.mark.parametrize("passes", [1, pytest.param(400, marks=pytest.mark.slow)])
 def test_interrupted_while_terms_are_chosen_there_is_no_model(passes):
     asked = 0
 
