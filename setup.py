@@ -38,6 +38,11 @@ if SANITIZE:
     COMPILE_ARGS = UTILITY_ARGS = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK_ARGS]
 
 CORE = "src/kcrf_core"
+# Text, tables and calls of others: no loop over numbers in these gains by -O3, and no bit of a result depends on it.
+LIGHT = {
+    *("chains._nbest", "corpora._numbers", "kernels._pictures", "maps._conjunctions"),
+    *("system._lapack", "system.team", "trading._double_array", "trading._lookup"),
+}
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 
 
@@ -48,7 +53,7 @@ def extension(source):
         [source],
         include_dirs=[os.path.dirname(source), f"{CORE}/system"],
         depends=sorted(glob.glob(f"{CORE}/*/*.h")),
-        extra_compile_args=COMPILE_ARGS,
+        extra_compile_args=UTILITY_ARGS if name.partition(".")[2] in LIGHT else COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )
 
