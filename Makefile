@@ -8,6 +8,7 @@
 #   make fuzz        ten minutes of damaged and hostile input for every reader
 #   make soak        two hundred rounds of train, tag and evaluate, half of them killed at some moment
 #   make certificates  500 random fits, their bounds held against a reference in extended precision
+#   make planted-bugs  some forty bugs, one at a time, each caught by the tests
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
 #   make lint        style of Python and Cython
@@ -21,7 +22,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates coverage wheel lint clean
+.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -51,7 +52,7 @@ $(VENV)/linters: $(VENV)/installed
 	$(call extra,lint)
 	touch $@
 
-# The main job, step by step; each file is made from the ones before it.
+# The main job, step by step; each file is made from the ones before it. A search for sigma2 would take most of the time.
 demo: demo/scores.txt
 	@cat $<
 
@@ -63,13 +64,13 @@ demo/train.conll: sample_data/pitch_accent.conll
 	awk 'BEGIN { RS = ""; ORS = "\n\n" } { print > (NR % 5 ? "demo/train.conll" : "demo/test.conll") }' $<
 
 demo/data.npz: demo/train.conll | $(VENV)/installed
-	$(BIN)/kcrf featurize $< -o $@
+	$(BIN)/kcrf featurize $< --plain --window -1..1 -o $@
 
 demo/basis.npz: demo/data.npz
 	$(BIN)/kcrf select-basis $< --kernel poly --degree 2 --size 500 -o $@
 
 demo/model.npz: demo/data.npz demo/basis.npz
-	$(BIN)/kcrf train $< --basis demo/basis.npz -o $@
+	$(BIN)/kcrf train $< --basis demo/basis.npz --sigma2 3 --decode posterior -o $@
 
 demo/tagged.conll: demo/model.npz demo/test.conll
 	$(BIN)/kcrf tag -m $< demo/test.conll -o $@
@@ -120,6 +121,9 @@ soak: $(VENV)/test-tools
 
 certificates: $(VENV)/test-tools
 	$(BIN)/python tests/certificates.py 500
+
+planted-bugs: $(VENV)/test-tools
+	$(BIN)/python tests/planted_bugs.py
 
 $(VENV)/coverage: | $(VENV)/test-tools
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'

@@ -28,7 +28,7 @@ DIRECTIVES = {
 # the source says so: compilers do it in one loop and not in the next, and the bits of a sum must not depend on that.
 COMPILE_ARGS = [] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
 # Memory views and the like are no inner loops: they are compiled in less than half the time without -O3.
-UTILITY_ARGS = [] if sys.platform == "win32" else ["-O1"]
+UTILITY_ARGS = [] if sys.platform == "win32" else ["-O1", "-ffp-contract=off"]
 LINK_ARGS = []
 CORES = os.cpu_count() or 1
 if sys.platform != "win32" and not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
@@ -40,6 +40,15 @@ if SANITIZE:
 
 CORE = "src/kcrf_core"
 HEADERS = sorted(glob.glob(f"{CORE}/*/*.h"))
+# Text, tables and calls of others: no loop over numbers in these gains by -O3, and no bit of a result depends on it.
+LIGHT = {
+    "chains._nbest",
+    "corpora._numbers",
+    "maps._conjunctions",
+    "system._lapack",
+    "system.team",
+    "trading._double_array",
+}
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 
 
@@ -50,7 +59,7 @@ def extension(source):
         [source],
         include_dirs=sorted(set(map(os.path.dirname, HEADERS))),
         depends=HEADERS,
-        extra_compile_args=COMPILE_ARGS,
+        extra_compile_args=UTILITY_ARGS if name.partition(".")[2] in LIGHT else COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )
 

@@ -54,6 +54,14 @@ def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
     assert done.code == 0 and (tmp_path / "by_hand.conll").read_text() == before.replace("cat V", "cat NOUN")
 
 
+def test_corrections_are_those_that_are_wrong_with_probability_0_9_unless_told(kcrf, data, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("kcrf_core.audit.changes_of", lambda positions, least: asked.append(least) or [])
+    for options in ((), ("--least", "0.5")):
+        assert kcrf("audit", data, *OPTIONS, "-q", "--apply", tmp_path / "new.conll", *options).code == 0
+    assert asked == [0.9, 0.5]
+
+
 def test_a_model_judges(kcrf, data, tmp_path):
     assert kcrf("train", data, "--sigma2", "1", "-q", "-o", tmp_path / "m.npz").code == 0
     done = kcrf("audit", data, "-m", tmp_path / "m.npz", "--top", "2")

@@ -212,6 +212,12 @@ def test_featurize_shows_windows(kcrf, accent):
     assert f"c0[-1]={first.split('c0[0]=')[1].split()[0]}" in second
 
 
+def test_featurize_shows_no_more_positions_than_there_are(kcrf, tmp_path):
+    (tmp_path / "few.conll").write_text("a\tX\nb\tY\n\nc\tX\n")
+    done = kcrf("featurize", tmp_path / "few.conll", "--plain", "--show", "9", "-q")
+    assert [line.split("\t")[0] for line in done.text.splitlines()] == ["X", "Y", "X"]
+
+
 def test_select_basis_json(kcrf, sample_data, tmp_path):
     done = kcrf("select-basis", sample_data / "digits.conll", "--kernel", "poly", "--degree", "3", "--size", "40",
                 "--method", "greedy", "--json", "-q", "-o", tmp_path / "b.npz")  # fmt: skip

@@ -390,6 +390,12 @@ def test_mistakes_with_files(kcrf, small, tmp_path):
     assert done.code == 4 and "not a journal" in done.err and strange.read_text() == "precious\n"
 
 
+def test_encoded_data_is_refused(kcrf, small, tmp_path):
+    kcrf("featurize", small, "-o", tmp_path / "data.npz", "-q")
+    done = kcrf("crossval", tmp_path / "data.npz", "--sigma2", "1")
+    assert done.code == 2 and "encoded already" in done.err
+
+
 def test_attribute_files_have_no_groups(kcrf, tmp_path):
     data = tmp_path / "d.crfsuite"
     data.write_text("X\ta\n\nY\tb\n\nX\ta\n")

@@ -213,6 +213,7 @@ def test_inputs_are_never_overwritten(kcrf, tmp_path, write):
     before = {path: path.read_bytes() for path in (data, config, model)}
     for arguments in (
         ("train", data, "-o", data),
+        ("train", data, "-o", f"{tmp_path}/./{data.name}"),  # the same file by another name
         ("train", data, "-c", config, "-o", config),
         ("featurize", data, "-o", data),
         ("featurize", data, "--like", model, "-o", model),

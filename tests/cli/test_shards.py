@@ -12,6 +12,8 @@ from functools import partial
 
 import pytest
 
+from kcrf_core.model import load_folder
+
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX")
 
 
@@ -67,7 +69,10 @@ def test_bases_and_their_use(kcrf, shards, tmp_path):
 def test_a_folder_tells_what_it_holds(kcrf, shards):
     done = kcrf("inspect", shards)
     assert done.code == 0 and "a folder of 4 shards" in done.text and "120 sequences" in done.text
-    assert '"shards": 4' in kcrf("inspect", shards, "--json").text
+    found = json.loads(kcrf("inspect", shards, "--json").text)
+    sizes = [shard.positions for shard in load_folder(shards).shards]
+    assert found["shards"] == len(sizes) == 4 and found["positions"] == sum(sizes)
+    assert (found["fewest_positions"], found["most_positions"]) == (min(sizes), max(sizes))
     assert kcrf("inspect", shards, "--dump").code == 2
 
 

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from kcrf_cli.commands.tune import Duration
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.tuning import tuning as tuning_module
 
@@ -105,6 +106,13 @@ def test_mistakes_are_told(kcrf, small, tmp_path, options, said):
     assert done.code == 2
     assert said in done.err
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("2 min", 120), ("1.5h", 5400)]
+)
+def test_times_are_read_as_people_write_them(written, seconds):
+    assert Duration().convert(written, None, None) == seconds
 
 
 def test_encoded_data_is_refused(kcrf, small, tmp_path):

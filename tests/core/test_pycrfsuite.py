@@ -221,6 +221,18 @@ def test_models_of_kcrf(tmp_path):
         Tagger().open(tmp_path / "columns.npz")
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_attributes_that_an_item_names_twice_add_up(tmp_path, kernel):
+    X, y = [items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES]
+    KernelCRF(kernel=kernel, sigma2=10.0).fit(X, y).save(tmp_path / "model.npz")
+    with Tagger().open(tmp_path / "model.npz") as tagger:
+        found = []
+        for item in (["length", "length"], {"length": 2.0}):
+            tagger.set([item])
+            found.append([tagger.marginal(label, 0) for label in tagger.labels()])
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
 def test_a_dump_reads_like_that_of_crfsuite(path, tmp_path, capsys):
     with Tagger().open(FOREIGN) as tagger:
         tagger.dump(tmp_path / "dump.txt")

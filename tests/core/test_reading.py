@@ -522,8 +522,23 @@ def number_of(text):
     return None if numbers is None else float(numbers[0])
 
 
+# Numbers just above the middle of two doubles.
+ABOVE_THE_MIDDLE = ["92782162054650888e-36", "44175308297659335e-26", "87038393735992241e-29", "80629622038399726e-26"]
+
+
 def test_numbers_are_those_of_python():
-    for text in [*random_numbers(random.Random(0)), "-0", "1.", "+.5", "1E5", "1e-400", "0e999", "4.9e-324", "0" * 400]:
+    for text in [
+        *random_numbers(random.Random(0)),
+        *ABOVE_THE_MIDDLE,
+        "-0",
+        "1.",
+        "+.5",
+        "1E5",
+        "1e-400",
+        "0e999",
+        "4.9e-324",
+        "0" * 400,
+    ]:
         found, expected = number_of(text), float(text)
         if math.isinf(expected):
             assert found is None, text

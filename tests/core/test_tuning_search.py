@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kcrf_core.tuning import Candidate, Listener, Outcome, Search
+from kcrf_core.tuning.space import Choice
 
 UNITS = 400
 
@@ -73,6 +74,12 @@ def neighbours(candidate):
 def run(arena, total, seeds=(START,), **more):
     search = Search(neighbours, arena, Work(total), Listener(), **more)
     return search, search.run(list(seeds))
+
+
+def test_neighbours_of_an_answer():
+    sizes = Choice("size", ("1", "2", "4"), "1", ordered=True)
+    assert [sizes.near(value) for value in sizes.values] == [["2"], ["4", "1"], ["2"]]
+    assert Choice("kind", ("a", "b", "c"), "a").near("b") == ["a", "c"]
 
 
 def test_the_refinement_finds_the_best_combination_of_choices():

@@ -1,0 +1,260 @@
+"""Plant bugs, one at a time, and see that everyday tests catch them: `python tests/planted_bugs.py [--named] [PATH...]`
+
+There is a bug in every package of kcrf_core and kcrf_cli and in every subcommand, each a small change of one file: a
+sign, an off-by-one, a wrong default, a dropped check. It is made in a scratch copy of the checkout, Cython is compiled
+again there, and the tests named beside it are run, then all everyday tests where those pass. A table says which
+test caught which bug; the exit code is 1 if one was not caught. With PATHs only bugs in files whose names contain one
+of them are planted; with --named only the tests named beside a bug are run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# `make test` leaves out what is marked so, where anything is.
+EVERYDAY = ("-m", "not slow") if '"slow: ' in (ROOT / "pyproject.toml").read_text(encoding="utf-8") else ()
+NOT_COPIED = (".git", ".venv", "demo", "dist", "__pycache__", ".pytest_cache", ".ruff_cache", "debug", "sanitize")
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A change of a source file, and the tests that are likely to catch it."""
+
+    path: str  # below src
+    old: str  # stands there once
+    new: str
+    tests: str  # files below tests, or tests in them, separated by spaces
+
+
+BUGS = [
+    # Subcommands.
+    Bug("kcrf_cli/commands/audit.py", "0.9 if least is None", "0.5 if least is None", "cli/test_audit_command.py"),
+    Bug(
+        "kcrf_cli/commands/crossval.py",
+        "is_archive(data) or is_folder(data)",
+        "is_folder(data)",
+        "cli/test_crossval.py::test_encoded_data_is_refused",
+    ),
+    Bug(
+        "kcrf_cli/commands/evaluate.py",
+        '.count("-") > 1',
+        '.count("-") > 2',
+        "cli/test_evaluate.py::test_options_that_contradict_each_other",
+    ),
+    Bug("kcrf_cli/commands/export.py", 'text=output.endswith(".txt")', "text=False", "cli/test_trading_commands.py"),
+    Bug(
+        "kcrf_cli/commands/featurize.py",
+        "range(min(show, dataset.positions))",
+        "range(min(show, dataset.positions - 1))",
+        "cli/test_commands.py::test_featurize_shows_no_more_positions_than_there_are",
+    ),
+    Bug(
+        "kcrf_cli/commands/import_.py",
+        "os.path.getsize(output)",
+        "os.path.getsize(model)",
+        "cli/test_trading_commands.py",
+    ),
+    Bug(
+        "kcrf_cli/commands/inspect.py",
+        '"fewest_positions": min(sizes)',
+        '"fewest_positions": max(sizes)',
+        "cli/test_shards.py::test_a_folder_tells_what_it_holds",
+    ),
+    Bug(
+        "kcrf_cli/commands/select_basis.py",
+        "float(term.curve[-1])",
+        "float(term.curve[0])",
+        "cli/test_commands.py::test_select_basis_json",
+    ),
+    Bug("kcrf_cli/commands/tag.py", 'and not values["force"]', 'and values["force"]', "cli/test_tag_options.py"),
+    Bug(
+        "kcrf_cli/commands/train.py",
+        "reason != CERTIFIED",
+        "reason == CERTIFIED",
+        "cli/test_commands.py::test_max_passes_is_a_warning_and_strict_an_error",
+    ),
+    Bug(
+        "kcrf_cli/commands/tune.py",
+        '"h": 3600',
+        '"h": 360',
+        "cli/test_tune.py::test_times_are_read_as_people_write_them",
+    ),
+    # Other packages of the command layer.
+    Bug("kcrf_cli/main.py", "errors.FileFormatError: 4", "errors.FileFormatError: 3", "cli/test_errors.py"),
+    Bug("kcrf_cli/report/svg.py", "count < 9.95 * size", "count < 99.5 * size", "cli/test_html_report.py"),
+    Bug(
+        "kcrf_cli/running/files.py",
+        "os.path.samefile(path, given)",
+        "path == given",
+        "cli/test_errors.py::test_inputs_are_never_overwritten",
+    ),
+    Bug(
+        "kcrf_cli/running/log.py",
+        '"gap": _finite(progress.gap)',
+        '"gap": progress.gap',
+        "cli/test_running.py::test_a_log_tells_everything",
+    ),
+    Bug(
+        "kcrf_cli/text/tagged.py",
+        "best.scores, strict=True), 1)",
+        "best.scores, strict=True))",
+        "cli/test_tag_options.py",
+    ),
+    # Packages of the core.
+    Bug("kcrf_core/audit/evidence.py", "others[rows, gold] = -1", "others[rows, gold] = 0.5", "core/test_audit.py"),
+    Bug("kcrf_core/chains/_nbest.pyx", "range(T - 2, -1, -1)", "range(T - 2, 0, -1)", "core/test_nbest.py"),
+    Bug(
+        "kcrf_core/cluster/engines.py",
+        "not ipaddress.ip_address(host).is_loopback",
+        "ipaddress.ip_address(host).is_loopback",
+        "cli/test_cluster_training.py::test_other_hosts_without_certificates",
+    ),
+    Bug("kcrf_core/config/values.py", "range(least, most + 1)", "range(least, most)", "core/test_config.py"),
+    Bug(
+        "kcrf_core/corpora/_numbers.pyx",
+        "mantissa += rest >= half",
+        "mantissa += rest > half",
+        "core/test_reading.py::test_numbers_are_those_of_python",
+    ),
+    Bug("kcrf_core/corpora/conllu.py", "begins[: sentences + 1]", "begins[:sentences]", "core/test_conllu.py"),
+    Bug("kcrf_core/crossval/folds.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
+    Bug(
+        "kcrf_core/device/packed_chains.py",
+        "sorted_lengths[:count] - 1 - step",
+        "sorted_lengths[:count] - step",
+        "core/test_device_engine.py",
+    ),
+    Bug("kcrf_core/encoding/label_ratio.py", "keepdims=True) + 1)", "keepdims=True) + 2)", "core/test_label_ratio.py"),
+    Bug(
+        "kcrf_core/estimator/parameters.py",
+        "1.0 / (2.0 * c2) if c2",
+        "1.0 / c2 if c2",
+        "core/test_estimator.py::test_c2_is_another_name_for_sigma2",
+    ),
+    Bug(
+        "kcrf_core/fitting/label_match.py", "by_labels.mean(axis=1", "by_labels.mean(axis=0", "core/test_warm_start.py"
+    ),
+    Bug("kcrf_core/kernels/_kernels.pyx", "if rows[i, c] < 0:", "if rows[i, c] <= 0:", "core/test_kernels.py"),
+    Bug("kcrf_core/kernels/plain.py", "block *= 2 * self.gamma", "block *= self.gamma", "core/test_kernels.py"),
+    Bug(
+        "kcrf_core/maps/_conjunctions.pyx",
+        "if keys[slots[place]] == key:",
+        "if keys[slots[place]] >= key:",
+        "core/test_conjunctions.py",
+    ),
+    Bug(
+        "kcrf_core/maps/portions.py",
+        "max(initial=-1)) + 1 for border",
+        "max(initial=-1)) for border",
+        "core/test_composed_engine.py core/test_repeated_maps.py",
+    ),
+    Bug("kcrf_core/model/pruning.py", "    return low\n", "    return high\n", "core/test_pruning.py"),
+    Bug(
+        "kcrf_core/objective/_proximal.pyx",
+        "(aim + limit if aim < -limit else 0.0)",
+        "(aim - limit if aim < -limit else 0.0)",
+        "core/test_sparse_weights_training.py",
+    ),
+    Bug(
+        "kcrf_core/objective/posterior.py",
+        "(2 * self.sigma2)).sum()",
+        "self.sigma2).sum()",
+        "core/test_sparse_weights_training.py",
+    ),
+    Bug("kcrf_core/pycrfsuite/tagger.py", "item.get(text, 0.0) + value", "value", "core/test_pycrfsuite.py"),
+    Bug(
+        "kcrf_core/scoring/spans.py",
+        "if rules.closed:",
+        "if not rules.closed:",
+        "core/test_evaluation.py",
+    ),
+    Bug("kcrf_core/solvers/newton.py", "vectors.negated(now.gradient)", "now.gradient", "core/test_solvers.py"),
+    Bug("kcrf_core/system/memory.py", "self._left += granted", "self._left -= granted", "core/test_memory.py"),
+    Bug("kcrf_core/trading/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_trading.py"),
+    Bug("kcrf_core/training/decoder_choice.py", "difference > error", "difference > 0", "core/test_decoder_choice.py"),
+    Bug(
+        "kcrf_core/tuning/space.py",
+        "if 0 <= place < len(self.values)",
+        "if 0 < place < len(self.values)",
+        "core/test_tuning_search.py core/test_tuning.py",
+    ),
+]
+
+
+class Scratch:
+    """A copy of the checkout, with at most one bug at a time."""
+
+    def __init__(self, folder: Path):
+        self.root = folder / "kcrf"
+        shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
+        self.environment = {**os.environ, "PYTHONPATH": str(self.root / "src")}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=self.root, env=self.environment, capture_output=True, text=True
+        )
+
+    def test(self, *arguments: str) -> str | None:
+        """The first test that fails, and None where all pass."""
+        done = self.run("-m", "pytest", "-x", "-q", *EVERYDAY, "-p", "no:cacheprovider", "--tb=no", *arguments)
+        if done.returncode == 0:
+            return None
+        found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        if found is None:
+            raise SystemExit(f"pytest {' '.join(arguments)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return found[1].removeprefix("tests/")
+
+    def compile(self) -> None:
+        done = self.run("setup.py", "--quiet", "build_ext", "--inplace")
+        if done.returncode != 0:
+            raise SystemExit(f"the core cannot be compiled: {done.stderr[-2000:]}")
+
+    def caught_by(self, bug: Bug, named: bool) -> str | None:
+        """The test that fails with the bug, None where all everyday tests pass, or the named ones alone."""
+        path = self.root / "src" / bug.path
+        text = path.read_text(encoding="utf-8")
+        assert text.count(bug.old) == 1, f"{bug.path}: '{bug.old}' stands there {text.count(bug.old)} times"
+        compiled = path.suffix == ".pyx"
+        libraries = [(each, each.read_bytes()) for each in path.parent.glob(f"{path.stem}.*.so")] if compiled else []
+        path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+        try:
+            if compiled:
+                self.compile()
+            test = self.test(*(f"tests/{name}" for name in bug.tests.split()))
+            return test if named or test is not None else self.test("-n", "auto")
+        finally:
+            path.write_text(text, encoding="utf-8")
+            for library, content in libraries:  # a mapped file is not written to
+                library.unlink()
+                library.write_bytes(content)
+
+
+def main(arguments: list[str]) -> int:
+    wanted = [part for part in arguments if part != "--named"]
+    bugs = [bug for bug in BUGS if not wanted or any(part in bug.path for part in wanted)]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="kcrf-bugs-") as folder:
+        scratch = Scratch(Path(folder))
+        if any(bug.path.endswith(".pyx") for bug in bugs):
+            scratch.compile()  # so that later a single module is
+        for bug in bugs:
+            test = scratch.caught_by(bug, "--named" in arguments)
+            if test is not None and scratch.test("tests/" + test.partition("[")[0]) is not None:
+                raise SystemExit(f"{test} fails without the bug, too")
+            missed += test is None
+            change = f"{bug.old.strip()} -> {bug.new.strip()}".split("\n")[0]
+            print(f"{bug.path:42} {change:90.90} {test or 'NOT CAUGHT'}", flush=True)
+    print(f"{len(bugs) - missed} of {len(bugs)} caught")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
