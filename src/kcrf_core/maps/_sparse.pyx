@@ -17,16 +17,7 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from ._prefetch cimport prefetch
-
-cdef extern from "_thin_products.h" nogil:
-    void kcrf_multiply(
-        const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C,
-        Py_ssize_t first, Py_ssize_t last, void* out, bint single,
-    )
-    void kcrf_multiply_kept(
-        const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
-        Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
-    )
+from .native cimport multiply_kept_rows, multiply_rows
 
 ctypedef fused real:
     float
@@ -48,7 +39,7 @@ def multiply(
     if W.shape[1] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        kcrf_multiply(
+        multiply_rows(
             <const long long*>&indptr[0], &indices[0], entries, &W[0, 0], W.shape[1], first, last, &out[0, 0],
             real is float,
         )
@@ -209,7 +200,7 @@ def multiply_kept(
     if W.shape[0] == 0 or last <= first or indptr[first] == indptr[last]:
         return
     with nogil:
-        kcrf_multiply_kept(
+        multiply_kept_rows(
             <const long long*>&indptr[0], &indices[0], entries, <const long long*>&starts[0], &W[0], out.shape[1],
             first, last, &out[0, 0], real is float,
         )

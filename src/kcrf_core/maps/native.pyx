@@ -67,6 +67,20 @@ TOGETHER = PORTIONS_TOGETHER  # portions whose sums are added up before those of
 ALONE = Team(1)  # for who is on a thread of its own already
 
 
+cdef void multiply_rows(
+    const long long* indptr, const int* indices, const void* values, const void* W, Py_ssize_t C, Py_ssize_t first,
+    Py_ssize_t last, void* out, bint single,
+) noexcept nogil:
+    kcrf_multiply(indptr, indices, values, W, C, first, last, out, single)
+
+
+cdef void multiply_kept_rows(
+    const long long* indptr, const int* indices, const void* values, const long long* starts, const void* W,
+    Py_ssize_t C, Py_ssize_t first, Py_ssize_t last, void* out, bint single,
+) noexcept nogil:
+    kcrf_multiply_kept(indptr, indices, values, starts, W, C, first, last, out, single)
+
+
 cdef class Products:
     """Products with a map at some weights."""
 
@@ -110,7 +124,7 @@ cdef void sparse_scores(
     if fresh:
         memset(out, 0, (last - first) * self.C * size)
     if self.weights != NULL and self.indptr[first] < self.indptr[last]:
-        kcrf_multiply(
+        multiply_rows(
             self.indptr, self.indices, self.values, self.weights, self.C, first, last, out, self.single,
         )
 
@@ -138,7 +152,7 @@ cdef void kept_scores(
     if fresh:
         memset(out, 0, (last - first) * self.C * size)
     if self.weights != NULL and self.indptr[first] < self.indptr[last]:
-        kcrf_multiply_kept(
+        multiply_kept_rows(
             self.indptr, self.indices, self.values, self.starts, self.weights, self.C, first, last, out, self.single,
         )
 
