@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,10 @@ from kcrf_core.system import Workers
 pytest_plugins = ["each_choice", "processor_time"]
 
 ROOT = Path(__file__).parent.parent
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests live to the end: the garbage collector need not look at them again and again
 
 
 @pytest.fixture

@@ -58,7 +58,14 @@ def test_the_name_of_a_directory_is_a_usage_error(kcrf, command, tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("name", [name for name in OUTPUTS if name != "journal"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in PLOTS[:-1] else [])
+        for name in OUTPUTS
+        if name != "journal"
+    ],
+)
 def test_what_was_private_stays_so(kcrf, command, tmp_path, name):
     """Models hold words of their training data."""
     folder = tmp_path / "out"

@@ -320,7 +320,8 @@ def test_json_counts_what_was_trained_on(kcrf, parts, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("stage", ["training", pytest.param("growing", marks=pytest.mark.slow)])
+@pytest.mark.slow  # interrupts are tried every day in test_commands.py and in tests/core
+@pytest.mark.parametrize("stage", ["training", "growing"])
 def test_an_interrupted_run_leaves_a_model_and_a_whole_log(kcrf, sample_data, parts, tmp_path, stage):
     """With a warm start, scores and a log: all of them end well."""
     training, dev = parts

@@ -177,8 +177,8 @@ def test_explanations_add_up_as_printed(kcrf, spans):
         assert len(values) <= 4 and abs(sum(values) - total) < 5e-4
 
 
-def test_json_lines_say_what_the_columns_say(kcrf, accent, tmp_path):
-    model = tmp_path / "pivots.npz"
+def test_json_lines_say_what_the_columns_say(kcrf, first_accents, tmp_path):
+    model, accent = tmp_path / "pivots.npz", first_accents(100)
     options = ("--kernel", "rbf", "--plain", "--size", "30", "--sigma2", "1", "-q")
     assert kcrf("train", accent, *options, "-o", model).code == 0
     asked = ["--marginals", "all", "--sequence-probability", "--novelty", "--explain", "2"]

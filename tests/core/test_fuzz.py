@@ -18,7 +18,7 @@ from kcrf_core.system import read_container, write_container
 from kcrf_core.system.containers import MAGIC
 
 
-@pytest.mark.parametrize("cases", [300, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_mutations_of_every_kind_of_input(tmp_path, cases):
     targets = Targets(tmp_path)
     found = [(seed, what) for seed in range(cases) if (what := finding(targets, seed)) is not None]

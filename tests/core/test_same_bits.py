@@ -90,7 +90,14 @@ def test_scores_of_a_sequence_do_not_depend_on_its_company(rng, kind, labels, wo
             equal(edges.transitions, np.concatenate([pairs.transitions for _, pairs in found]))
 
 
-@pytest.mark.parametrize(("kind", "order"), [("single", 1), ("edge-x kernel", 1), ("kernel", 2), ("edge-x kernel", 2)])
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        ("single", 1),
+        ("edge-x kernel", 2),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("edge-x kernel", 1), ("kernel", 2))),
+    ],
+)
 def test_everything_that_tag_writes_is_the_same_alone(rng, kind, order, workers):
     model = wide_model(rng, kind, "abc", order)
     decoder = Decoder(model, Wishes(marginals=True, probability=True, nbest=3, novelty=True, explain=2))

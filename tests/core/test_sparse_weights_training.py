@@ -265,7 +265,8 @@ def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sigma2", "sequences"), [(4.0, 120), ("inf", 120), ("auto", 15), pytest.param("auto", 120, marks=pytest.mark.slow)]
+    ("sigma2", "sequences"),
+    [(4.0, 120), ("inf", 60), *(pytest.param(kind, 120, marks=pytest.mark.slow) for kind in ("inf", "auto"))],
 )
 def test_models_are_small_and_the_same_for_any_number_of_threads(rng, tmp_path, sigma2, sequences):
     text, found = text_corpus(rng, sequences), []
