@@ -41,7 +41,7 @@ def test_commands_of_the_documentation_are_run_once(shell, tmp_path, remembered)
 
 
 # Commands whose examples take seconds; those of the others are run every day.
-LONG = ("train", "tune", "tag", "evaluate", "select-basis")
+LONG = ("train", "tune", "tag", "evaluate", "select-basis", "crossval")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,7 @@ def test_readme_session(shell):
         assert not differences(output, done.stdout), command
 
 
+@pytest.mark.slow
 def test_readme_comparison(shell, tmp_path):
     """Two models compared: the table as the README shows it, and a page."""
     session = next(s for s in readme_sessions() if "--compare" in s[-1][0])
