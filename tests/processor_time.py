@@ -8,6 +8,7 @@ children of a process (Linux does), processes that go on after a test are charge
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,22 +18,23 @@ import pytest
 ATTRIBUTE = "processor_seconds"
 
 
-def _descendants(process: str) -> Iterator[str]:
+def _text(path: str) -> str:
+    """Return what a file of /proc says, nothing where there is none: threads and processes end at any time."""
     try:
-        threads = os.listdir(f"/proc/{process}/task")
-        children = [Path(f"/proc/{process}/task/{thread}/children").read_text().split() for thread in threads]
-    except OSError:  # no such list, or a process that has just ended
-        return
-    for child in (child for found in children for child in found):
-        yield child
-        yield from _descendants(child)
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def _descendants(process: str) -> Iterator[str]:
+    for children in glob.glob(f"/proc/{process}/task/*/children"):
+        for child in _text(children).split():
+            yield child
+            yield from _descendants(child)
 
 
 def _ticks(process: str) -> int:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
+    fields = _text(f"/proc/{process}/stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:15]))  # user and system, of itself and of the children that it has waited for
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import processor_time
 from each_choice import each_choice
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -41,6 +42,19 @@ def test_child_processes_count_where_they_are_busy(tmp_path):
     assert len(table) == 2 and table[0][1].endswith("::test_of_a_process_that_goes_on")
     assert float(table[0][0]) >= 0.3 > float(table[1][0])
     assert re.search(r"processor time: \d+ s, 3 tests", done.stdout)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="running children are found in /proc")
+def test_children_count_though_a_thread_ends_while_they_are_looked_for(monkeypatch):
+    real = processor_time.glob.glob
+    gone = "/proc/self/task/0/children"  # no thread has this number
+    monkeypatch.setattr(processor_time.glob, "glob", lambda path: [gone, *real(path)])
+    busy = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ninput()"
+    before = processor_time.processor_seconds()
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout.readline() == b"done\n"
+        assert processor_time.processor_seconds() > before + 0.25
+        running.communicate(b"\n")
 
 
 def test_each_value_is_tried_every_day():
