@@ -286,7 +286,7 @@ def _attribute(name: str, value: float) -> str:
     return name if value == 1 else f"{name}:{value:g}"
 
 
-def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
+def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
     """Lines that say why: the labels and the whole difference, its largest parts, and the sum of the others."""
     if one.against is None:
         return [f"{labels[one.label]}: no other label is possible here"]
@@ -300,7 +300,7 @@ def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
     return out
 
 
-def _json_explanation(one: Explanation, labels: Sequence[str]) -> dict[str, Any]:
+def _json_explanation(one: Explanation[int], labels: Sequence[str]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
     parts = [{"term": part.term, "what": part.what, "value": round(part.value, 6)} for part in one.contributions]

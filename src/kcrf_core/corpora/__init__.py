@@ -42,7 +42,13 @@ __getattr__, __dir__, __all__ = lazy(
         "layout": ["Layout", "MISSING", "PLAIN"],
         "lines": ["BYTE_ORDER_MARK", "PREDICTED", "Block", "ParsedBlock", "display_name", "encode_lines", "open_input"],
         "sequences": [
+            "ArrayLike",
             "BREAKS",
+            "InputSequence",
+            "InputSequences",
+            "LabelSequences",
+            "LabelValue",
+            "SequenceWeights",
             "COLUMNS",
             "ITEMS",
             "LABEL_TYPES",
