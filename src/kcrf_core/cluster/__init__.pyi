@@ -1,7 +1,7 @@
 from .dask_crew import DaskCrew
 from .engines import ClusterEngine, open_crew
 
-TIMEOUTS: tuple[type[BaseException], ...]
+TIMEOUTS: tuple[type[Exception], type[Exception]]
 
 __all__ = [
     "ClusterEngine",

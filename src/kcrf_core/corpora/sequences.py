@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -33,7 +33,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..system import counted
-from .corpus import AttributeRows, Corpus, NumberColumn
+from .columns import NumberColumn
+from .corpus import AttributeRows, Corpus
 
 SEPARATOR = ":"
 COLLECTIONS = (list, tuple, set, frozenset)
@@ -44,6 +45,8 @@ class ArrayLike(Protocol):
     """Anything that NumPy makes an array of, such as an array or a data frame."""
 
     def __array__(self) -> np.ndarray: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[object]: ...
 
 
 LabelValue: TypeAlias = str | float  # a whole number is a float to type checkers, and so is a bool
@@ -184,7 +187,7 @@ class LabelNames:
     type: str = "text"  # one of LABEL_TYPES
 
     @classmethod
-    def of(cls, y: Iterable[Iterable[Any]]) -> LabelNames:
+    def of(cls, y: Iterable[Iterable[object]]) -> LabelNames:
         """What the labels of training data are; all must be of one type."""
         found = {_label_type(label) for label in set(chain.from_iterable(y))}
         if len(found) > 1:
@@ -328,7 +331,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
             raise ValueError(f"0 feature(s) (shape={block.shape}) while a minimum of 1 is required.")
         blocks.append(block)
     if not blocks:
-        return ([],) * width
+        return ([],) * (width or 0)
     table = np.concatenate(blocks)  # [N, D]
     if table.dtype.kind != "f":
         return tuple(list(map(str, column)) for column in table.T.tolist())

@@ -45,6 +45,12 @@ class Dataset:
         return borders_with_positions(borders, self.offsets)
 
     @property
+    def known_labels(self) -> np.ndarray:
+        """The labels of data that has them."""
+        assert self.labels is not None
+        return self.labels
+
+    @property
     def positions(self) -> int:
         return len(self.lines)
 

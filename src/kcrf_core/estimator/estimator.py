@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, singledispatchmethod
+from functools import singledispatchmethod
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -423,7 +423,7 @@ class KernelCRF(Protocol):
             raise ValueError("X_dev and y_dev go together")
         form, corpus = _training_corpus(X, y, sample_weight)
         width = corpus.width - 1 if form == COLUMNS else None
-        dev = None if X_dev is None else _training_corpus(X_dev, y_dev, None)[1]
+        dev = None if X_dev is None or y_dev is None else _training_corpus(X_dev, y_dev, None)[1]
         codes = None
         if groups is not None:
             codes = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -456,7 +456,8 @@ class KernelCRF(Protocol):
         """What a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
-            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
+            columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
+            numbers = np.stack(columns, axis=1)
             params["window"] = window_of_numbers(numbers, corpus)
         return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
 
@@ -652,13 +653,14 @@ class KernelCRF(Protocol):
         parts: list[Any] = []
         with self._labelling() as workers:
             for found in Decoder(self.model_, wishes).decode(dataset, "X", workers):
-                if wishes.nbest is not None:
+                if found.nbest is not None:
                     parts += found.nbest
                     continue
-                every = found.explanations if wishes.explain is not None else found.novelty
+                every = found.explanations if found.explanations is not None else found.novelty
+                assert every is not None
                 ends = found.offsets.tolist()
                 parts += [every[first:last] for first, last in pairwise(ends)]
-        nothing = np.zeros(0) if wishes.novelty else []
+        nothing: Any = np.zeros(0) if wishes.novelty else []
         if wishes.nbest is not None:
             nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling
         known = iter(parts)
@@ -777,10 +779,9 @@ class KernelCRF(Protocol):
         return out
 
 
-@cache
 def _names(kind: type) -> tuple[str, ...]:
     """Parameters in the order of the signature."""
-    return tuple(inspect.signature(kind.__init__).parameters)[1:]
+    return tuple(inspect.signature(kind).parameters)
 
 
 def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None) -> tuple[str, Corpus]:

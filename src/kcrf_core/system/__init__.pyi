@@ -20,7 +20,7 @@ from .registry import NotRegistered, Registry
 from .scratch_folders import ScratchFolder
 from .settings import AUTO, LEAST_TOLERANCE, DeclaredSetting, Number, Whole, described, finite
 from .team import Team
-from .threads import PAUSE, Workers, available_threads, ranges, sequence_chunks
+from .threads import PAUSE, Pause, Workers, available_threads, ranges, sequence_chunks
 from .trees import pack_tree, unpack_tree
 from .wording import counted, listed, size_text
 from .writing import NamedFile, naming, replacing, temporary_beside
@@ -40,6 +40,7 @@ __all__ = [
     "NamedFile",
     "NotRegistered",
     "Number",
+    "Pause",
     "Registry",
     "ScratchFolder",
     "Team",
