@@ -13,7 +13,7 @@ from .calibration import (
 from .costs import Decision, label_costs, threshold_costs
 from .curves import LabelCurve, bin_intervals, f1_intervals, label_curves, scores_shown
 from .evaluation import Evaluation, check_label_count, evaluate
-from .judgement import Judgement, JudgementOptions, calibration_of, judge
+from .judgement import Comparison, Judgement, JudgementOptions, calibration_of, judge
 from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
 from .schemes import Scheme, detect_scheme
 from .scores import Score, SpanScores, span_scores
@@ -31,6 +31,7 @@ __all__ = [
     "WHOLES",
     "Bin",
     "Calibration",
+    "Comparison",
     "Decision",
     "Evaluation",
     "Interval",

@@ -1,5 +1,5 @@
 from ._lookup import ItemRows, LabelScorer, ScoredItems
-from .attribute_labels import AttributeLabeller, label_scorer
+from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer
 from .crfsuite_models import CrfsuiteModel, crfsuite_header, read_crfsuite, write_crfsuite
 from .exporting import crfsuite_of, export_model, program_of
 from .foreign import ForeignModel
@@ -9,6 +9,7 @@ PROGRAMS: dict[str, str]
 
 __all__ = [
     "AttributeLabeller",
+    "AttributeSequences",
     "CrfsuiteModel",
     "ForeignModel",
     "ItemRows",
