@@ -58,7 +58,8 @@ class FeatureConfig:
     @property
     def seen(self) -> tuple[int, ...]:
         """The window, of a feature in which no default is left open."""
-        assert self.window is not None
+        if self.window is None:  # in a damaged file
+            raise ValueError(f"the feature '{self.name}' has no window")
         return self.window
 
 

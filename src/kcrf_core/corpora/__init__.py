@@ -60,7 +60,7 @@ __getattr__, __dir__, __all__ = lazy(
             "corpus_of",
             "form_of",
         ],
-        "spool": ["SharedColumn", "Spool", "spool_corpus"],
+        "spool": ["SharedColumn", "Spool", "SpooledRows", "spool_corpus"],
         "vectors": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
         "weight_lines": ["parse_weight"],
     },

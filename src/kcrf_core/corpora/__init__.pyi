@@ -36,7 +36,7 @@ from .sequences import (
     corpus_of,
     form_of,
 )
-from .spool import SharedColumn, Spool, spool_corpus
+from .spool import SharedColumn, Spool, SpooledRows, spool_corpus
 from .vectors import NamedVectors, VectorStream, open_vectors, with_vectors
 from .weight_lines import parse_weight
 
@@ -79,6 +79,7 @@ __all__ = [
     "SequenceWeights",
     "SharedColumn",
     "Spool",
+    "SpooledRows",
     "VectorStream",
     "arriving_lines",
     "check_labels",

@@ -416,7 +416,7 @@ class Spool:
         """The sequences first:last, which are of one file."""
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         file = int(np.searchsorted(self.file_borders, first, side="right")) - 1
-        columns = _SpooledColumns(self, rows)
+        columns = SpooledRows(self, rows)
         corpus = replace(
             self._first,
             source=self._files[max(file, 0)][0],
@@ -463,7 +463,7 @@ class Spool:
                 )
 
 
-class _SpooledColumns(Sequence):
+class SpooledRows(Sequence[CodedColumn]):
     """The columns of some rows, each read when it is asked for."""
 
     def __init__(self, spool: Spool, rows: slice):

@@ -131,7 +131,7 @@ class Conjunctions:
             raise ValueError("columns out of range")
         _ = self._slots
 
-    def squares_of(self, numbers: np.ndarray) -> np.ndarray:
+    def squares_of(self, numbers: np.ndarray | slice) -> np.ndarray:
         """Squared weights of the numbered conjunctions, [E]."""
         return _squares(self.keys[numbers], self.base, self.kernel)
 
