@@ -11,7 +11,7 @@
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
-#   make lint        style of Python and Cython
+#   make lint        style of Python and Cython, and types
 #   make clean       remove what these made
 
 PYTHON ?= python3
@@ -145,6 +145,7 @@ wheel: | $(BIN)/python
 lint: $(VENV)/linters
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint src  # it calls pycodestyle by name
 
 clean:

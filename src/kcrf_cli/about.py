@@ -56,7 +56,9 @@ def _libraries() -> list[tuple[str, str]]:
 def completion(shell: str, command: click.Command) -> str:
     from click.shell_completion import get_completion_class
 
-    return get_completion_class(shell)(command, {}, "kcrf", "_KCRF_COMPLETE").source()
+    kind = get_completion_class(shell)
+    assert kind is not None  # the shells of the option are those of click
+    return kind(command, {}, "kcrf", "_KCRF_COMPLETE").source()
 
 
 show_versions = click.option(

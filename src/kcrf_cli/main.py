@@ -23,7 +23,7 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about, options
-from .other_tools import command_hint, explain
+from .other_tools import command_hint, explain, reword
 from .running.files import STDOUT, discard, say
 from .text.visible import shown
 
@@ -100,7 +100,7 @@ def _exit_codes() -> Iterator[None]:
         discard(sys.stdout)
         sys.exit(CLOSED_PIPE)
     except click.ClickException as error:
-        error.message = shown(error.message)  # Click writes it, with the names that were typed
+        reword(error, message=shown(error.message))  # Click writes it, with the names that were typed
         raise
     except errors.KcrfError as error:
         _leave(_with_flags(error), next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))

@@ -141,7 +141,7 @@ class FileToWrite(click.Path):
         super().__init__(dir_okay=folder, allow_dash=stdout)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
+        path = os.fsdecode(super().convert(value, param, ctx))
         if not path:
             self.fail("the name is empty: give the name of a file to write", param, ctx)
         if path.endswith((os.sep, os.altsep or os.sep)) and not self.dir_okay:
@@ -196,7 +196,7 @@ class Window(click.ParamType):
                 ctx,
             )
         try:
-            return list(parse_config({"window": value}, "--window").window)
+            return list(parse_config({"window": value}, "--window").window or ())
         except ConfigError as error:
             self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
 

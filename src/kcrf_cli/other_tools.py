@@ -183,16 +183,20 @@ def close_names(name: str, possible: Sequence[str]) -> list[str]:
     ]
 
 
+def reword(error: click.ClickException, **changed: object) -> None:
+    """Change attributes of an error, which click declares final."""
+    vars(error).update(changed)
+
+
 def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
     """Put what to type here into an error of usage; `arguments` are those of the command."""
     context = error.ctx
     command = context.info_name if context is not None else None
     if isinstance(error, click.NoSuchOption):
-        error.possibilities = close_names(error.option_name, error.possibilities or ())
+        reword(error, possibilities=close_names(error.option_name, error.possibilities or ()))
         hint = option_hint(command or "", error.option_name, arguments)
         if hint is not None:
-            error.possibilities = []
-            error.message = f"No such option '{error.option_name}': {hint}"
+            reword(error, possibilities=[], message=f"No such option '{error.option_name}': {hint}")
     elif context is not None and error.message.startswith("Got unexpected extra argument"):
         extra = re.findall(r"\((.*)\)$", error.message.rstrip("."))
         words = extra[0].split() if extra else []
@@ -204,4 +208,4 @@ def explain(error: click.UsageError, arguments: Sequence[str]) -> None:
         )
         hint = arguments_hint(command or "", words, given[-1:])
         if hint is not None:
-            error.message = f"{error.message}: {hint}"
+            reword(error, message=f"{error.message}: {hint}")

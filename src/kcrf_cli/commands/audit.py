@@ -145,7 +145,7 @@ def audit(
     for path in (output, html, plot, apply, None if apply is None else f"{apply}.diff"):
         if path not in (None, "-"):
             check_writable(path, *inputs)
-    if accept is not None:
+    if accept is not None and apply is not None:
         _apply_worklist(data, model, accept, apply, format_, values, config, quiet)
         return
     if model is not None:
@@ -306,17 +306,19 @@ def _apply_worklist(
 
     if model is not None:
         _refuse_training(values, config)
-        found = Model.load(model).encoding
-        format_ = format_ or found.format
+        columns: tuple[str, ...] | None
+        encoding = Model.load(model).encoding
+        format_, columns, layout = format_ or encoding.format, encoding.columns, encoding.layout
     else:
         chosen = options.given(values, options.ENCODING_OPTIONS)
-        found = described(load_config(config), chosen, config or "options")
+        settings = described(load_config(config), chosen, config or "options")
+        columns, layout = settings.columns, settings.layout
     try:
         with open(accept, encoding="utf-8-sig", newline="\n") as stream:
             changes = read_worklist(stream.read(), accept)
     except UnicodeDecodeError:
         raise DataError("no worklist: not UTF-8 text", accept) from None
-    _write(data, changes, apply, format_ or guess_format(data), found.columns, found.layout, quiet)
+    _write(data, changes, apply, format_ or guess_format(data), columns, layout, quiet)
 
 
 def _write(

@@ -361,8 +361,8 @@ def _against(
         raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
     columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
     right, *others = [read(path, format_, columns) for path in (gold, data, compare) if path is not None]
-    first, second = [*(from_two_files(right, other) for other in others), None][:2]
-    return first, second
+    first, *rest = [from_two_files(right, other) for other in others]
+    return first, rest[0] if rest else None
 
 
 def _labellings(
@@ -411,10 +411,10 @@ def _labellings(
 
     corpora: dict[tuple, Corpus] = {}
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
-    models = [(model, Model.load(model)), *([] if other is None else [(compare, other)])]
+    models = [(model, Model.load(model)), *([] if other is None or compare is None else [(compare, other)])]
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
     wanted = {name for _, each in models for name in each.encoding.vectors}
-    found = []
+    found: list[Labelling] = []
     for name, each in models:
         own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
         also = Also(curves and not found, spans or models[0][1].calibration is not None)

@@ -123,26 +123,27 @@ def featurize(
     if output is not None and not text_on_stdout and not (parts and not output.endswith(".npz")):
         check_writable(output, *data, config, like, *(path for _, path in vectors))
     if parts:
+        assert output is not None
         parted = PartedRun(data, output, shards, format_, threads, vectors, quiet)
         _say(*parted.featurized(config, like, chosen), quiet, as_json)
         return
-    (data,) = data
+    (path,) = data
     said = None
     if like is not None:
         encoding, raw = load_encoding(like)
         settings = parse_config(raw, like)
-        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
+        corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
         dataset = encoding.encode(corpus, weighed=True)
     else:
         given, source = load_config(config), config or "options"
         settings = described(given, chosen, source)  # its mistakes come before any reading
-        corpus = read_data(data, format_, settings.columns, settings.layout, threads, quiet, vectors)
+        corpus = read_data(path, format_, settings.columns, settings.layout, threads, quiet, vectors)
         settings, said = configured(given, chosen, corpus, source, terms=False)
         encoding, dataset = fit_encoding(settings, corpus)
     if show is not None:
         for t in range(min(show, dataset.positions)):
-            gold = [] if dataset.labels is None else [corpus.columns[-1][t]]
-            write_out("\t".join(map(shown, [*gold, *encoding.describe(dataset, t)])))
+            own = [] if dataset.labels is None else [corpus.columns[-1][t]]
+            write_out("\t".join(map(shown, [*own, *encoding.describe(dataset, t)])))
     if export_ is not None:
         gold = None if dataset.labels is None else corpus.columns[-1]
         with output_stream(output) as stream:
@@ -230,6 +231,7 @@ class PartedRun:
         from ..running.files import load_config, say
 
         known, said, amount = None, None, Amount()
+        names: tuple[str, ...] | None
         if like is not None:
             known, raw = load_encoding(like)
             settings, names, layout = parse_config(raw, like), known.columns, known.layout
@@ -273,7 +275,7 @@ class PartedRun:
                 save_dataset(self.output, encoding, dataset, settings)
             else:
                 save_shards(folder, encoding, settings, shards())
-                if len(columns.borders) - 1 < self.shards and not self.quiet:
+                if self.shards is not None and len(columns.borders) - 1 < self.shards and not self.quiet:
                     say(f"{len(columns.borders) - 1:,} shards: there are no more sequences to begin one with")
         return encoding, amount, counter.counts(), said
 

@@ -86,7 +86,7 @@ def inspect(
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import open_vectors
-    from kcrf_core.model import summarise, unpack
+    from kcrf_core.model import Model, summarise, unpack
     from kcrf_core.system import read_container
 
     from ..report.plots import check_plot
@@ -118,12 +118,13 @@ def inspect(
         stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
     told = None
     if importance is not None:
-        if kind != "model" or dump:
+        if not isinstance(stored, Model) or dump:
             raise click.UsageError("--importance is that of a model, beside what else is told of it: leave out --dump")
         told = _importance(stored, importance, vectors, repetitions, threads)
     if plot is not None:
         _draw(plot, stored, told)
     if dump:
+        assert isinstance(stored, Model)
         _dump(stored)
         return
     found = summarise(contents, stored, top)
@@ -195,7 +196,7 @@ def _importance(
 
 
 def _draw(path: str, stored: object, importance: list[Importance] | None = None) -> None:
-    from kcrf_core.model import Model
+    from kcrf_core.model import Model, StoredBasis
 
     from ..report import plots
 
@@ -203,11 +204,11 @@ def _draw(path: str, stored: object, importance: list[Importance] | None = None)
         plots.importance(path, importance)
     elif isinstance(stored, Model):
         plots.transitions(path, stored.labels, stored.edges)
-    else:
+    elif isinstance(stored, StoredBasis):
         plots.residual_curves(path, {term.name: term.curve for term in stored.terms})
 
 
-def _dump(model: object) -> None:
+def _dump(model: Model) -> None:
     from kcrf_core.model import dump
 
     from ..running.files import output_stream

@@ -104,6 +104,7 @@ def select_basis(
             chosen_from = folder.sample(SAMPLE_POSITIONS)
             talk.note(f"pivots are chosen among {chosen_from.positions:,} of {counted(folder.positions, 'position')}")
         basis = select_bases(prepared.encoding, chosen_from, prepared.config, workers, talk)
+    assert output is not None
     save_basis(output, basis, digest(prepared.dataset) if folder is None else folder.data_digest)
     if plot is not None:
         residual_curves(plot, {term.name: term.curve for term in basis.terms})

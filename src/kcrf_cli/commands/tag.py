@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
     from kcrf_core.model import Model, Wishes
-    from kcrf_core.system import Workers
+    from kcrf_core.system import Pause, Workers
+    from kcrf_core.trading import AttributeSequences
 
     from ..text.tagged import Writer
+
+Encoded = TypeVar("Encoded", "Dataset", "AttributeSequences")
+Made = TypeVar("Made")
 
 
 FREE = "?"
@@ -226,8 +230,9 @@ def tag(
         tagger = _tagger(fitted, values, FORMATS[format_])
         if is_folder(data):
             shards = _shard_blocks(data, model, fitted)
-            tagger = replace(tagger, encoded=lambda parsed: parsed.dataset)
+            tagger = replace(tagger, encoded=_shard_dataset)
         with output_stream(output) as stream:
+            parsers: Iterator[Callable[[], ParsedBlock] | Pause]
             if is_folder(data):
                 parsers = shards
             else:
@@ -257,7 +262,9 @@ def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> M
     return moved
 
 
-def _tag_with_lag(model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: BinaryIO) -> None:
+def _tag_with_lag(
+    model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: IO[bytes]
+) -> None:
     """Write each line with its label as soon as that is due."""
     from kcrf_core.corpora import FORMATS, arriving_lines
     from kcrf_core.encoding import missing_remarks
@@ -331,7 +338,15 @@ def _check_folder(data: str, values: dict[str, Any]) -> None:
             raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
 
 
-def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], ParsedBlock]]:
+def _shard_dataset(parsed: ParsedBlock) -> Dataset:
+    """The encoded sequences that a block of a shard stands for."""
+    from ..text.shard_blocks import ShardBlock
+
+    assert isinstance(parsed, ShardBlock) and parsed.dataset is not None
+    return parsed.dataset
+
+
+def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], ParsedBlock] | Pause]:
     """Encoded sequences as blocks of lines; errors about the folder come before anything is written."""
     from kcrf_core.errors import FileFormatError
     from kcrf_core.model import load_folder
@@ -345,14 +360,14 @@ def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], P
 
 
 def _with_vectors(
-    parsers: Iterator[Callable[[], ParsedBlock]], vectors: Sequence[NamedVectors], source: str, workers: Workers
-) -> Iterator[Callable[[], ParsedBlock]]:
+    parsers: Iterator[Callable[[], ParsedBlock] | Pause], vectors: Sequence[NamedVectors], source: str, workers: Workers
+) -> Iterator[Callable[[], ParsedBlock] | Pause]:
     """As `parsers`, with rows of vectors at the positions of each block: they are counted from block to block."""
     from kcrf_core.corpora import VectorStream
     from kcrf_core.system import PAUSE
 
     stream = VectorStream(vectors)
-    blocks = workers.stream(lambda parse: parse(), parsers, 1 + workers.threads // 2)
+    blocks = workers.stream(_called, parsers, 1 + workers.threads // 2)
     for parsed in blocks:
         if parsed is PAUSE:
             yield PAUSE
@@ -363,10 +378,15 @@ def _with_vectors(
             for rest in blocks:
                 if rest is PAUSE:
                     stream.check_count(source, complete=False)
+                    continue
                 stream.skip(rest.corpus.positions)
             break
         yield partial(_same, replace(parsed, corpus=corpus))
     stream.check_count(source)
+
+
+def _called(make: Callable[[], Made]) -> Made:
+    return make()
 
 
 def _same(parsed: ParsedBlock) -> ParsedBlock:
@@ -374,23 +394,23 @@ def _same(parsed: ParsedBlock) -> ParsedBlock:
 
 
 def _tagged(
-    parsers: Iterator[Callable[[], ParsedBlock]],
-    tagger: TagRun,
+    parsers: Iterator[Callable[[], ParsedBlock] | Pause],
+    tagger: TagRun[Encoded],
     own_form: bool,
     workers: Workers,
     missing: Counter[str],
-) -> Iterator[bytes]:
+) -> Iterator[bytes | Pause]:
     """What to write, in the order of the input, and a PAUSE where all that is there has been written.
 
     Threads encode blocks, label parts of blocks that are encoded and put labels into blocks; this one reads and writes.
     """
     from kcrf_core.system import PAUSE
 
-    def prepared(parse: Callable[[], ParsedBlock]) -> tuple[ParsedBlock, Dataset | None]:
+    def prepared(parse: Callable[[], ParsedBlock]) -> tuple[ParsedBlock, Encoded | None]:
         parsed = parse()
         return parsed, tagger.encoded(parsed) if parsed.corpus.positions else None
 
-    def parts(blocks: Iterator[tuple[ParsedBlock, Dataset | None]]) -> Iterator[_Part]:
+    def parts(blocks: Iterator[tuple[ParsedBlock, Encoded | None] | Pause]) -> Iterator[_Part[Encoded] | Pause]:
         for block in blocks:
             if block is PAUSE:
                 yield PAUSE
@@ -401,10 +421,10 @@ def _tagged(
                 for chunk in chunks:
                     yield _Part(*block, chunk, chunk is chunks[-1])
 
-    def labelled(part: _Part) -> tuple[_Part, Any]:
+    def labelled(part: _Part[Encoded]) -> tuple[_Part[Encoded], Any]:
         return part, None if part.dataset is None else tagger.labelled(part.parsed, part.dataset.span(*part.sequences))
 
-    def written(items: Iterator[tuple[_Part, Any]]) -> Iterator[Callable[[], bytes]]:
+    def written(items: Iterator[tuple[_Part[Encoded], Any] | Pause]) -> Iterator[Callable[[], bytes] | Pause]:
         write = None
         for item in items:
             if item is PAUSE:
@@ -427,30 +447,30 @@ def _tagged(
     # Of encoded blocks there are fewer ahead than of parts: they take memory, and less time than labelling.
     encoded = workers.stream(prepared, parsers, 1 + workers.threads // 2)
     labels = workers.stream(labelled, parts(encoded))
-    yield from workers.stream(lambda make: make(), written(labels))
+    yield from workers.stream(_called, written(labels))
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Part(Generic[Encoded]):
     """Some sequences of a block, or a block without any."""
 
     parsed: ParsedBlock
-    dataset: Dataset | None  # of the whole block
+    dataset: Encoded | None  # of the whole block
     sequences: tuple[int, int]  # first and last
     last: bool  # of its block
 
 
 @dataclass(frozen=True)
-class TagRun:
+class TagRun(Generic[Encoded]):
     """How blocks become what is written."""
 
-    encoded: Callable[[ParsedBlock], Dataset]
-    chunks: Callable[[Dataset], list[tuple[int, int]]]  # sequences to label at a time
-    labelled: Callable[[ParsedBlock, Dataset], Any]  # what is found out about some sequences of a block
+    encoded: Callable[[ParsedBlock], Encoded]
+    chunks: Callable[[Encoded], list[tuple[int, int]]]  # sequences to label at a time
+    labelled: Callable[[ParsedBlock, Encoded], Any]  # what is found out about some sequences of a block
     writer: Callable[[ParsedBlock], Writer]  # makes bytes of it
 
 
-def _lean(model: Model, format_: Format) -> TagRun | None:
+def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
     """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
     if not format_.attributes or model.decode != "viterbi":
         return None
@@ -470,7 +490,7 @@ def _lean(model: Model, format_: Format) -> TagRun | None:
     )
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun:
+def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any]:
     """The shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 

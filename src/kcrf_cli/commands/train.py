@@ -254,7 +254,7 @@ def train(
         folds = None if folds_file is None else fold_numbers(folds_file, prepared.dataset)
         hold_out = HoldOut(prepared.groups, folds, block)
         start = None
-        if earlier is not None:
+        if earlier is not None and init is not None:
             start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
             start.check_columns(prepared.encoding)
         dev_set = None
@@ -314,6 +314,7 @@ def train(
                         kept,
                     )
             talk.close()
+            assert output is not None
             model.save(output)
             if kept is not None and not interruption.asked():
                 kept.remove()
@@ -371,7 +372,7 @@ def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
 
     out = prepared.remarks()
     if dev is not None:
-        unknown = int((dev.labels < 0).sum())
+        unknown = int((dev.known_labels < 0).sum())
         out.append(f"dev: {counted(dev.sequences, 'sequence')}, {counted(dev.positions, 'position')}")
         if unknown:
             strange = counted(unknown, "label that DATA does not have counts", "labels that DATA does not have count")

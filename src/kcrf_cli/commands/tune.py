@@ -200,10 +200,10 @@ def tune(
     if len({os.path.realpath(path) for path in written}) < len(written):
         raise click.UsageError("two outputs have the same name: give each its own")
     plots.check_plot(plot)
-    for path in (data, dev):
-        if path is not None and is_archive(path):
+    for path in filter(None, (data, dev)):
+        if is_archive(path):
             raise click.UsageError(f"{path} is encoded already: features cannot be chosen any more; give text")
-        if path is not None and is_folder(path):
+        if is_folder(path):
             raise click.UsageError(
                 f"{path} is encoded already, with a vocabulary and scaling that have seen what is held out, and its "
                 "features cannot be chosen any more: give text, of which a part is enough to choose by"

@@ -17,6 +17,7 @@ from ..text.evaluation import (
     MOST_CONFUSIONS,
     SCORE_HEADER,
     calibration_lines,
+    compared_with,
     comparison_header,
     comparison_rows,
     confusions,
@@ -99,10 +100,10 @@ def _drawn(labelling: Labelling, wrong: np.ndarray) -> tuple[timeline.Stretch, t
     gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
     names = sorted(gold.present | predicted.present)
     numbers = {name: number for number, name in enumerate(names)}
-    codes = [np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted)]
+    right, said = (np.array([numbers.get(name, 0) for name in each.values])[each.codes] for each in (gold, predicted))
     sure = None if labelling.probabilities is None else labelling.probabilities.predicted
-    counts = sum(np.bincount(each, minlength=len(names)) for each in codes)
-    return timeline.Stretch(*codes, wrong, sure, labelling.lines), timeline.Palette.of(names, counts)
+    counts = np.bincount(right, minlength=len(names)) + np.bincount(said, minlength=len(names))
+    return timeline.Stretch(right, said, wrong, sure, labelling.lines), timeline.Palette.of(names, counts)
 
 
 def _tokens(labelling: Labelling, wrong: np.ndarray, begin: int, end: int) -> list[str]:
@@ -293,7 +294,7 @@ def _summary(found: Judgement) -> str:
 
 
 def _comparison(found: Judgement, system: str, other: str) -> str:
-    compared = found.comparison
+    compared = compared_with(found)
     counts = [
         ["right in both", f"{compared.both_right:,}"],
         ["only in this", f"{compared.only_first:,}"],
@@ -310,11 +311,13 @@ def _comparison(found: Judgement, system: str, other: str) -> str:
 
 def _spans(found: Judgement) -> str:
     scores, strict = found.scores, found.options.strict
+    assert found.spans is not None
     rows = [score_row(score, score.name or "spans") for score in found.spans.types]
     table = _scores("span", rows, score_row(found.spans.total, "all"))
     notes = []
     if (malformed := malformed_text(scores)) is not None:
         other = scores.spans if strict else scores.strict_spans
+        assert other is not None
         how = "Counted as conlleval does it" if strict else "Without them"
         notes = [f"{malformed}.", f"{how}, F1 is {percent(other.total.f1)}."]
     return table + _note(notes)
@@ -339,6 +342,7 @@ def _confusion(scores: Evaluation) -> str:
 
 def _reliability(found: Judgement) -> str:
     lines = [f"{line.strip()[0].upper()}{line.strip()[1:]}." for line in calibration_lines(found, False)][:1]
+    assert found.calibration is not None
     rows = []
     for what in WHOLES:
         if getattr(found.calibration, what) is not None:

@@ -170,8 +170,8 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         axes.set_xlim(-0.5, len(names) - 0.5)
     if across is not None:
         axes.set_xlabel(across)
-    names = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
-    axes.set_ylabel(names.get(measure, "accuracy, %"))
+    titles = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
+    axes.set_ylabel(titles.get(measure, "accuracy, %"))
     axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
     if "nested" in results:
         judged = results["nested"][measure]
@@ -405,12 +405,13 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
 
     from kcrf_core.scoring import bin_intervals
 
+    assert found.calibration is not None
     bins, intervals = found.calibration.bins, bin_intervals(found, labelling)
     sure, right = (np.array([100 * getattr(one, name) for one in bins]) for name in ("confidence", "accuracy"))
     counts = np.array([one.positions for one in bins])
     axes.plot([0, 100], [0, 100], color="0.55", lw=0.8, ls="--", label="as sure as right")
     if intervals:
-        bars = _errors(right / 100, intervals)
+        bars = _errors((right / 100).tolist(), intervals)
         axes.errorbar(sure, right, yerr=bars, fmt="none", lw=0.9, capsize=2, color=BLUE)
     axes.plot(sure, right, lw=0.8, color=BLUE, alpha=0.6)
     axes.scatter(sure, right, s=8 + 110 * counts / counts.max(), color=BLUE, alpha=0.75, lw=0, zorder=3)
@@ -443,6 +444,7 @@ def _curves(axes: Any, labelling: Labelling, title: str, across: tuple[str, str]
 
     from .svg import shortened
 
+    assert labelling.marginals is not None
     curves = label_curves(labelling.marginals, labelling.gold, MOST_CURVES)
     for curve in curves:
         x, y = (100 * getattr(curve, name) for name in across)

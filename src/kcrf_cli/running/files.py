@@ -8,9 +8,9 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -148,7 +148,7 @@ def prepare(
     from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
     from kcrf_core.model import load_basis, load_dataset, load_folder
 
-    raw = load_config(config_path)
+    raw: Mapping[str, Any] = load_config(config_path)
     encoded = is_archive(data) or is_folder(data)
     if config_path is None and basis_path is None and not encoded:
         raw = otherwise or {}
@@ -172,14 +172,15 @@ def prepare(
             raise click.UsageError(f"{data} is encoded already, and has no column to group by: give --folds-file")
         refuse_vectors(data, vectors)
         if is_folder(data):
-            stored = folder = load_folder(data)
-            encoding, dataset = folder.encoding, folder.outline()
+            folder = load_folder(data)
+            encoding, dataset, stored = folder.encoding, folder.outline(), folder.config
         else:
-            stored = load_dataset(data)
-            encoding, dataset = stored.encoding, stored.dataset
+            archive = load_dataset(data)
+            encoding, dataset, stored = archive.encoding, archive.dataset, archive.config
         if basis is not None and not basis.encoding.same_as(encoding):
             raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
     else:
+        assert basis is not None
         encoding = basis.encoding
         if encoding.features_of_labels:
             raise ConfigError(
@@ -199,7 +200,7 @@ def prepare(
     if basis is not None:
         config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
     else:
-        config = _merge(stored.config, raw, options, ENCODING_PARTS, origin, source, encoding, dataset.positions)
+        config = _merge(stored, raw, options, ENCODING_PARTS, origin, source, encoding, dataset.positions)
     return Prepared(encoding, dataset, config, basis, groups, folder=folder)
 
 
@@ -231,7 +232,7 @@ def load_dev(
 ) -> Dataset:
     """Labelled data to score by, encoded like the training data, whose name is `data`."""
     from kcrf_core.encoding import UNOBSERVED, join_datasets
-    from kcrf_core.model import load_dataset, load_folder
+    from kcrf_core.model import ShardFolder, load_dataset, load_folder
 
     if is_archive(path) or is_folder(path):
         refuse_vectors(path, vectors, "--dev-vectors")
@@ -239,7 +240,7 @@ def load_dev(
         if not stored.encoding.same_as(encoding):
             hint = f"featurize it with --like {data}" if is_archive(data) or is_folder(data) else "give it as text"
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
-        dataset = join_datasets(list(stored.datasets())) if is_folder(path) else stored.dataset
+        dataset = join_datasets(list(stored.datasets())) if isinstance(stored, ShardFolder) else stored.dataset
     else:
         format_ = format_ or encoding.format
         corpus = read_data(path, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
@@ -260,7 +261,7 @@ ENCODING_PARTS = (
 
 def _merge(
     base: Config,
-    raw: dict[str, Any],
+    raw: Mapping[str, Any],
     options: dict[str, Any],
     fixed: tuple[str, ...],
     origin: str,
@@ -371,16 +372,16 @@ def output_stream(path: str | None) -> Iterator[IO[bytes]]:
         with naming(STDOUT):
             sys.stdout.flush()
         # With PYTHONUNBUFFERED it is a raw file, which may write a part and leave the rest to its caller.
-        raw = isinstance(stream, io.RawIOBase)
-        whole = io.BufferedWriter(stream) if raw else stream
+        raw = io.BufferedWriter(stream) if isinstance(stream, io.RawIOBase) else None
+        whole = stream if raw is None else raw
         try:
-            yield _Named(whole)
+            yield cast("IO[bytes]", _Named(whole))  # all that is used of one
             with naming(STDOUT):
                 whole.flush()
         finally:
-            if raw:
+            if raw is not None:
                 with contextlib.suppress(OSError):
-                    whole.detach()
+                    raw.detach()
         return
     with replacing(path) as stream:
         if (kind := compression_of(path)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -71,7 +72,8 @@ class StopRequest:
     """Ctrl-C asks work that has something to keep for an end, and says so; the second gives up."""
 
     def __init__(self, word: str):
-        self._word, self._asked, self._before = word, False, None
+        self._word, self._asked = word, False
+        self._before: Callable[[int, FrameType | None], object] | int | None = None
 
     def asked(self) -> bool:
         return self._asked

@@ -26,7 +26,6 @@ class Leaderboard(Listener):
     def __init__(self, quiet: bool, verbose: bool, budget: float | None):
         self._quiet = quiet
         self._drawn = not quiet and not verbose and sys.stderr is not None and sys.stderr.isatty()
-        self._timed = budget is not None
         self._budget = budget
         self._height = 0  # lines of the table that stands there
         self._table: list[str] = []
@@ -34,7 +33,7 @@ class Leaderboard(Listener):
 
     def begin(self, search: Search, title: Callable[[Candidate], str], yardstick: Yardstick) -> None:
         self._search, self._title, self._yardstick, self._table = search, title, yardstick, []
-        if self._timed:
+        if self._budget is not None:
             self._say(f"searching for {text.duration(self._budget)}: by the clock, another run may find something else")
 
     def outer(self, fold: int, folds: int) -> None:

@@ -123,7 +123,7 @@ class RunLog(Observer):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is not None and not self._ended:
-            self._write("end", {"stop": "failed", "error": str(error) or kind.__name__})
+            self._write("end", {"stop": "failed", "error": str(error) or type(error).__name__})
         if self._stream is not None:
             # What could not be written is still in the buffer, and would fail again here.
             with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ class Both(Observer):
             one.tell(event)
 
 
-def check_log(path: str | None, output: str, as_json: bool, *inputs: str | None) -> None:
+def check_log(path: str | None, output: str | None, as_json: bool, *inputs: str | None) -> None:
     """Refuse a log that cannot be written, or that is another file of this run, before the work is done."""
     if path is None:
         return
@@ -155,5 +155,5 @@ def check_log(path: str | None, output: str, as_json: bool, *inputs: str | None)
             raise click.UsageError("--log - and --json both write to stdout: the last line of the log says the same")
         return
     check_writable(path, *inputs)
-    if os.path.realpath(path) == os.path.realpath(output):
+    if output is not None and os.path.realpath(path) == os.path.realpath(output):
         raise click.UsageError(f"{path} is also the output: give the log another name")

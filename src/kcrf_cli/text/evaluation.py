@@ -11,7 +11,7 @@ from kcrf_core.system import counted
 from .figures import DECODERS, percent, table
 
 if TYPE_CHECKING:
-    from kcrf_core.scoring import Calibration, Evaluation, Interval, Judgement, Score, SpanScores
+    from kcrf_core.scoring import Calibration, Comparison, Evaluation, Interval, Judgement, Score, SpanScores
 
 SCORE_HEADER = ("precision", "recall", "F1", "gold", "predicted")
 
@@ -144,6 +144,7 @@ def _span_lines(found: Judgement) -> list[str]:
         f"{name}: precision {percent(spans.total.precision)} %, recall {percent(spans.total.recall)} %, "
         f"F1 {percent(spans.total.f1)}"
         for name, spans in modes.items()
+        if spans is not None
     ]
     lines[0] += interval_text(found, "f1")
     malformed = malformed_text(scores)
@@ -157,6 +158,7 @@ def scheme_text(scores: Evaluation) -> str:
 
 def malformed_text(scores: Evaluation) -> str | None:
     """How many spans are not written as the scheme demands."""
+    assert scores.spans is not None and scores.strict_spans is not None
     loose, strict = scores.spans.total, scores.strict_spans.total
     gold, predicted = loose.gold - strict.gold, loose.predicted - strict.predicted
     if not gold and not predicted:
@@ -217,12 +219,18 @@ def range_text(interval: Interval, sign: str = "") -> str:
     return f"{low} to {high}"
 
 
+def compared_with(found: Judgement) -> Comparison:
+    """The comparison, where there is another system."""
+    assert found.comparison is not None
+    return found.comparison
+
+
 COMPARISON_HEADER = ("figure", "this", "other", "difference", "p")
 
 
 def comparison_rows(found: Judgement) -> Iterator[list[str]]:
     """One row for each figure, with the interval of the difference if there are intervals."""
-    for entry in found.comparison.differences:
+    for entry in compared_with(found).differences:
         row = [
             FIGURES[entry.figure],
             percent(entry.first),
@@ -236,13 +244,13 @@ def comparison_rows(found: Judgement) -> Iterator[list[str]]:
 
 
 def comparison_header(found: Judgement) -> tuple[str, ...]:
-    if any(entry.interval is not None for entry in found.comparison.differences):
+    if any(entry.interval is not None for entry in compared_with(found).differences):
         return (*COMPARISON_HEADER, interval_name(found))
     return COMPARISON_HEADER
 
 
 def comparison_text(found: Judgement) -> str:
-    compared = found.comparison
+    compared = compared_with(found)
     lines = [] if compared.decode in (None, found.decode) else [f"the other: {DECODERS[compared.decode]}"]
     lines += [
         table(comparison_header(found), list(comparison_rows(found))),
@@ -256,7 +264,7 @@ def comparison_text(found: Judgement) -> str:
 
 def _better_text(found: Judgement) -> str:
     """Which of two systems is better by the figure that was asked for, if that is certain enough."""
-    compared, yardstick = found.comparison, found.headline.yardstick
+    compared, yardstick = compared_with(found), found.headline.yardstick
     scale, by = ("", compared.difference) if yardstick.by_probability else (" points", 100 * compared.difference)
     if compared.p_value > SIGNIFICANT:
         said = f"the difference of {by:+.4g}{yardstick.margin(compared.error)}{scale} is not significant"
@@ -321,7 +329,7 @@ def _rows(found: Judgement) -> Iterator[tuple]:
                 yield "reliability", f"{b.low:g}-{b.high:g}", figure, getattr(b, figure)
     if found.comparison is not None:
         yield "comparison", "better", found.headline.yardstick.name, found.comparison.difference
-        for entry in found.comparison.differences:
+        for entry in compared_with(found).differences:
             for name, value in entry.to_dict().items():
                 if name != "interval":
                     yield "comparison", name, entry.figure, value

@@ -164,7 +164,11 @@ def _dev_figures(score: DevScore) -> str:
 def decoder_text(report: Report) -> str:
     """The decoder that the model stores, and why."""
     chosen = report.decoder
-    why = "" if chosen.data is None else f", by {chosen.yardstick.title} of {chosen.data} data"
+    why = (
+        ""
+        if chosen.data is None or chosen.yardstick is None
+        else f", by {chosen.yardstick.title} of {chosen.data} data"
+    )
     return f"decoder: {DECODERS[chosen.decode]}{why}"
 
 

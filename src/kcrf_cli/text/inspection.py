@@ -151,10 +151,12 @@ def _compared(training: Any) -> str:
         return ""
     figures = [chosen.get(key) for key in DECODERS]
     words = [chosen.get(key) for key in ("data", "metric")]
-    if not all(isinstance(value, float) for value in figures) or not all(isinstance(word, str) for word in words):
+    values = [value for value in figures if isinstance(value, float)]
+    texts = [word for word in words if isinstance(word, str)]
+    if len(values) < len(figures) or len(texts) < len(words):
         return ""
-    parts = [f"{percent(value)} by {name}" for name, value in zip(DECODERS.values(), figures, strict=True)]
-    return f" ({shown(' '.join(words))} {', '.join(parts)})"
+    parts = [f"{percent(value)} by {name}" for name, value in zip(DECODERS.values(), values, strict=True)]
+    return f" ({shown(' '.join(texts))} {', '.join(parts)})"
 
 
 def _training(training: Any) -> list[str]:

@@ -28,13 +28,13 @@ class ShardBlock(ParsedBlock):
     def of(cls, dataset: Dataset, encoding: Encoding) -> ShardBlock:
         lines = list(map(str, dataset.lines.tolist()))
         if dataset.labels is not None:
-            names = dict(enumerate(encoding.labels))
+            names: dict[int, str | None] = dict(enumerate(encoding.labels))
             names |= {UNKNOWN: "<unknown>", UNOBSERVED: encoding.unobserved}
             lines = [f"{line}\t{names[label]}" for line, label in zip(lines, dataset.labels.tolist(), strict=True)]
         for end in dataset.offsets[1:].tolist():
             lines[end - 1] += "\n"
         block = Block(1, ("\n".join(lines) + "\n").encode())
-        (found,) = FORMATS[COLUMN_FORMAT].parse([block], dataset.source, layout=BY_TABS)
+        (found,) = FORMATS[COLUMN_FORMAT].parse([block], dataset.source or "", layout=BY_TABS)
         return cls(found.block, found.corpus, found.separator, found.ends, found.layout, dataset=dataset)
 
 

@@ -42,7 +42,7 @@ class ColumnWriter:
     """Repeats the lines of a block, with more columns and perhaps lines under them."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = self._copied = 0
 
@@ -76,14 +76,14 @@ class NBestWriter:
     """The lines of each sequence once for each labelling, under a line with its rank and probability."""
 
     def __init__(self, parsed: ParsedBlock, labels: Sequence[str], marginals: str | None):
-        self._data, self._ends, self._parsed = parsed.block.data, parsed.ends, parsed
+        self._data, self._ends, self._parsed = parsed.block.data, parsed.row_ends, parsed
         self._labels, self._marginals = labels, marginals
         self._position = 0
 
     def sequences(self, decoded: Decoded) -> bytes:
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out: list[bytes] = []
-        for s, best in enumerate(decoded.nbest):
+        for s, best in enumerate(decoded.nbest or ()):
             first, last = int(decoded.offsets[s]), int(decoded.offsets[s + 1])
             lines = [self._line(self._position + t) for t in range(first, last)]
             ending = _line_ending(self._data, int(self._ends[self._position + first]))
@@ -129,7 +129,7 @@ class LagWriter:
 
     def add(self, parsed: ParsedBlock) -> None:
         """Take more lines."""
-        data, ends = parsed.block.data, parsed.ends.tolist()
+        data, ends = parsed.block.data, parsed.row_ends.tolist()
         self._parsed = parsed
         # Lines that are no positions stand behind the one before them.
         bounds = [*(data.rfind(b"\n", 0, end) + 1 for end in ends), len(data)]
@@ -147,6 +147,7 @@ class LagWriter:
 
     def labelled(self, decoded: Decoded) -> bytes:
         """The lines whose labels are there now."""
+        assert self._parsed is not None
         columns = _Columns(decoded, self._labels, self._marginals, self._parsed)
         out = [self.free()]
         for t, label in enumerate(decoded.labels.tolist()):
@@ -260,7 +261,7 @@ class _Columns:
             if self._marginals == "best":
                 values = [(self._labels[label], float(decoded.marginals[t, label]))]
             else:
-                values = zip(self._labels, decoded.marginals[t].tolist(), strict=True)
+                values = list(zip(self._labels, decoded.marginals[t].tolist(), strict=True))
             out += "".join(f"{separator}{self._layout.written(f'{name}:{p:.6f}')}" for name, p in values)
         return f"{out}{separator}{self._written[label]}"
 
@@ -286,7 +287,7 @@ def _attribute(name: str, value: float) -> str:
     return name if value == 1 else f"{name}:{value:g}"
 
 
-def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
+def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
     """Lines that say why: the labels and the whole difference, its largest parts, and the sum of the others."""
     if one.against is None:
         return [f"{labels[one.label]}: no other label is possible here"]
@@ -300,7 +301,7 @@ def _explained(one: Explanation, labels: Sequence[str]) -> list[str]:
     return out
 
 
-def _json_explanation(one: Explanation, labels: Sequence[str]) -> dict[str, Any]:
+def _json_explanation(one: Explanation[int], labels: Sequence[str]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
     parts = [{"term": part.term, "what": part.what, "value": round(part.value, 6)} for part in one.contributions]

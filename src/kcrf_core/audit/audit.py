@@ -11,7 +11,7 @@ from ..corpora import CodedColumn, Corpus
 from ..crossval import Plan, Scored, Task, cut_parts, fold_data, scored_parts, task_rows
 from ..errors import DataError
 from ..model import Model
-from ..scoring import SpanFinder, allowed_transitions, detect_scheme, readable_column
+from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers, counted
 from ..training import train
 from .channel import Channel, fit_channel
@@ -220,7 +220,7 @@ class Audit:
         return self.corpus.columns[-1][t + step] if inside else None
 
 
-def _rules(labels: Sequence[str]):
+def _rules(labels: Sequence[str]) -> Transitions | None:
     scheme = detect_scheme(labels)
     return None if scheme is None else allowed_transitions(labels, scheme)
 

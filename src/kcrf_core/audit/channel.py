@@ -126,7 +126,8 @@ def _fitted(
 
     def channel(at: np.ndarray) -> Channel:
         rate = float(np.clip(np.exp(at[0]), LEAST_RATE, MOST_RATE))
-        return Channel(rate, *np.exp(np.clip(at[1:], -2, 2)).tolist(), by_frequency, frequencies)
+        sharpness, edge_sharpness = np.exp(np.clip(at[1:], -2, 2)).tolist()
+        return Channel(rate, sharpness, edge_sharpness, by_frequency, frequencies)
 
     def loss(at: np.ndarray) -> float:
         return -math.fsum(workers.map(channel(at).log_likelihood, parts))

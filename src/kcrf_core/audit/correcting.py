@@ -69,7 +69,8 @@ def corrected(
     for change in changes:
         if by_line.setdefault(change.line, change) != change:
             raise DataError("the worklist has two corrections of this line: keep one", path, change.line)
-    before, after = [], []
+    before: list[bytes] = []
+    after: list[bytes] = []
     for parsed in stream_corpus(path, format_, columns, layout):
         data, corpus, done = parsed.block.data, parsed.corpus, 0
         here = np.flatnonzero(np.isin(corpus.lines, list(by_line))).tolist()

@@ -391,11 +391,13 @@ class Edge2(LabelClique):
         return edges.with_triples(block.reshape(Y, Y, Y))
 
     def collect(self, sums: Sums) -> np.ndarray:
+        assert sums.triple is not None
         return sums.triple.ravel()
 
     def block_part(
         self, found: Marginals, offsets: np.ndarray, weights: np.ndarray, form: str, settled: float
     ) -> PartialSum:
+        assert found.triple is not None
         return PartialSum(found.triple.ravel(), 0)
 
 

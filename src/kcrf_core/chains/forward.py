@@ -31,8 +31,7 @@ class Messages:
         stacked = edges.stacked()
         scores = np.ascontiguousarray(scores, dtype=np.float64)
         begun = before is None
-        if begun:
-            before = edges.start + scores[0]
+        before = edges.start + scores[0] if before is None else before
         own = stacked if len(stacked) == 1 else stacked[begun:]
         if edges.triples is None:
             out = np.empty((n, Y))

@@ -76,10 +76,10 @@ def _by_pairs(
         enter = np.where(inner, (found.edge[starts, :, labels[starts]] * apart[:, labels[starts]].T).sum(axis=1),
                          of_label[starts])  # fmt: skip
         last = ends - 1
-        inner = np.flatnonzero(np.isin(ends, offsets, invert=True))
+        inside = np.flatnonzero(np.isin(ends, offsets, invert=True))
         leave = np.ones(len(starts))
-        away = found.edge[ends[inner], labels[last[inner]]] * apart[labels[last[inner]]]
-        leave[inner] = away.sum(axis=1) / of_label[last[inner]]
+        away = found.edge[ends[inside], labels[last[inside]]] * apart[labels[last[inside]]]
+        leave[inside] = away.sum(axis=1) / of_label[last[inside]]
         return np.nan_to_num(enter * np.exp(sums) * leave)
 
 

@@ -42,10 +42,18 @@ class _Layout:
         block = np.concatenate([[0], np.cumsum([part.size for part in blocks])])
         triples = np.concatenate([part.ravel() for part in blocks])
         transposed = np.concatenate([part.T.ravel() for part in blocks])
-        small = (array.astype(np.int32) for array in (first, second, begin, into, into_begin))
-        return cls(*small, block.astype(np.int64), triples, transposed)
+        return cls(
+            first.astype(np.int32),
+            second.astype(np.int32),
+            begin.astype(np.int32),
+            into.astype(np.int32),
+            into_begin.astype(np.int32),
+            block.astype(np.int64),
+            triples,
+            transposed,
+        )
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.first, self.second, self.begin, self.into, self.into_begin, self.block
 
     def pairs(self, stacked: np.ndarray) -> np.ndarray:
@@ -69,7 +77,7 @@ class _Layout:
 
 def _layout(stacked: np.ndarray) -> _Layout | None:
     """None where no allowed pair follows another: such sequences are short, and left to log space."""
-    allowed = ~np.isneginf(stacked).all(axis=0)
+    allowed = ~np.logical_and.reduce(np.isneginf(stacked), axis=0)
     layout = _Layout.of(allowed)
     return layout if len(layout.triples) else None
 

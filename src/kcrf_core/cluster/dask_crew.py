@@ -117,7 +117,9 @@ class DaskCrew:
 
     def _there(self) -> dict[str, dict[str, Any]]:
         """What the scheduler knows of each worker."""
-        return self._client.sync(self._client.scheduler.identity, callback_timeout=10)["workers"]
+        scheduler = self._client.scheduler
+        assert scheduler is not None
+        return self._client.sync(scheduler.identity, callback_timeout=10)["workers"]
 
     def _look(self) -> None:
         """Give up where nobody is there any more."""
@@ -164,8 +166,10 @@ class DaskCrew:
                 )
             if silent > self._patience:
                 self._tell(f"cluster: the worker {address} is dropped after {silent:.0f} s of silence")
+                scheduler = self._client.scheduler
+                assert scheduler is not None
                 self._client.sync(
-                    self._client.scheduler.unregister,
+                    scheduler.unregister,
                     address=address,
                     stimulus_id=self._key("silent"),
                     callback_timeout=10,

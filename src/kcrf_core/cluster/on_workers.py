@@ -13,8 +13,9 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -46,8 +47,8 @@ class Parcel:
     def __init__(self, value: Any):
         self.value = value
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
-        if protocol < 5:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
+        if index(protocol) < 5:
             return Parcel, (self.value,)
         buffers: list[pickle.PickleBuffer] = []
         header = pickle.dumps(self.value, protocol=5, buffer_callback=buffers.append)

@@ -55,6 +55,13 @@ class FeatureConfig:
     # Of a fitted feature whose window is wider than it says, since terms look further: what it says.
     own_window: tuple[int, ...] | None = None
 
+    @property
+    def seen(self) -> tuple[int, ...]:
+        """The window, of a feature in which no default is left open."""
+        if self.window is None:  # in a damaged file
+            raise ValueError(f"the feature '{self.name}' has no window")
+        return self.window
+
 
 @dataclass(frozen=True)
 class MapConfig:

@@ -54,7 +54,7 @@ def _unshared(value: Any) -> Any:
     """A copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
     if isinstance(value, dict):
         copied = type(value)((key, _unshared(item)) for key, item in value.items())
-        if isinstance(value, LocatedMapping):
+        if isinstance(value, LocatedMapping) and isinstance(copied, LocatedMapping):
             copied.lines = dict(value.lines)
         return copied
     return [_unshared(item) for item in value] if isinstance(value, list) else value
@@ -156,7 +156,7 @@ def _node_terms(terms: Any) -> list[int]:
 
 def _in_its_term(path: str, raw: Mapping[str, Any]) -> str:
     """The path of an option, `terms.node...`, with the number of the only node term that can use it."""
-    terms = raw.get("terms")
+    terms: Any = raw.get("terms")
     nodes = _node_terms(terms)
     if len(nodes) > 1:
         nodes = [place for place in nodes if _can_use(terms[place], path.removeprefix(_NODE))] or nodes

@@ -41,7 +41,9 @@ class _Line:
 
     @property
     def name(self) -> str:
-        return _NAME.match(self.text).group()
+        found = _NAME.match(self.text)
+        assert found is not None  # it matches nothing at all, too
+        return found.group()
 
     @property
     def macros(self) -> list[Macro]:
@@ -65,15 +67,16 @@ def looks_like_template(text: str) -> bool:
 def pieces(text: str) -> list[str | Macro]:
     """A template line as literal text and macros, in turn."""
     if is_wapiti_line(text):
-        found = wapiti_pieces(text)
-        _check_rows(found)
-        return found
+        own = wapiti_pieces(text)
+        _check_rows(own)
+        return own
     if "%" in _MACRO.sub("", text):
         raise ConfigError(f"cannot read '{text}' (macros look like %x[-1,0])")
     out: list[str | Macro] = []
     end = 0
     for found in _MACRO.finditer(text):
-        out += [text[end : found.start()]] * (found.start() > end) + [Macro(int(found[1]), int(found[2]))]
+        out += [text[end : found.start()]] * (found.start() > end)
+        out.append(Macro(int(found[1]), int(found[2])))
         end = found.end()
     _check_rows(out)
     return out + [text[end:]] * (end < len(text))

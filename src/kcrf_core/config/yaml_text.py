@@ -36,7 +36,8 @@ class LocatedMapping(dict):
 class _Loader(yaml.SafeLoader):
     """Of the safe kind: a tag that asks for anything but plain data is an error."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # none of YAML 1.1; ours stand below
+    # None of YAML 1.1; ours stand below. PyYAML has it as an attribute of the class, its stubs of objects.
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
 
 
 _NULL, _TRUTH, _WHOLE, _DECIMAL = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
@@ -51,7 +52,11 @@ def _construct_decimal(loader: _Loader, node: yaml.ScalarNode) -> float | str:
     return number if repr(number := float(text)) == text else text
 
 
-_Loader.add_constructor(_WHOLE, lambda loader, node: int(loader.construct_scalar(node)))
+def _construct_whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node))
+
+
+_Loader.add_constructor(_WHOLE, _construct_whole)
 _Loader.add_constructor(_DECIMAL, _construct_decimal)
 
 

@@ -87,7 +87,7 @@ def _arrival(parsed: ParsedBlock) -> Arrival:
     before = _has_blank(block, 0, int(lines[0]) - block.first_line)
     if parsed.layout.quoted:
         # Lines inside of the last row, which may be blank, end nothing.
-        last_row = block.data[: int(parsed.ends[-1])]
+        last_row = block.data[: int(parsed.row_ends[-1])]
         return Arrival(parsed, before, _has_blank(block, last_row.count(b"\n") + 1, block.line_count))
     return Arrival(parsed, before, _has_blank(block, int(lines[-1]) + 1 - block.first_line, block.line_count))
 

@@ -32,11 +32,18 @@ def packed_marks(marks: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
 class CodedColumn(Sequence[str]):
     """A column as its distinct values and, for each position, the number of its value."""
 
-    values: list[str]  # [V] in order of first appearance, or labels of a model, which it may not all have
-    codes: np.ndarray  # [N] int32
-
     def __init__(self, values: list[str], codes: np.ndarray):
-        self.values, self.codes = values, codes
+        self._values, self._codes = values, codes
+
+    @property
+    def values(self) -> list[str]:
+        """Distinct values [V] in order of first appearance, or labels of a model, which it may not all have."""
+        return self._values
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The number of the value of each position, [N] int32."""
+        return self._codes
 
     @classmethod
     def of(cls, values: Sequence[str]) -> CodedColumn:
@@ -96,7 +103,7 @@ class PackedColumn(CodedColumn):
         hashes: np.ndarray | None = None,  # [V] uint64
         begin: int = 0,  # where the first value begins
     ):
-        self.codes, self.blob, self.ends, self.begin = codes, blob, ends, begin
+        self._codes, self.blob, self.ends, self.begin = codes, blob, ends, begin
         self._hashes = hashes
 
     @cached_property
@@ -175,7 +182,8 @@ class ColumnSpan(CodedColumn):
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
         if isinstance(self._column, TableColumn):
-            return self._column.numbers(missing)[self._rows]
+            found = self._column.numbers(missing)
+            return None if found is None else found[self._rows]
         return super().numbers(missing)
 
 
@@ -275,7 +283,7 @@ def _numbers(
     return numeric.astype(bool)
 
 
-class Cells(Sequence):
+class Cells(Sequence[CodedColumn]):
     """The columns of the rows of a block, by the places of their values in its bytes."""
 
     def __init__(self, data: Any, starts: np.ndarray, lengths: np.ndarray):
@@ -375,12 +383,14 @@ class TablePart:
         others: _Coded,
     ):
         self.rows, self.is_number = rows, is_number
-        self.numbers, self.text, self.lengths, self.others = numbers, text, lengths, others
+        self.numbers, self.text, self.lengths = numbers, text, lengths
+        self.others: _Coded | None = others  # None once a builder has taken them
         self.place = np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1  # [width]
 
     def coded(self, column: int) -> PackedColumn:
         """A column as codes."""
         if not self.is_number[column]:
+            assert self.others is not None
             return self.others.column(int(self.place[column]))
         text, lengths = self.text_of(column)
         return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
@@ -397,7 +407,7 @@ class TablePart:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
-class Table(Sequence):
+class Table(Sequence[CodedColumn]):
     """The columns of a file."""
 
     def __init__(self, parts: list[TablePart], missing: tuple[str, ...]):

@@ -102,7 +102,7 @@ def parse_blocks(blocks: Iterable[Block], name: str, layout: Layout = PLAIN) -> 
 
 def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layout: Layout = PLAIN) -> ParsedBlock:
     """Parse one block; `known` is one that came before it, None if they had no data."""
-    data, weights = block.data, {}
+    data, weights = block.data, dict[int, tuple[int, float]]()
     begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
     if _text.has_weights(data):
         headed = layout.header and known is None
@@ -128,11 +128,12 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
                 width = _text.columns_of(data, first, last, ord(separator))
     nothing = np.zeros(0, np.int64)
     rows = None
-    if width is not None:
+    if width is not None and separator is not None:
         rows = split(block, data, name, separator, width, layout, begin, line, known=known)
     if rows is None or not len(rows.lines):
         sequence_weights(weights, nothing, np.zeros(1, np.int64), "# weight=", name)  # there is nothing below them
-        columns = () if header is None else Cells(b"", np.zeros((width, 0), np.int64), np.zeros((width, 0), np.int32))
+        no_rows = (0 if header is None else len(header), 0)
+        columns = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
         corpus = Corpus(name, columns, np.zeros(1, np.int64), nothing, header=header)
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
     weighed = sequence_weights(weights, rows.lines, rows.offsets, "# weight=", name)
@@ -167,8 +168,7 @@ def _header(
     if "" in names:
         raise DataError("an empty name in the header line", name, line)
     if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(one for one in names if one in seen or seen.add(one))
+        twice = next(one for number, one in enumerate(names) if one in names[:number])
         raise DataError(f"the header line has '{twice}' twice: rename one of them", name, line)
     return tuple(names), end, min(stop + 1, len(data)), taken
 

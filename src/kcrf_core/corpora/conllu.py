@@ -38,6 +38,7 @@ def parse_blocks(blocks: Iterable[Block], name: str, columns: Sequence[str] = DE
 def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
     """Parse one block with the columns of another one."""
     names = known.corpus.names
+    assert names is not None
     return _parse_block(block, name, names, CONLLU.column_places(names))
 
 

@@ -180,7 +180,7 @@ class CorpusBuilder:
     def _attributes(self, workers: Workers | None) -> AttributeRows | None:
         if self._names is None:
             return None
-        rows = [part.attributes for part in self._parts]
+        rows = [part.attributes for part in self._parts if part.attributes is not None]
         sizes = [int(part.indptr[-1]) for part in rows]
         counts = np.concatenate([np.diff(part.indptr) for part in rows])
         return AttributeRows(
@@ -232,10 +232,11 @@ def _column_span(column: Sequence[str], rows: slice) -> Sequence[str]:
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
-    if all(isinstance(part, CodedColumn) for part in parts):
+    columns = [part for part in parts if isinstance(part, CodedColumn)]
+    if len(columns) == len(parts):
         builder = ColumnBuilder()
-        for part in parts:
-            builder.add(part.packed())
+        for column in columns:
+            builder.add(column.packed())
         return builder.column(joined_codes([builder], [len(part) for part in parts], None)[0])
     return [value for part in parts for value in part]
 

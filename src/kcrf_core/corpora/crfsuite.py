@@ -43,7 +43,7 @@ def parse_blocks(blocks: Iterable[Block], name: str) -> Iterator[ParsedBlock]:
 
 def parse_block(block: Block, name: str) -> ParsedBlock:
     """Parse one block; its corpus has the labels as the only column."""
-    data, weights = block.data, {}
+    data, weights = block.data, dict[int, tuple[int, float]]()
     if WEIGHT.encode() in data:
         data, weights = _take_weight_lines(block, name)
     begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
@@ -77,7 +77,7 @@ def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
 def label_column(parsed: ParsedBlock) -> ParsedBlock:
     """The same sequences as lines with nothing but their labels, for output; as many lines as there were."""
     data, corpus = parsed.block.data, parsed.corpus
-    cells, ends = corpus.columns, parsed.ends
+    cells, ends = parsed.cells, parsed.row_ends
     kept = cells.starts[0] + cells.lengths[0]  # where labels end, and other things begin
     # A weight is no position: an empty line in its place keeps the number of lines.
     weights = [found.span(1) for found in _WEIGHT_LINE.finditer(data)] if corpus.weights is not None else []
@@ -95,7 +95,7 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
 
 def _take_weight_lines(block: Block, name: str) -> tuple[bytes, dict[int, tuple[int, float]]]:
     """The text with lines that weigh a sequence made blank, and their values by line number."""
-    data, weights = block.data, {}
+    data, weights = block.data, dict[int, tuple[int, float]]()
     out, counted, line = bytearray(data), 0, block.first_line
     for found in _WEIGHT_LINE.finditer(data):
         line += data.count(b"\n", counted, found.start())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import BinaryIO
 
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..system import PAUSE, Workers, listed, without_suffix
+from ..system import PAUSE, Pause, Workers, listed, without_suffix
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
@@ -62,7 +62,7 @@ class Format:
     ) -> Iterator[ParsedBlock]:
         """Parse the consecutive blocks of one file; `columns` are those to take where the format has names for them."""
         self.check_layout(layout)
-        chosen: tuple = (tuple(columns or self.default_columns),) if self.columns else ()
+        chosen: tuple[object, ...] = (tuple(columns or self.default_columns),) if self.columns else ()
         chosen += (layout,) if self.has_layouts else ()
         return map(self._own, self.parse_blocks((checked(block, name) for block in parts), name, *chosen))
 
@@ -75,8 +75,8 @@ class Format:
             raise ConfigError(message, settings=settings)
 
     def parsers(
-        self, stream: BinaryIO, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
-    ) -> Iterator[Callable[[], ParsedBlock]]:
+        self, stream: io.BufferedReader, name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
+    ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
         """As `parse`, as functions that may parse at the same time, with a `PAUSE` where more has to be waited for."""
         if self.parse_after is None:
             waits = may_wait(stream)
@@ -98,6 +98,7 @@ class Format:
                 yield partial(self._parse_after, block, name, known)
 
     def _parse_after(self, block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
+        assert self.parse_after is not None
         return self._own(self.parse_after(checked(block, name), name, known))
 
     def _own(self, parsed: ParsedBlock) -> ParsedBlock:
@@ -162,7 +163,7 @@ def stream_parsers(
     format: str | None = None,
     columns: Sequence[str] | None = None,
     layout: Layout = PLAIN,
-) -> Iterator[Callable[[], ParsedBlock]]:
+) -> Iterator[Callable[[], ParsedBlock] | Pause]:
     """As `stream_corpus`, but functions that parse the blocks, for any thread to call.
 
     There is a `PAUSE` among them wherever more of the file has to be waited for.

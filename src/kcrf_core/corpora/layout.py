@@ -26,7 +26,8 @@ class Layout:
 
     def written(self, value: str, quotes: bool = False) -> str:
         """A value as it is written, in quotes where it needs them or where they are asked for."""
-        if quotes or (self.quoted and (self.separator in value or '"' in value or value.startswith(" "))):
+        separates = self.separator is not None and self.separator in value
+        if quotes or (self.quoted and (separates or '"' in value or value.startswith(" "))):
             return '"' + value.replace('"', '""') + '"'
         return value
 

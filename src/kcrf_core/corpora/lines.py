@@ -8,6 +8,7 @@ output repeats them byte for byte.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -15,14 +16,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from typing import Literal, overload
 
 import numpy as np
 
 from ..errors import DataError
-from ..system import PAUSE, compression_of, unpacked
+from ..system import PAUSE, Pause, compression_of, unpacked
 from . import _text
-from .columns import packed_marks
+from .columns import Cells, packed_marks
 from .corpus import Corpus
 from .layout import PLAIN, Layout
 
@@ -97,6 +98,18 @@ class ParsedBlock:
     header_end: int | None = None  # where the line with the names of columns ends in block.data, if that is in it
 
     @property
+    def cells(self) -> Cells:
+        """The columns of the corpus, as they were parsed."""
+        assert isinstance(self.corpus.columns, Cells)
+        return self.corpus.columns
+
+    @property
+    def row_ends(self) -> np.ndarray:
+        """Where lines of positions end, for formats that more columns can stand in."""
+        assert self.ends is not None
+        return self.ends
+
+    @property
     def content(self) -> int:
         """What stands in the block, apart from positions: a number in `CONTENTS`."""
         if self.header_end is not None:
@@ -105,9 +118,9 @@ class ParsedBlock:
 
     def label_places(self) -> tuple[np.ndarray, np.ndarray]:
         """Return where the label of each position begins and ends in block.data, [N] each, with its quotes."""
-        cells = self.corpus.columns
+        cells = self.cells
         begins = cells.starts[-1]
-        return begins, self.ends if self.layout.quoted else begins + cells.lengths[-1]
+        return begins, self.row_ends if self.layout.quoted else begins + cells.lengths[-1]
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
@@ -116,19 +129,19 @@ def display_name(path: str | os.PathLike[str]) -> str:
     return "<stdin>" if path == "-" else path
 
 
-def open_input(path: str | os.PathLike[str]) -> BinaryIO:
+def open_input(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` and the like are decompressed."""
     path = os.fspath(path)
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
-        return sys.stdin.buffer
+        return sys.stdin.buffer  # type: ignore[return-value]  # typeshed leaves open what it is
     stream = open(path, "rb")  # noqa: SIM115, the caller's to close
     kind = compression_of(path)
     return stream if kind is None else unpacked(stream, kind, display_name(path))
 
 
-def may_wait(stream: BinaryIO) -> bool:
+def may_wait(stream: io.BufferedReader) -> bool:
     """Whether what is read from a stream may be long in coming, as from a pipe and never from a file."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
@@ -136,7 +149,7 @@ def may_wait(stream: BinaryIO) -> bool:
         return True
 
 
-def _has_more(stream: BinaryIO) -> bool:
+def _has_more(stream: io.BufferedReader) -> bool:
     """Whether there is something to read at once; no where that cannot be found out."""
     try:
         return bool(select.select([stream], [], [], 0)[0])
@@ -144,9 +157,26 @@ def _has_more(stream: BinaryIO) -> bool:
         return False
 
 
+@overload
 def blocks(
-    stream: BinaryIO, name: str, sequence_per_line: bool = False, pauses: bool = False, layout: Layout = PLAIN
-) -> Iterator[Block]:
+    stream: io.BufferedReader,
+    name: str,
+    sequence_per_line: bool = False,
+    pauses: Literal[False] = False,
+    layout: Layout = PLAIN,
+) -> Iterator[Block]: ...
+@overload
+def blocks(
+    stream: io.BufferedReader,
+    name: str,
+    sequence_per_line: bool = False,
+    *,
+    pauses: Literal[True],
+    layout: Layout = PLAIN,
+) -> Iterator[Block | Pause]: ...
+def blocks(
+    stream: io.BufferedReader, name: str, sequence_per_line: bool = False, pauses: bool = False, layout: Layout = PLAIN
+) -> Iterator[Block | Pause]:
     """Cut a stream after blank lines, or after any line that is a sequence, as late as what has arrived allows.
 
     All sequences that are complete are handed out before more is asked for, so that a pipe is answered at
@@ -196,6 +226,7 @@ def end_of_quoted_rows(data: bytes | bytearray, begin: int, first_line: int, lay
     """Return where the last blank line between rows ends, or 0, where the first row begins that is not whole, and
     whether its quote is never closed. A row begins at `begin`; a byte order mark before the first one is no part of it.
     """
+    assert layout.separator is not None  # as values may stand in quotes
     mark = BYTE_ORDER_MARK.encode()
     skipped = len(mark) if begin == 0 and first_line == 1 and data.startswith(mark) else 0
     end, at, unclosed = _text.last_sequence_end(
@@ -217,7 +248,7 @@ def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """The bytes of a block with one more column: `numbers` [N] int32 say which of the labels."""
     texts = [f"{parsed.separator}{parsed.layout.written(label)}" for label in labels]
-    ends = parsed.ends
+    ends = parsed.row_ends
     if parsed.header_end is not None:
         texts, ends = [*texts, f"{parsed.separator}{PREDICTED}"], np.concatenate([[parsed.header_end], ends])
         numbers = np.concatenate([[len(labels)], numbers]).astype(np.int32)

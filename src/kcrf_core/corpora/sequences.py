@@ -24,20 +24,37 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..system import counted
-from .corpus import AttributeRows, Corpus, NumberColumn
+from .columns import NumberColumn
+from .corpus import AttributeRows, Corpus
 
 SEPARATOR = ":"
 COLLECTIONS = (list, tuple, set, frozenset)
 NUMBERS = (int, float, np.number, np.bool_)  # bool is an int
+
+
+class ArrayLike(Protocol):
+    """Anything that NumPy makes an array of, such as an array or a data frame."""
+
+    def __array__(self) -> np.ndarray: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[object]: ...
+
+
+LabelValue: TypeAlias = str | float  # a whole number is a float to type checkers, and so is a bool
+Position: TypeAlias = Mapping[str, object] | Collection[str] | Sequence[float] | ArrayLike
+InputSequence: TypeAlias = Sequence[Position] | ArrayLike
+InputSequences: TypeAlias = Iterable[InputSequence]  # X
+SequenceWeights: TypeAlias = Sequence[float] | ArrayLike
+LabelSequences: TypeAlias = Iterable[Sequence[LabelValue] | Sequence[np.integer] | ArrayLike]  # y
 
 
 def attribute_rows(items: Iterable[Any], arrays: dict[str, list[np.ndarray]] | None = None) -> AttributeRows:
@@ -142,7 +159,7 @@ COLUMNS, ITEMS = "columns", "items"
 BREAKS = re.compile(r"[\t\n\r\0]")  # no label that is read from a file can have them
 
 
-class LabelLists(list):
+class LabelLists(list[list[LabelValue]]):
     """Labels of sequences, a list for each. NumPy takes it for a row of lists, where it would try to make a table."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -155,7 +172,7 @@ class LabelLists(list):
 # ----------------------------------------------------------------------------- labels
 
 # Labels are text in a model: how those of other types are found again.
-LABEL_TYPES: dict[str, Callable[[str], Any]] = {
+LABEL_TYPES: dict[str, Callable[[str], LabelValue]] = {
     "text": str,
     "integer": int,
     "whole": float,
@@ -170,21 +187,21 @@ class LabelNames:
     type: str = "text"  # one of LABEL_TYPES
 
     @classmethod
-    def of(cls, y: Sequence[Sequence[Any]]) -> LabelNames:
+    def of(cls, y: Iterable[Iterable[object]]) -> LabelNames:
         """What the labels of training data are; all must be of one type."""
         found = {_label_type(label) for label in set(chain.from_iterable(y))}
         if len(found) > 1:
             raise ValueError(f"labels must be of one type, but some are {' and some '.join(sorted(found))}")
         return cls(found.pop() if found else "text")
 
-    def values(self, names: Sequence[str]) -> list[Any]:
+    def values(self, names: Sequence[str]) -> list[LabelValue]:
         try:
             return [LABEL_TYPES[self.type](name) for name in names]
         except ValueError:  # a file that says so of labels that are no numbers
             return list(names)
 
 
-def _label_type(label: Any) -> str:
+def _label_type(label: object) -> str:
     if isinstance(label, str):
         return "text"
     if isinstance(label, (bool, np.bool_)):
@@ -314,7 +331,7 @@ def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[st
             raise ValueError(f"0 feature(s) (shape={block.shape}) while a minimum of 1 is required.")
         blocks.append(block)
     if not blocks:
-        return ([],) * width
+        return ([],) * (width or 0)
     table = np.concatenate(blocks)  # [N, D]
     if table.dtype.kind != "f":
         return tuple(list(map(str, column)) for column in table.T.tolist())

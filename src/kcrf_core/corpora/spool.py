@@ -20,8 +20,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..system import PAUSE, Workers, counted, listed, naming
-from .columns import CodedColumn, LateColumn, PackedColumn, Strings, TablePart, coded, in_order
-from .corpus import AttributeRows, Corpus, Table, ones, packed
+from .columns import CodedColumn, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
+from .corpus import AttributeRows, Corpus, ones, packed
 from .formats import no_data, stream_parsers
 from .layout import PLAIN, Layout
 from .lines import ParsedBlock, display_name
@@ -44,7 +44,7 @@ class _Scratch:
         place, data = self._size, np.ascontiguousarray(array)
         with self._lock, naming(self._folder):
             self._file.seek(place)
-            self._file.write(memoryview(data).cast("B") if data.size else b"")
+            self._file.write(data.data.cast("B") if data.size else b"")
         self._size += data.nbytes
         return place
 
@@ -54,7 +54,7 @@ class _Scratch:
             return
         with self._lock:
             self._file.seek(place)
-            if self._file.readinto(memoryview(out).cast("B")) != out.nbytes:
+            if self._file.readinto(out.data.cast("B")) != out.nbytes:
                 raise OSError("a scratch file was cut short")
 
     def close(self) -> None:
@@ -293,18 +293,17 @@ class Spool:
             if part.attributes is not None:
                 self._attributes = _Attributes(_Codes(self._scratch), _Stored(self._scratch, np.int32))
         else:
-            self._check(part)
+            self._check(part, self._like)
         for column in range(part.width):
             self._append(part, column)
-        if self._attributes is not None:
+        if self._attributes is not None and part.attributes is not None:
             self._attributes.append(part.attributes, self._scratch)
         self._lines.append(part.lines)
         self._lengths.append(np.diff(part.offsets))
         self._weights.append(part.weights)
         self.__dict__.pop("offsets", None)
 
-    def _check(self, part: Corpus) -> None:
-        like = self._like
+    def _check(self, part: Corpus, like: Corpus) -> None:
         first = self._files[0][0]
         if part.width != like.width:
             raise DataError(
@@ -320,17 +319,22 @@ class Spool:
         return (_Numbers if numeric else _Codes)(self._scratch)
 
     def _append(self, part: Corpus, column: int) -> None:
-        store = self._stores[column]
         if isinstance(part.columns, Table):
             for own in part.columns.parts:
+                store = self._stores[column]
                 if isinstance(store, _Numbers) and own.is_number[column]:
                     store.append(own, column)
-                    continue
-                if isinstance(store, _Numbers):
-                    store = self._stores[column] = store.as_codes()
-                store.append(own.coded(column))
+                else:
+                    self._as_codes(column).append(own.coded(column))
         else:
-            store.append(CodedColumn.of(part.columns[column]).packed())
+            self._as_codes(column).append(CodedColumn.of(part.columns[column]).packed())
+
+    def _as_codes(self, column: int) -> _Codes:
+        """The store of a column that has words from now on."""
+        store = self._stores[column]
+        if isinstance(store, _Numbers):
+            store = self._stores[column] = store.as_codes()
+        return store
 
     # ------------------------------------------------------------------------- all of it
 
@@ -353,10 +357,15 @@ class Spool:
         return len(self._stores)
 
     @property
+    def _first(self) -> Corpus:
+        assert self._like is not None, "nothing was read"
+        return self._like
+
+    @property
     def like(self) -> Corpus:
         """One sequence, for what all have in common: formats, names and numbers of columns, names of vectors."""
-        vectors = {one.name: np.zeros((self._like.positions, one.width)) for one in open_vectors(self._vectors)}
-        return replace(self._like, source=self.source, vectors=vectors)
+        vectors = {one.name: np.zeros((self._first.positions, one.width)) for one in open_vectors(self._vectors)}
+        return replace(self._first, source=self.source, vectors=vectors)
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -389,6 +398,7 @@ class Spool:
     @property
     def attribute_counts(self) -> tuple[list[str], np.ndarray]:
         """Names of all attributes, and how often each came."""
+        assert self._attributes is not None
         return self._attributes.names.distinct.values, self._attributes.names.counts
 
     def _codes_of(self, column: int) -> _Codes:
@@ -406,9 +416,9 @@ class Spool:
         """The sequences first:last, which are of one file."""
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         file = int(np.searchsorted(self.file_borders, first, side="right")) - 1
-        columns = _SpooledColumns(self, rows)
+        columns = SpooledRows(self, rows)
         corpus = replace(
-            self._like,
+            self._first,
             source=self._files[max(file, 0)][0],
             columns=columns,
             offsets=self.offsets[first : last + 1] - rows.start,
@@ -453,7 +463,7 @@ class Spool:
                 )
 
 
-class _SpooledColumns(Sequence):
+class SpooledRows(Sequence[CodedColumn]):
     """The columns of some rows, each read when it is asked for."""
 
     def __init__(self, spool: Spool, rows: slice):

@@ -198,13 +198,15 @@ def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] 
     (5652, 3)
     """
     if isinstance(vectors, Mapping):
-        pairs = []
+        pairs: list[tuple[str, Given]] = []
         for name, given in vectors.items():
-            pairs += [(name, one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+            several: Sequence[Given] = given if isinstance(given, (list, tuple)) else [given]  # type: ignore[list-item]  # an array is no list
+            pairs += [(name, one) for one in several]
         vectors = open_vectors(pairs)
     stream = VectorStream(vectors)
     attached = stream.attached(corpus)
     stream.check_count(corpus.source)
+    assert attached is not None  # there are rows enough
     return attached
 
 

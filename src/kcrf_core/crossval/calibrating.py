@@ -89,10 +89,10 @@ def fit_calibration(
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
     yardstick = choose_yardstick(model.labels, "log-loss")
     first, second = [], []
-    for fold, own in enumerate(parts):
+    for fold, held in enumerate(parts):
         others = [part for number, each in enumerate(parts) if number != fold for part in each]
         calibration = _fitted(others, workers)
-        for part in own:
+        for part in held:
             first.append(yardstick.counts(part.gold, None, _logs(part, None), part.offsets))
             second.append(yardstick.counts(part.gold, None, _logs(part, calibration), part.offsets))
     units = unit_of[np.concatenate(folds)]  # counts stand fold by fold
@@ -192,7 +192,9 @@ def _expected(part: Scored, found: chain.Marginals) -> float:
     edges, first, last = part.edges, part.offsets[:-1], part.offsets[1:] - 1
     total = np.sum(found.node * part.scores) + _product(found.edge, edges.transitions)
     total += _product(found.node[first], edges.start) + _product(found.node[last], edges.end)
-    return float(total if edges.triples is None else total + _product(found.triple, edges.triples))
+    if edges.triples is not None and found.triple is not None:
+        total += _product(found.triple, edges.triples)
+    return float(total)
 
 
 def _product(probabilities: np.ndarray, scores: np.ndarray) -> float:

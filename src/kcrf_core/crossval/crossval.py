@@ -350,9 +350,10 @@ def fold_data(plan: Plan, task: Task) -> FoldData:
     for pieces in (fit, held):
         _, cut, sequence = pieces_of(corpus.offsets, pieces.first, pieces.last, None)
         parts.append(everything.pieces(pieces.first, pieces.last, sequence, cut))
+    to_fit, to_test = parts
     if encoding.features_of_labels:
-        parts[0] = replace(dataset, cut=parts[0].cut)
-    return FoldData(config, encoding, *parts, _pieces(corpus, held))
+        to_fit = replace(dataset, cut=to_fit.cut)
+    return FoldData(config, encoding, to_fit, to_test, _pieces(corpus, held))
 
 
 def _over_cuts(model: Model, dataset: Dataset, found: Callable[[Model, Dataset], np.ndarray]) -> np.ndarray:
@@ -377,9 +378,9 @@ def _log_loss(model: Model, test: Dataset, workers: Workers) -> float:
     """Of the labels that the model knows; 0 where there is none."""
 
     def of_gold(own: Model, part: Dataset) -> np.ndarray:
-        return own.marginals(part, workers)[np.arange(part.positions), np.maximum(part.labels, 0)]
+        return own.marginals(part, workers)[np.arange(part.positions), np.maximum(part.known_labels, 0)]
 
-    probability = _over_cuts(model, test, of_gold)[test.labels >= 0]
+    probability = _over_cuts(model, test, of_gold)[test.known_labels >= 0]
     return -float(np.log(np.maximum(probability, SMALLEST_PROBABILITY)).mean()) if len(probability) else 0.0
 
 
@@ -422,8 +423,11 @@ def run_plan(
         compute = _computer(plan, jobs, threads, memory, stack, crew, device)
 
         def finish(tasks: Sequence[Task]) -> Found:
-            keys = {} if journal is None else {task: task_key(plan, data, task) for task in tasks}
-            found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
+            keys: dict[Task, str] = {}
+            found: Found = {}
+            if journal is not None:
+                keys = {task: task_key(plan, data, task) for task in tasks}
+                found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
             for task in found:
                 if done is not None:
                     done(task)
@@ -566,8 +570,8 @@ def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:
         folds.append({**place, **found[task]})
     out: dict[str, Any] = {}
     for measure in MEASURES:
-        values = [fold.get(measure) for fold in folds]
-        if None not in values:
+        values = [value for fold in folds if (value := fold.get(measure)) is not None]
+        if len(values) == len(folds):
             deviation = statistics.stdev(values) if len(values) > 1 else 0.0
             out[measure] = {"mean": statistics.fmean(values), "deviation": deviation}
     if plan.told_labels:

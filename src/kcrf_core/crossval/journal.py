@@ -204,5 +204,5 @@ def corpus_digest(corpus: Corpus) -> str:
         add(repr(corpus.attributes.values.tolist()))
     for name, array in corpus.vectors.items():
         add(repr((name, array.dtype.str, array.shape)))
-        total.update(np.ascontiguousarray(array))
+        total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..errors import KcrfError
 
@@ -61,7 +61,7 @@ class Processes:
             if waiting:
                 self._give(connection, waiting.popleft(), busy)
         while busy:
-            for connection in wait(list(busy)):
+            for connection in cast("list[Connection]", wait(list(busy))):  # those of Windows are of another class
                 task = busy.pop(connection)
                 good, result = self._take(connection, task)
                 if not good:

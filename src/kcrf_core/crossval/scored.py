@@ -32,6 +32,8 @@ def scored_parts(model: Model, dataset: Dataset, rows: np.ndarray, workers: Work
         part = dataset.span(*chunk)
         first = int(dataset.offsets[chunk[0]])
         scores, edges = model.potentials(part)
-        return Scored(rows[first : first + part.positions], model.labels, scores, edges, part.offsets, part.labels)
+        return Scored(
+            rows[first : first + part.positions], model.labels, scores, edges, part.offsets, part.known_labels
+        )
 
     return list(workers.map(work, chunks))

@@ -76,6 +76,7 @@ class Columns:
 
     def attribute_counts(self) -> tuple[Sequence[str], np.ndarray]:
         """Names of attributes, and how often each is there."""
+        assert self.corpus.attributes is not None
         names = CodedColumn.of(self.corpus.attributes.names)
         return names.values, np.bincount(names.codes, minlength=len(names.values))
 
@@ -110,9 +111,10 @@ class Columns:
 
     def once(self, key: tuple[Hashable, ...], owner: object, work: Callable[[], Any]) -> Any:
         """What `work` gives, the same object for every call with the same key and owner."""
-        known = self._derived.get((*key, id(owner)))
+        place = (*key, id(owner))
+        known = self._derived.get(place)
         if known is None:
-            known = self._derived[(*key, id(owner))] = (owner, work())  # kept alive: its id stays its own
+            known = self._derived[place] = (owner, work())  # kept alive: its id stays its own
         return known[1]
 
     def real_rows(self, columns: Sequence[int], names: Sequence[str]) -> np.ndarray:

@@ -45,6 +45,18 @@ class Dataset:
         return borders_with_positions(borders, self.offsets)
 
     @property
+    def known_labels(self) -> np.ndarray:
+        """The labels of data that has them."""
+        assert self.labels is not None
+        return self.labels
+
+    @property
+    def own_bag(self) -> scipy.sparse.csr_array:
+        """The attributes of data that has some."""
+        assert self.bag is not None
+        return self.bag
+
+    @property
     def positions(self) -> int:
         return len(self.lines)
 
@@ -107,7 +119,7 @@ class Amount:
         hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
         complete = dataset.sequences
         if hidden:
-            complete = int(complete_sequences(dataset.labels, dataset.offsets).sum())
+            complete = int(complete_sequences(dataset.known_labels, dataset.offsets).sum())
         return cls(dataset.sequences, dataset.positions, hidden, complete, dataset.missing)
 
     def plus(self, other: Amount) -> Amount:
@@ -115,5 +127,10 @@ class Amount:
         missing = dict(self.missing)
         for name, number in other.missing:
             missing[name] = missing.get(name, 0) + number
-        numbers = ("sequences", "positions", "unobserved", "complete")
-        return Amount(*(getattr(self, name) + getattr(other, name) for name in numbers), tuple(missing.items()))
+        return Amount(
+            self.sequences + other.sequences,
+            self.positions + other.positions,
+            self.unobserved + other.unobserved,
+            self.complete + other.complete,
+            tuple(missing.items()),
+        )

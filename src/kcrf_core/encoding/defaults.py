@@ -87,7 +87,7 @@ class _Column:
     def of_words(self) -> bool:
         V = len(self.values)
         rare = np.count_nonzero(self.counts == 1) >= ONCE * V
-        return (V >= MANY_VALUES or (V >= SOME_VALUES and rare)) and self.share(_has_letters) >= LETTERS
+        return (V >= MANY_VALUES or (V >= SOME_VALUES and bool(rare))) and self.share(_has_letters) >= LETTERS
 
     @property
     def of_tags(self) -> bool:
@@ -454,7 +454,7 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
     (first, *others) = config.mapped_terms
     if others or first.type != "node" or first.features != ("*",) or first.kernel.parts or first.window is not None:
         return out  # they say themselves what they look at
-    plain = {"features": _plain_features(config, words)}
+    plain: dict[str, Any] = {"features": _plain_features(config, words)}
     if not numbers:
         plain["window"] = _within(NEAR, config)
     out["terms"] = []
@@ -468,9 +468,9 @@ def with_terms(raw: Mapping[str, Any], label_count: int, numbers: Collection[str
 
 def _plain_features(config: Config, words: Collection[str]) -> list[str]:
     """Features that stand for the columns: of words lower case and shape, of what never changes in a sequence none."""
-    lowered = {f.columns[0] for f in config.features if f.transform == "lower"}
+    lowered = {f.columns[0] for f in config.features or () if f.transform == "lower"}
     out = []
-    for feature in config.features:
+    for feature in config.features or ():
         whole = feature.transform == "identity" and not feature.parts
         if whole and feature.columns and feature.columns[0] in words:
             whole = feature.columns[0] not in lowered

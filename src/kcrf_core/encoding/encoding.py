@@ -322,6 +322,7 @@ class Encoding:
         next_code = next_real = 0
         for feature in self.features:
             if isinstance(feature, AttributeFeature):
+                assert dataset.bag is not None
                 row = slice(dataset.bag.indptr[t], dataset.bag.indptr[t + 1])
                 names = [feature.vocabulary.values[code] for code in dataset.bag.indices[row].tolist()]
                 out += map(attribute_text, names, dataset.bag.data[row].tolist())
@@ -334,7 +335,7 @@ class Encoding:
                 else:
                     out += vector_texts(feature, numbers)
             else:
-                codes = dataset.codes[t, next_code : next_code + len(feature.config.window)].tolist()
+                codes = dataset.codes[t, next_code : next_code + len(feature.config.seen)].tolist()
                 out += [field_name(feature, w, code) for w, code in enumerate(codes)]
                 next_code += len(codes)
         return out
@@ -404,7 +405,10 @@ class Encoding:
             ratios = feature.ratios if isinstance(feature, RealFeature) else None
             if ratios is not None and ratios.counts.shape[1] != len(encoding.labels):
                 raise contents.error(f"'{feature.config.name}' has ratios of other labels")
-            if feature.config.vectors is not None and len(feature.mean) != encoding.vectors[feature.config.vectors]:
+            vectors = feature.config.vectors
+            if vectors is None:
+                continue
+            if not isinstance(feature, RealFeature) or len(feature.mean) != encoding.vectors[vectors]:
                 raise contents.error(f"'{feature.config.name}' has vectors of another width")
         bags = [feature.config.type for feature in features if isinstance(feature, AttributeFeature)]
         kinds = {feature.config.type for feature in features if feature.config.vectors is None}
@@ -435,11 +439,11 @@ def _placed_groups(views: Sequence[View]) -> dict[str, Group]:
 def _term_view(term: TermConfig, feature: Feature) -> View:
     """What a term sees of a feature: its own window, if it has one, else the feature's. Attributes have none."""
     config = feature.config
-    wanted = term.window if term.window is not None and config.type not in BAGS else config.own_window or config.window
-    if lacking := [offset for offset in wanted if offset not in config.window]:
+    wanted = term.window if term.window is not None and config.type not in BAGS else config.own_window or config.seen
+    if lacking := [offset for offset in wanted if offset not in config.seen]:
         raise ConfigError(
             f"term '{term.name}' looks at '{config.name}' at {window_text(lacking)}, and the data was encoded for "
-            f"{window_text(config.window)}: encode it again with this term in the configuration"
+            f"{window_text(config.seen)}: encode it again with this term in the configuration"
         )
     return View.of(feature, wanted)
 
@@ -489,11 +493,11 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there is none to learn", corpus.source)
     if "" in labels:
-        raise DataError("an empty label", *columns.first_line(corpus.width - 1, ""))
+        raise DataError("an empty label", *(columns.first_line(corpus.width - 1, "") or ()))
     broken = next(filter(BREAKS.search, labels), None)
     if broken is not None:  # in the quotes of CSV
         message = "a label with a TAB or a line end inside: is the last column the label?"
-        raise DataError(message, *columns.first_line(corpus.width - 1, broken))
+        raise DataError(message, *(columns.first_line(corpus.width - 1, broken) or ()))
     if labels == (FORMATS[corpus.format].no_value,):
         raise DataError(f"no labels to train on: column '{names[-1]}' is {labels[0]} throughout", corpus.source)
     if len(labels) > MOST_LABELS:
@@ -633,18 +637,18 @@ class _Fitter:
         else:
             feature = replace(feature, columns=self._matching(feature))
             where = tuple(self._column(feature, name) for name in feature.columns)
-            kind = feature.type
-            if kind == AUTO and corpus.names is not None:
-                kind = "categorical"
-            elif kind == AUTO:
-                kind = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
-            default = REAL_WINDOW if kind == "real" else CATEGORICAL_WINDOW
-            feature = self._widened(replace(feature, type=kind), self.config.window or default)
-            if kind == "real" and feature.transform == "identity" and self.config.missing_indicator:
+            type_ = feature.type
+            if type_ == AUTO and corpus.names is not None:
+                type_ = "categorical"
+            elif type_ == AUTO:
+                type_ = "real" if self.columns.looks_real(where[0], feature.columns[0]) else "categorical"
+            default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
+            feature = self._widened(replace(feature, type=type_), self.config.window or default)
+            if type_ == "real" and feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
-            if kind == "categorical" and feature.scale != AUTO:
+            if type_ == "categorical" and feature.scale != AUTO:
                 raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
-            if kind == "real":
+            if type_ == "real":
                 fitted = fit_real(feature, where, self.columns, self.config.training.seed)
             else:
                 fitted = fit_categorical(feature, where[0], self.columns, min_count)

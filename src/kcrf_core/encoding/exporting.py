@@ -149,6 +149,6 @@ def svmlight_lines(data: Exported) -> Iterator[str]:
     dataset, rows = data.dataset, _rows(data.inputs)
     for s in range(dataset.sequences):
         for t in range(int(dataset.offsets[s]), int(dataset.offsets[s + 1])):
-            label = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known
+            code = 0 if dataset.labels is None else max(int(dataset.labels[t]), -1) + 1  # 0: not known
             fields = [f"{column + 1}:{value}" for column, value in zip(*next(rows), strict=True)]
-            yield " ".join([str(label), f"qid:{s + 1}", *fields]) + "\n"
+            yield " ".join([str(code), f"qid:{s + 1}", *fields]) + "\n"

@@ -87,10 +87,14 @@ def _unpack_ratios(contents: Contents, at: str) -> LabelRatios:
     return LabelRatios(values, counts)
 
 
+def _parsed_feature(described: dict[str, Any]) -> FeatureConfig:
+    return (parse_config({"features": [described]}).features or ())[0]
+
+
 def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: int) -> Feature:
     described = dict(entry["config"])
     own = described.pop("own_window", None)
-    config = parse_config({"features": [described]}).features[0]
+    config = _parsed_feature(described)
     kind = entry["kind"]
     if config.window is None or config.type != kind:
         raise contents.error(f"'{at}' has no window or is not what it says")
@@ -138,11 +142,11 @@ def unpack_feature(contents: Contents, entry: dict[str, Any], at: str, width: in
         raise contents.error(f"'{at}' is a feature of an unknown kind")
     parts = []
     for p, part in enumerate(entry["parts"]):
-        part_config = parse_config({"features": [part["config"]]}).features[0]
+        part_config = _parsed_feature(part["config"])
         parts.append(_unpack_categorical(contents, part, part_config, f"{at}.part{p}", width))
     keys = tuple(
         tuple(contents.array(f"{at}.keys{w}.{s}", "int64", 1) for s in range(len(parts) - 1))
-        for w in range(len(config.window))
+        for w in range(len(config.seen))
     )
     if any(np.any(np.diff(stage) <= 0) for stages in keys for stage in stages):
         raise contents.error(f"'{at}' has keys out of order")

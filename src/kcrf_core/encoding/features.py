@@ -58,7 +58,7 @@ def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
     transform: Callable[[str], str] = {
         "lower": str.lower,
         "prefix": lambda value: value[:length],
-        "suffix": lambda value: value[-length:],
+        "suffix": lambda value: value[-(length or 0) :],
         "shape": _shape,
     }[config.transform]
     return [transform(value) for value in values]
@@ -154,11 +154,11 @@ class CategoricalFeature:
 
     @cached_property
     def reach(self) -> int:
-        return max(abs(offset) for offset in self.config.window)
+        return max(abs(offset) for offset in self.config.seen)
 
     @property
     def field_sizes(self) -> list[int]:
-        return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.window)
+        return [len(self.vocabulary.values) + 2 * self.reach] * len(self.config.seen)
 
     def base(self, columns: Columns) -> np.ndarray:
         """Codes of the positions themselves, [N] int32."""
@@ -177,7 +177,7 @@ class CategoricalFeature:
     def fields(self, columns: Columns) -> list[np.ndarray]:
         base, size = self.base(columns), len(self.vocabulary.values)
         offsets = columns.corpus.offsets
-        return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.window]
+        return [shifted(base, size, offset, self.reach, offsets) for offset in self.config.seen]
 
     def value(self, w: int, code: int) -> str:
         """The value of a code in the field of the w-th offset; all fields have the same codes."""
@@ -218,7 +218,7 @@ class ConjunctionFeature:
     def fields(self, columns: Columns) -> list[np.ndarray]:
         return [
             self.numbered(_part_codes(self.config, self.parts, offset, columns), w)
-            for w, offset in enumerate(self.config.window)
+            for w, offset in enumerate(self.config.seen)
         ]
 
     @cached_property
@@ -250,7 +250,7 @@ class ConjunctionFeature:
 
 
 def part_reach(config: FeatureConfig) -> int:
-    return max(abs(offset + shift) for _, offset in config.parts for shift in config.window)
+    return max(abs(offset + shift) for _, offset in config.parts for shift in config.seen)
 
 
 def part_size(part: CategoricalFeature, config: FeatureConfig) -> int:
@@ -272,7 +272,7 @@ def fit_conjunction(
     config: FeatureConfig, parts: tuple[CategoricalFeature, ...], columns: TrainingColumns, min_count: int
 ) -> ConjunctionFeature:
     """Tuples of the data, gone through once for each stage; what is numbered at once is one part of the data."""
-    complete, offsets = all(part.vocabulary.complete for part in parts), len(config.window)
+    complete, offsets = all(part.vocabulary.complete for part in parts), len(config.seen)
     keys: list[list[np.ndarray]] = [[] for _ in range(offsets)]
     whole = len(columns.parts) == 1
     carried: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}  # where all is one part: not worked out again
@@ -281,7 +281,7 @@ def fit_conjunction(
         tables = [[PairTable(*pair) for pair in zip(own, _sizes(parts, config), strict=False)] for own in keys]
         found = [SortedKeys(counting=last and min_count > 1) for _ in range(offsets)]
         for own in columns.parts:
-            for w, shift in enumerate(config.window):
+            for w, shift in enumerate(config.seen):
                 if w in carried:
                     combined, codes = carried[w]
                 else:
@@ -358,7 +358,7 @@ class RealFeature:
     @property
     def width(self) -> int:
         """Columns that it has in all."""
-        return len(self.mean) * len(self.config.window)
+        return len(self.mean) * len(self.config.seen)
 
     @property
     def plain(self) -> bool:
@@ -470,10 +470,12 @@ def _raw_real(
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
     values, inverse = columns.distinct(where[0])
     if config.transform == "label-ratio":
+        assert ratios is not None
         return ratios.of(values)[inverse]
     if config.transform == "length":
         numbers = np.array([len(value) for value in values], dtype=np.float64)
     else:
+        assert counts is not None
         numbers = np.log1p([counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
 
@@ -545,6 +547,7 @@ def fit_real(config: FeatureConfig, where: tuple[int, ...], columns: TrainingCol
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
             raise DataError(f"a value of '{name}' is too large to be scaled", part.corpus.source, line)
         moments = own if moments is None else moments.plus(own)
+    assert moments is not None
     for r in np.flatnonzero(moments.count == 0):
         message = f"column '{config.columns[r]}' has no numbers, only missing ones (leave it out)"
         raise DataError(message, columns.corpus.source, settings=["missing"])
@@ -593,6 +596,7 @@ class AttributeFeature:
 
     def rows(self, columns: Columns) -> AttributeRows:
         """Names and values as they stand in the data."""
+        assert columns.corpus.attributes is not None
         return columns.corpus.attributes
 
     def block(self, columns: Columns) -> tuple[scipy.sparse.csr_array, np.ndarray]:

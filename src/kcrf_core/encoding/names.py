@@ -30,7 +30,7 @@ def field_value(feature: FieldFeature, w: int, code: int) -> str:
 
 def field_name(feature: FieldFeature, w: int, code: int, text: ValueText = field_value) -> str:
     """`word[-1]=the`, for the code of a value at the w-th offset of the window."""
-    place = f"{feature.config.name}[{feature.config.window[w]}]"
+    place = f"{feature.config.name}[{feature.config.seen[w]}]"
     if code == UNSEEN:
         return f"{place}=<unseen>"
     if code == NOTHING:
@@ -51,16 +51,16 @@ def real_names(feature: RealFeature, labels: Sequence[str]) -> list[str]:
     if feature.indicates:
         own = config.columns if len(config.columns) > 1 else (config.name,)
         named = [*own, *(f"{name}.missing" for name in own)]
-        return [f"{name}[{offset}]" for offset in config.window for name in named]
+        return [f"{name}[{offset}]" for offset in config.seen for name in named]
     tails = [f"/{label}" for label in labels] if several and feature.ratios is not None else [""]
     columns = (config.name,) if feature.ratios is not None else real_columns(config, len(feature.mean))
-    return [f"{name}[{offset}]{tail}" for offset in config.window for name in columns for tail in tails]
+    return [f"{name}[{offset}]{tail}" for offset in config.seen for name in columns for tail in tails]
 
 
 def vector_texts(feature: RealFeature, numbers: Sequence[float]) -> list[str]:
     """The first few numbers of a vector at each offset, and how many there are: `emb[0]=0.5 -1.2 0.1 ... (100)`."""
     width, out = len(feature.mean), []
-    for w, offset in enumerate(feature.config.window):
+    for w, offset in enumerate(feature.config.seen):
         few = " ".join(f"{number:.4g}" for number in numbers[w * width : w * width + min(width, SHOWN)])
         out.append(f"{feature.config.name}[{offset}]={few}" + (f" ... ({width:,})" if width > SHOWN else ""))
     return out
@@ -78,19 +78,19 @@ class FeatureNames:
     """Names of the columns that some features have in an explicit map, in the order of `maps.ColumnOrder`."""
 
     def __init__(self, views: Sequence[View], labels: Sequence[str], text: ValueText = field_value):
-        fields = [view for view in views if not isinstance(view.feature, RealFeature | AttributeFeature)]
+        fields = [(view.feature, view.places) for view in views if isinstance(view.feature, FieldFeature)]
         bags = [view.feature for view in views if isinstance(view.feature, AttributeFeature)]
-        real = [view for view in views if isinstance(view.feature, RealFeature)]
+        real = [(view.feature, view.columns) for view in views if isinstance(view.feature, RealFeature)]
         # How many columns each part has, the name of the k-th of them, and that name with a value.
         parts: list[tuple[int, Callable[[int], str], Callable[[str, float], str]]] = []
-        for view in fields:
-            for w in view.places:
-                parts.append((view.feature.field_sizes[w], partial(_named, view.feature, w, text), _code_text))
+        for feature, places in fields:
+            for w in places:
+                parts.append((feature.field_sizes[w], partial(_named, feature, w, text), _code_text))
         for bag in bags:
             parts.append((len(bag.vocabulary.values), bag.vocabulary.values.__getitem__, attribute_text))
-        for view in real:
-            every = real_names(view.feature, labels)
-            names = [every[column] for column in view.columns]
+        for numbers, columns in real:
+            every = real_names(numbers, labels)
+            names = [every[column] for column in columns]
             parts.append((len(names), names.__getitem__, real_text))
         self._parts = parts
         self._firsts = [0]
@@ -129,7 +129,7 @@ def plain_names(features: Sequence[Feature]) -> list[str]:
         if isinstance(feature, AttributeFeature):
             attributes += feature.vocabulary.values
         elif isinstance(feature, RealFeature) and feature.ratios is None:
-            offsets = feature.config.window
+            offsets = feature.config.seen
             tails = [""] if tuple(offsets) == (0,) else [f"[{offset}]" for offset in offsets]
             columns = feature.config.columns or real_columns(feature.config, len(feature.mean))
             if feature.indicates:

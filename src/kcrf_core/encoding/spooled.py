@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import overload
 
 import numpy as np
 
 from ..config import Config
-from ..corpora import NUMBER, WORD, CodedColumn, Corpus, SharedColumn, Spool
+from ..corpora import NUMBER, WORD, CodedColumn, Corpus, SharedColumn, Spool, SpooledRows
 from ..system import Workers, sequence_chunks
 from .columns import MOSTLY_NUMBERS, ROWS_BELOW_A_HEADER, Columns, mixed_warnings
 from .dataset import Dataset
@@ -47,6 +48,7 @@ class _PartColumns(Columns):
         self, column: int, key: tuple[Hashable, ...], encode: Callable[[list[str]], np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         if column not in self._shared:
+            assert isinstance(self.corpus.columns, SpooledRows)
             self._shared[column] = self.corpus.columns.shared(column)
         whole, shared = (column, *key), self._shared[column]
         with self._lock:
@@ -60,7 +62,8 @@ class SpooledColumns:
 
     def __init__(self, spool: Spool, missing: tuple[str, ...], shards: int, fitting: bool = True):
         self._spool, self._missing, self._fitting = spool, missing, fitting
-        self.corpus, self.warnings = spool.like, []
+        self.corpus = spool.like
+        self.warnings: list[str] = []
         self.borders = shard_borders(spool.offsets, shards)
         self._tables: Tables = {}
         self._lock = threading.Lock()
@@ -107,8 +110,9 @@ class SpooledColumns:
                 part.real(column, name)  # raises at the first word, with its line
         odd = distinct.values[int((kinds == WORD).argmax())]
         if self._may_be_numbers(distinct, counts, kinds):
-            _, line = self.first_line(column, odd)
-            self.warnings += mixed_warnings(name, distinct.values, counts, kinds, f"'{odd}' in line {line}")
+            place = self.first_line(column, odd)
+            assert place is not None
+            self.warnings += mixed_warnings(name, distinct.values, counts, kinds, f"'{odd}' in line {place[1]}")
         return False
 
     def _may_be_numbers(self, distinct: CodedColumn, counts: np.ndarray, kinds: np.ndarray) -> bool:
@@ -131,7 +135,7 @@ class SpooledColumns:
         return _joined(parts, self._spool.source)
 
 
-class _Parts(Sequence):
+class _Parts(Sequence[Columns]):
     """The parts of a spool, each read when it is gone through."""
 
     def __init__(self, columns: SpooledColumns, runs: Sequence[tuple[int, int]]):
@@ -140,7 +144,13 @@ class _Parts(Sequence):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __getitem__(self, number: int) -> Columns:
+    @overload
+    def __getitem__(self, number: int) -> Columns: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Columns]: ...
+    def __getitem__(self, number: int | slice) -> Columns | list[Columns]:
+        if isinstance(number, slice):
+            return [self._columns.part(run) for run in self._runs[number]]
         return self._columns.part(self._runs[number])
 
 

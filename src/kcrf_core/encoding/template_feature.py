@@ -15,7 +15,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from ..config import Macro, is_wapiti_line, matcher, pieces
+from ..config import FeatureConfig, Macro, is_wapiti_line, matcher, pieces
 from ..corpora import AttributeRows, CodedColumn, in_order, ones
 from .columns import Columns, TrainingColumns
 from .features import AttributeFeature, CategoricalFeature, boundary_or, shifted
@@ -26,6 +26,8 @@ FURTHEST = len(PLACES) - 1
 
 class _Lines:
     """What is known of the lines of a feature."""
+
+    config: FeatureConfig
 
     @property
     def width(self) -> int:
@@ -93,7 +95,7 @@ def template_counts(templates: Sequence[str], columns: TrainingColumns) -> tuple
     """All strings of lines in the order in which they first come, and how often each does."""
 
     def counted(part: Columns) -> tuple[Sequence[str], np.ndarray]:
-        names = expanded(templates, part).names
+        names = CodedColumn.of(expanded(templates, part).names)
         return names.values, np.bincount(names.codes, minlength=len(names.values))
 
     return _added_up(map(counted, columns.parts))

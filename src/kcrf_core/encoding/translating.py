@@ -76,8 +76,9 @@ class Translation:
         """Attributes [N, A'] there, and the squared length of those that are unseen."""
         import scipy.sparse
 
+        assert self.like.bag is not None
         N, A = len(inputs), self.like.bag.shape[1]
-        if self.bag is None:
+        if self.bag is None or inputs.bag is None:
             return scipy.sparse.csr_array((N, A)), np.zeros(N)
         given = inputs.bag.tocoo()
         codes = self.bag[given.col]
@@ -117,34 +118,35 @@ def translation(source: Encoding, names: Sequence[str], target: Encoding, to_nam
     bag = None
     strings: list[tuple[int, np.ndarray]] = []
     templates = next((view for view, _ in there.values() if isinstance(view.feature, TemplateFeature)), None)
+    lines = None if templates is None else templates.feature
     for view, places in _placed(source, names):
         feature = view.feature
         to_view, to_places = there.get(feature.config.name, (None, []))
         if isinstance(feature, TemplateFeature):
             to_view = to_view or templates
-        elif templates is not None and not isinstance(feature, RealFeature | AttributeFeature):
-            strings += _string_codes(feature, places, templates.feature)
+        elif isinstance(lines, TemplateFeature) and not isinstance(feature, RealFeature | AttributeFeature):
+            strings += _string_codes(feature, places, lines)
         if to_view is None or not _same_meaning(feature, other := to_view.feature):
             continue
         if isinstance(feature, RealFeature) and feature.ratios is not None and source.labels != target.labels:
             continue  # ratios of other labels
-        if isinstance(feature, AttributeFeature):
+        if isinstance(feature, AttributeFeature) and isinstance(other, AttributeFeature):
             bag = _value_codes(feature.vocabulary, other.vocabulary)
             continue
-        if isinstance(feature, CategoricalFeature):
+        if isinstance(feature, CategoricalFeature) and isinstance(other, CategoricalFeature):
             table = _categorical_codes(feature, feature.reach, other, other.reach)
         for w, offset in enumerate(view.offsets):
             if offset not in to_view.offsets:
                 continue
             to_w = to_view.offsets.index(offset)
-            if isinstance(feature, RealFeature):
+            if isinstance(feature, RealFeature) and isinstance(other, RealFeature):
                 scales = zip(feature.mean, feature.scale, other.mean, other.scale, strict=True)
                 r = len(feature.mean)
                 real += [
                     RealColumn(places[w * r + i], to_places[to_w * r + i], *map(float, scale))
                     for i, scale in enumerate(scales)
                 ]
-            elif isinstance(feature, ConjunctionFeature):
+            elif isinstance(feature, ConjunctionFeature) and isinstance(other, ConjunctionFeature):
                 codes = _conjunction_codes(feature, view.places[w], other, to_view.places[to_w])
                 fields.append((places[w], to_places[to_w], codes))
             else:
@@ -198,9 +200,9 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
         return True  # strings are what they are, whichever lines made them
     if type(a) is not type(b) or meaning(a.config) != meaning(b.config):
         return False
-    if isinstance(a, RealFeature) and a.config.vectors is not None and len(a.mean) != len(b.mean):
-        return False  # vectors of the same name, but another width
-    if isinstance(a, ConjunctionFeature):
+    if isinstance(a, RealFeature) and isinstance(b, RealFeature) and a.config.vectors is not None:
+        return len(a.mean) == len(b.mean)  # vectors of the same name may have another width
+    if isinstance(a, ConjunctionFeature) and isinstance(b, ConjunctionFeature):
         return all(_same_meaning(*parts) for parts in zip(a.parts, b.parts, strict=True))
     return True
 

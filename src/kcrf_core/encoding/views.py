@@ -35,7 +35,7 @@ class View:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        return tuple(self.feature.config.window[place] for place in self.places)
+        return tuple(self.feature.config.seen[place] for place in self.places)
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
@@ -48,12 +48,12 @@ class View:
     @property
     def name(self) -> str:
         name = self.feature.config.name
-        return name if len(self.places) == len(self.feature.config.window) else f"{name}[{window_text(self.offsets)}]"
+        return name if len(self.places) == len(self.feature.config.seen) else f"{name}[{window_text(self.offsets)}]"
 
     @classmethod
     def of(cls, feature: Feature, offsets: Sequence[int] | None = None) -> View:
         """The given offsets of a feature's window, which has them; None for all."""
-        window = feature.config.window
+        window = feature.config.seen
         return cls(feature, tuple(range(len(window)) if offsets is None else map(window.index, offsets)))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..audit import Audit
+from ..corpora import LabelValue
 
 
 class DoubtfulLabel(NamedTuple):
@@ -16,8 +17,8 @@ class DoubtfulLabel(NamedTuple):
 
     sequence: int
     position: int
-    gold: Any
-    suggested: Any
+    gold: LabelValue
+    suggested: LabelValue
     probability: float  # of the gold label, as labels are ranked
     marginal: float  # p(gold | x)
     context: float  # p(gold | x, the other labels)
@@ -51,7 +52,7 @@ class LabelAudit:
 
     found: Audit
     lengths: np.ndarray  # [S] of the sequences of X
-    values: Sequence[Any]  # labels as y has them, in the order of `found.labels`
+    values: Sequence[LabelValue]  # labels as y has them, in the order of `found.labels`
 
     @property
     def judged(self) -> int:
@@ -107,7 +108,7 @@ class LabelAudit:
             for one in self.found.sequences(most)
         ]
 
-    def corrected(self, least: float = 0.9) -> list[list[Any]]:
+    def corrected(self, least: float = 0.9) -> list[list[LabelValue]]:
         """y with suggested labels where those that it has are wrong with at least this probability."""
         if not self.found.held_out:
             raise ValueError("a model that has learnt from the labels cannot say which to correct: audit by folds")

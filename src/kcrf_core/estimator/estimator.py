@@ -11,10 +11,10 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, singledispatchmethod
+from functools import singledispatchmethod
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -28,10 +28,16 @@ from ..corpora import (
     COLUMNS,
     ITEMS,
     LABEL_TYPES,
+    ArrayLike,
     Corpus,
+    InputSequence,
+    InputSequences,
     LabelLists,
     LabelNames,
+    LabelSequences,
+    LabelValue,
     NumberColumn,
+    SequenceWeights,
     check_labels,
     check_sequences,
     check_weights,
@@ -54,6 +60,7 @@ from ..model import (
     feature_names,
     state_weights,
     transition_weights,
+    with_labels,
 )
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, Progress
@@ -150,7 +157,7 @@ class Certificate(NamedTuple):
 class LabelsAndProbability(NamedTuple):
     """One labelling of a sequence."""
 
-    labels: list[Any]
+    labels: list[LabelValue]
     probability: float
 
 
@@ -238,22 +245,22 @@ class KernelCRF(Protocol):
         order: int = 1,
         scheme: str | None = None,
         scheme_violations: str | None = None,
-        window: Any = None,
+        window: str | Sequence[int] | None = None,
         scale: str = "auto",
         missing: str = "mean",
         min_count: int = 1,
         decode: str | None = "auto",
         metric: str | None = "auto",
-        cost: Mapping[Any, float] | None = None,
+        cost: Mapping[LabelValue, float] | None = None,
         sigma2: float | str | None = "auto",
         solver: str = "auto",
         tolerance: float = 1e-3,
         max_iterations: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         engine: str | ClusterEngine | DeviceChoice | None = None,
         verbose: bool | int = False,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         algorithm: str | None = None,
         c1: float | None = None,
         c2: float | None = None,
@@ -269,17 +276,54 @@ class KernelCRF(Protocol):
         model_filename: str | None = None,
         keep_tempfiles: bool | None = None,
     ):
-        given = locals()
-        for name in _names(KernelCRF):
-            setattr(self, name, given[name])
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.cosine = cosine
+        self.size = size
+        self.select = select
+        self.order = order
+        self.scheme = scheme
+        self.scheme_violations = scheme_violations
+        self.window = window
+        self.scale = scale
+        self.missing = missing
+        self.min_count = min_count
+        self.decode = decode
+        self.metric = metric
+        self.cost = cost
+        self.sigma2 = sigma2
+        self.solver = solver
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.engine = engine
+        self.verbose = verbose
+        self.config = config
+        self.algorithm = algorithm
+        self.c1 = c1
+        self.c2 = c2
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
 
     # ------------------------------------------------------------------------- parameters
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """All parameters by name. `KernelCRF(**crf.get_params())` is the same estimator before any fit."""
         return {name: getattr(self, name) for name in _names(type(self))}
 
-    def set_params(self, **params: Any) -> KernelCRF:
+    def set_params(self, **params: object) -> KernelCRF:
         """Change some parameters; they take effect with the next fit."""
         for name, value in params.items():
             if name == "class_weight":
@@ -300,7 +344,15 @@ class KernelCRF(Protocol):
 
     # ------------------------------------------------------------------------- training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_dev: Any = None, y_dev: Any = None) -> KernelCRF:
+    def fit(
+        self,
+        X: InputSequences,
+        y: LabelSequences,
+        sample_weight: SequenceWeights | None = None,
+        *,
+        X_dev: InputSequences | None = None,
+        y_dev: LabelSequences | None = None,
+    ) -> KernelCRF:
         """Train on sequences X with labels y. `sample_weight` has a weight for each sequence.
 
         `X_dev` and `y_dev` are scored at the end and while training goes on; nothing is learnt from them, and
@@ -341,16 +393,16 @@ class KernelCRF(Protocol):
 
     def tune(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: InputSequences,
+        y: LabelSequences,
+        sample_weight: SequenceWeights | None = None,
         *,
         effort: str = "normal",
         budget: float | None = None,
-        groups: Any = None,
+        groups: Sequence[object] | ArrayLike | None = None,
         shape: tuple[int, int] | None = None,
-        X_dev: Any = None,
-        y_dev: Any = None,
+        X_dev: InputSequences | None = None,
+        y_dev: LabelSequences | None = None,
     ) -> KernelCRF:
         """Search for the configuration that does best on held-out sequences, and train with it.
 
@@ -371,7 +423,7 @@ class KernelCRF(Protocol):
             raise ValueError("X_dev and y_dev go together")
         form, corpus = _training_corpus(X, y, sample_weight)
         width = corpus.width - 1 if form == COLUMNS else None
-        dev = None if X_dev is None else _training_corpus(X_dev, y_dev, None)[1]
+        dev = None if X_dev is None or y_dev is None else _training_corpus(X_dev, y_dev, None)[1]
         codes = None
         if groups is not None:
             codes = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -404,23 +456,24 @@ class KernelCRF(Protocol):
         """What a configuration is made of: parameters, with what they leave to the data, columns and vectors."""
         params = self.get_params()
         if form == COLUMNS and params["window"] is None and corpus.width > 1:
-            numbers = np.stack([column.numbers for column in corpus.columns[:-1]], axis=1)
+            columns = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
+            numbers = np.stack(columns, axis=1)
             params["window"] = window_of_numbers(numbers, corpus)
         return params, corpus.width - 1 if form == COLUMNS else None, list(corpus.vectors)
 
     # ------------------------------------------------------------------------- labelling
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: InputSequences) -> list[list[LabelValue]]:
         """The best labels of each sequence, a list of lists, by the decoder of the model (see `decode`)."""
         X, best = self._best(X)
         labels = iter(map(self._label_values().__getitem__, best.tolist()))
         return LabelLists([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
-    def predict_single(self, xseq: Any) -> list[Any]:
+    def predict_single(self, xseq: InputSequence) -> list[LabelValue]:
         """The best labels of one sequence."""
         return self.predict([xseq])[0]
 
-    def predict_proba(self, X: Any) -> list[np.ndarray]:
+    def predict_proba(self, X: InputSequences) -> list[np.ndarray]:
         """Probabilities of labels at each position given the whole sequence: an array [T, Y] for each sequence, with
         columns in the order of `classes_`.
         """
@@ -428,17 +481,17 @@ class KernelCRF(Protocol):
         every = every[:, self._order()]
         return np.split(every, np.cumsum([len(sequence) for sequence in X])[:-1]) if X else []
 
-    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+    def predict_marginals(self, X: InputSequences) -> list[list[dict[LabelValue, float]]]:
         """The same as a dictionary from labels to probabilities for each position, as sklearn-crfsuite gives it."""
         labels = self.classes_
         found = self.predict_proba(X)
         return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()] for rows in found]
 
-    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
+    def predict_marginals_single(self, xseq: InputSequence) -> list[dict[LabelValue, float]]:
         """Probabilities of the labels of one sequence."""
         return self.predict_marginals([xseq])[0]
 
-    def predict_nbest(self, X: Any, n: int = 5) -> list[list[LabelsAndProbability]]:
+    def predict_nbest(self, X: InputSequences, n: int = 5) -> list[list[LabelsAndProbability]]:
         """The n most probable labellings of each sequence, the best first, each with its probability p(labels | x).
 
         There are fewer where a sequence has fewer. They rank whole labellings, whatever `decode` and `cost` say.
@@ -458,7 +511,7 @@ class KernelCRF(Protocol):
             )
         return out
 
-    def explain(self, X: Any, n: int = 5) -> list[list[Explanation]]:
+    def explain(self, X: InputSequences, n: int = 5) -> list[list[Explanation[LabelValue]]]:
         """Why each position gets its label: an `Explanation` for each, as `kcrf tag --explain` tells it.
 
         Its `contributions`, at most n, are what single features, conjunctions and transitions say for the `label`
@@ -480,15 +533,9 @@ class KernelCRF(Protocol):
         decision = decision_of(self.cost, self.decode)
         model = self._model()
         wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
-        return [
-            [
-                replace(one, label=values[one.label], against=None if one.against is None else values[one.against])
-                for one in found
-            ]
-            for found in self._found(X, wishes)
-        ]
+        return [[with_labels(one, values) for one in found] for found in self._found(X, wishes)]
 
-    def novelty(self, X: Any) -> list[np.ndarray]:
+    def novelty(self, X: InputSequences) -> list[np.ndarray]:
         """How much of each position the pivots of the model leave unexplained, an array [T] from 0 to 1 for each
         sequence: 0 at a pivot, 1 where nothing is shared with any. For kernels with pivots, as `kcrf tag --novelty`.
 
@@ -501,7 +548,13 @@ class KernelCRF(Protocol):
         return self._found(X, Wishes(novelty=True))
 
     def audit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, folds: Any = 5, rank: str | None = None
+        self,
+        X: InputSequences,
+        y: LabelSequences,
+        sample_weight: SequenceWeights | None = None,
+        *,
+        folds: int | Sequence[object] | ArrayLike | None = 5,
+        rank: str | None = None,
     ) -> LabelAudit:
         """Which labels of y are probably wrong, and how many, as `kcrf audit` finds them.
 
@@ -555,7 +608,7 @@ class KernelCRF(Protocol):
         lengths = np.array([len(sequence) for sequence in X], dtype=np.int64)
         return LabelAudit(found, lengths, names.values(found.labels))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None = None) -> float:
         """The part of positions with the right label, or the `metric`, which see; `sample_weight` weighs sequences.
 
         A log-loss comes with a minus, so that larger is better, as searches over parameters want it.
@@ -580,7 +633,7 @@ class KernelCRF(Protocol):
             predicted = self._best(X)[1]
         return yardstick.value(yardstick.counts(gold, predicted, logs, np.cumsum([0, *lengths]), weights))
 
-    def _best(self, X: Any) -> tuple[list[Any], np.ndarray]:
+    def _best(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
         """The sequences, and numbers of the best labels of all their positions."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
@@ -588,25 +641,26 @@ class KernelCRF(Protocol):
             costs = decision.costs(self.model_.labels)
             return X, decided_labels(self.model_, dataset, decision, costs, workers)
 
-    def _marginals(self, X: Any) -> tuple[list[Any], np.ndarray]:
+    def _marginals(self, X: InputSequences) -> tuple[list[Any], np.ndarray]:
         """The sequences, and probabilities of labels at all positions, in the order of the model, [N, Y]."""
         X, dataset = self._encoded(X)
         with self._labelling() as workers:
             return X, self.model_.marginals(dataset, workers)
 
-    def _found(self, X: Any, wishes: Wishes) -> list[Any]:
+    def _found(self, X: InputSequences, wishes: Wishes) -> list[Any]:
         """What was asked for of each sequence; nothing of those without a position."""
         X, dataset = self._encoded(X)
         parts: list[Any] = []
         with self._labelling() as workers:
             for found in Decoder(self.model_, wishes).decode(dataset, "X", workers):
-                if wishes.nbest is not None:
+                if found.nbest is not None:
                     parts += found.nbest
                     continue
-                every = found.explanations if wishes.explain is not None else found.novelty
+                every = found.explanations if found.explanations is not None else found.novelty
+                assert every is not None
                 ends = found.offsets.tolist()
                 parts += [every[first:last] for first, last in pairwise(ends)]
-        nothing = np.zeros(0) if wishes.novelty else []
+        nothing: Any = np.zeros(0) if wishes.novelty else []
         if wishes.nbest is not None:
             nothing = Labellings(np.zeros((1, 0), dtype=np.int32), np.zeros(1))  # nothing has one labelling
         known = iter(parts)
@@ -616,7 +670,7 @@ class KernelCRF(Protocol):
         """The threads to label with, BLAS having one on each; no memory is set aside for tables of kernel values."""
         return Workers(threads_of(self.n_jobs), memory=0)
 
-    def _encoded(self, X: Any) -> tuple[list[Any], Dataset]:
+    def _encoded(self, X: InputSequences) -> tuple[list[Any], Dataset]:
         encoding = self._model().encoding
         X = check_sequences(X)
         form = ITEMS if encoding.attributes else COLUMNS
@@ -631,7 +685,7 @@ class KernelCRF(Protocol):
     # ------------------------------------------------------------------------- what was learnt
 
     @property
-    def classes_(self) -> list[Any]:
+    def classes_(self) -> list[LabelValue]:
         """Labels, sorted."""
         values = self._label_values()
         return [values[number] for number in self._order()]
@@ -639,21 +693,24 @@ class KernelCRF(Protocol):
     @property
     def certificate_(self) -> Certificate:
         """The objective P, a lower bound of it, the relative gap between them and why training stopped."""
-        found = self.report_
+        found = self._report()
         nothing = {"objective": np.inf, "lower_bound": -np.inf, "certified_gap": np.inf}
-        figures = [none if found.get(key) is None else float(found[key]) for key, none in nothing.items()]
-        return Certificate(*figures, found.get("stop", ""))
+        value, lower, gap = (none if found.get(key) is None else float(found[key]) for key, none in nothing.items())
+        return Certificate(value, lower, gap, found.get("stop", ""))
 
     @property
-    def report_(self) -> dict[str, Any]:
+    def report_(self) -> dict[str, object]:
         """What training found, as `kcrf train --json` tells it."""
+        return self._report()
+
+    def _report(self) -> dict[str, Any]:
         found = self._model().info.get("training")
         return found if isinstance(found, dict) else {}
 
     @property
     def n_iter_(self) -> int:
         """Passes over the data."""
-        return self.report_.get("passes", 0)
+        return self._report().get("passes", 0)
 
     @property
     def n_features_in_(self) -> int:
@@ -676,17 +733,17 @@ class KernelCRF(Protocol):
         return state_weights(self._model(), self._label_values())
 
     @property
-    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+    def transition_features_(self) -> dict[tuple[LabelValue, LabelValue], float]:
         """Scores by (label, next label)."""
         return transition_weights(self._model(), self._label_values())
 
     @property
-    def start_features_(self) -> dict[Any, float]:
+    def start_features_(self) -> dict[LabelValue, float]:
         """Scores of first labels, which CRFsuite does not have."""
         return end_weights(self._model().edges.start, self._label_values())
 
     @property
-    def end_features_(self) -> dict[Any, float]:
+    def end_features_(self) -> dict[LabelValue, float]:
         """Scores of last labels, which CRFsuite does not have."""
         return end_weights(self._model().edges.end, self._label_values())
 
@@ -695,7 +752,7 @@ class KernelCRF(Protocol):
             raise not_fitted(type(self).__name__)
         return self.model_
 
-    def _label_values(self) -> list[Any]:
+    def _label_values(self) -> list[LabelValue]:
         """Labels in the order of the model."""
         stored = self._model().info.get("estimator", {})
         kind = str(stored.get("labels")) if isinstance(stored, dict) else ""
@@ -722,13 +779,12 @@ class KernelCRF(Protocol):
         return out
 
 
-@cache
 def _names(kind: type) -> tuple[str, ...]:
     """Parameters in the order of the signature."""
-    return tuple(inspect.signature(kind.__init__).parameters)[1:]
+    return tuple(inspect.signature(kind).parameters)
 
 
-def _training_corpus(X: Any, y: Any, sample_weight: Any) -> tuple[str, Corpus]:
+def _training_corpus(X: InputSequences, y: LabelSequences, sample_weight: SequenceWeights | None) -> tuple[str, Corpus]:
     """Labelled sequences as a corpus, and what they are made of: COLUMNS or ITEMS."""
     X = check_sequences(X)
     y = check_labels(y, X)
@@ -747,7 +803,7 @@ def _whole(number: Any, name: str) -> int:
     return int(number)
 
 
-def _division(folds: Any, X: list[Any], seed: int) -> Division:
+def _division(folds: int | Sequence[object] | ArrayLike, X: list[Any], seed: int) -> Division:
     """Folds by their number, or by one for each sequence; those without a position are in none."""
     if isinstance(folds, (int, np.integer)) and not isinstance(folds, bool):
         if folds < 2:

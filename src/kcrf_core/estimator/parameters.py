@@ -19,7 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig, kernel_types
 from ..scoring import Decision
 from ..system import AUTO, available_threads
+
+Parameters = ParamSpec("Parameters")  # of a constructor
 
 OTHER_OPTIMISER = ("num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch", "keep_tempfiles")
 
@@ -84,17 +86,17 @@ def no_class_weight(value: Any) -> ConfigError:
     )
 
 
-def without_class_weight(init: Callable[..., None]) -> Callable[..., None]:
+def without_class_weight(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """The same constructor, with an error that explains in place of one about an unknown argument.
 
     It is no parameter: scikit-learn takes an estimator that has it for one that weighs labels in training.
     """
 
     @wraps(init)
-    def explaining(self: Any, *arguments: Any, **given: Any) -> None:
+    def explaining(*arguments: Parameters.args, **given: Parameters.kwargs) -> None:
         if "class_weight" in given:
             raise no_class_weight(given["class_weight"])
-        init(self, *arguments, **given)
+        init(*arguments, **given)
 
     return explaining
 

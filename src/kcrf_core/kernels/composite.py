@@ -28,10 +28,12 @@ from .kernel import (
 from .plain import mean_diagonal
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .gram_blocks import Fill
     from .inputs import Group, Inputs
-
-np = deferred("numpy")
+else:
+    np = deferred("numpy")
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,10 @@ class CompositeKernel(Kernel):
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         """Errors of factors add up as parts of them; those of summands are no more than the largest."""
-        return sum(
+        errors = (
             part.kernel.value_errors(inputs.columns(part.group), pivots.columns(part.group)) for part in self.parts
         )
+        return sum(errors, np.zeros(len(inputs)))
 
     @abstractmethod
     def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
@@ -139,7 +142,8 @@ class SumKernel(CompositeKernel):
         return all(part.kernel.linear for part in self.parts)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
-        return sum(weight * part.diagonal(inputs) for weight, part in zip(self.weights, self.parts, strict=True))
+        parts = (weight * part.diagonal(inputs) for weight, part in zip(self.weights, self.parts, strict=True))
+        return sum(parts, np.zeros(len(inputs)))
 
     def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
         fills[0](part, out)

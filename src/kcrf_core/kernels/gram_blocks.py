@@ -99,7 +99,9 @@ class PreparedPivots:
         width = np.int16 if max(M, C) < np.iinfo(np.int16).max else np.int32
         self._codes = np.full((C, M), -1, dtype=width)
         tables: list[np.ndarray] = []
-        listed, sizes, first_list = [], [], []
+        listed: list[np.ndarray] = []
+        sizes: list[np.ndarray] = []
+        first_list: list[int] = []
         for c in range(C):
             column = np.maximum(inputs.codes[:, c], NOTHING)
             table = np.full(int(inputs.sizes[c]) + 1, -1, dtype=width)  # the last entry serves a pivot's code -1
@@ -151,7 +153,7 @@ class PreparedPivots:
                     not len(self._real),
                     block,
                 )
-            if self._bag is not None:
+            if self._bag is not None and bag is not None:
                 _kernels.add_sparse_products(*bag, *self._bag, part.start, block)
             self.kernel.apply(block, norms[part], self.norms)
             if block is not out:

@@ -24,9 +24,11 @@ from .kernel import Fitting, Kernel, KernelConfig, setting
 from .plain import RBFKernel, check_width, sample_rows, suitable_gamma
 
 if TYPE_CHECKING:
-    from .inputs import Inputs
+    import numpy as np
 
-np = deferred("numpy")
+    from .inputs import Inputs
+else:
+    np = deferred("numpy")
 
 LARGEST_SIDE = 10_000  # of a picture, in pixels
 LARGEST_REACH = 8  # of the pixels of a product

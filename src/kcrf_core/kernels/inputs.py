@@ -52,6 +52,12 @@ class Inputs:
     bag: scipy.sparse.csr_array | None  # [N, A] float64, or None
     unseen: np.ndarray  # [N] float64, squared length of attributes that training never saw
 
+    @property
+    def own_bag(self) -> scipy.sparse.csr_array:
+        """The attributes of inputs that have some."""
+        assert self.bag is not None
+        return self.bag
+
     def __len__(self) -> int:
         return len(self.unseen)
 

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from .._lazy import deferred
 from ..errors import ConfigError, suggestion
@@ -23,9 +23,11 @@ from ..system import DeclaredSetting, listed
 from . import KERNELS
 
 if TYPE_CHECKING:
-    from .inputs import Group, Inputs
+    import numpy as np
 
-np = deferred("numpy")
+    from .inputs import Group, Inputs
+else:
+    np = deferred("numpy")
 
 DEEPEST_KERNEL = 4  # sums of products of ...
 
@@ -66,6 +68,8 @@ class Kernel(ABC):
     One that is a function of inner products or distances derives from `InnerProductKernel` and has the two methods
     that it leaves open; any other has `diagonal` and `prepared` itself.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]  # all that are no base are dataclasses
 
     type: ClassVar[str]  # its name in the registry, in configurations and in files
     title: ClassVar[str | None] = None  # in messages; None for the same name
@@ -128,6 +132,9 @@ class Kernel(ABC):
     @classmethod
     def _kinds(cls) -> dict[str, Callable[[Any], Any]]:
         return {item.name: item.metadata["kind"] for item in fields(cls) if "kind" in item.metadata}
+
+
+KernelType: TypeAlias = type[Kernel]  # where `type` is the name of a field
 
 
 def _plain(value: Any) -> Any:
@@ -206,7 +213,7 @@ class KernelConfig:
         return settings[name]
 
     @property
-    def kernel(self) -> type[Kernel]:
+    def kernel(self) -> KernelType:
         """The class of such kernels."""
         return KERNELS[self.type]
 
@@ -242,7 +249,9 @@ class Fitting:
     def kernel(self, config: KernelConfig, inputs: Inputs) -> Kernel:
         """Fit the kernel that a configuration asks for."""
         kernel = config.kernel.fit(config, inputs, self)
-        return KERNELS["cosine"](kernel) if config.cosine and not kernel.normalised else kernel
+        if not config.cosine or kernel.normalised:
+            return kernel
+        return KERNELS["cosine"](kernel)  # type: ignore[call-arg]  # its only field, which a base has not
 
     def within(self, groups: Mapping[str, Group]) -> Fitting:
         """The same for some of the columns."""

@@ -24,9 +24,11 @@ from ..system import DeclaredSetting, Number, Whole
 from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
 
 if TYPE_CHECKING:
-    from .inputs import Inputs
+    import numpy as np
 
-np = deferred("numpy")
+    from .inputs import Inputs
+else:
+    np = deferred("numpy")
 
 # Rows that are enough to tell a scale by.
 MEDIAN_SAMPLE = 1000

@@ -131,7 +131,7 @@ class Conjunctions:
             raise ValueError("columns out of range")
         _ = self._slots
 
-    def squares_of(self, numbers: np.ndarray) -> np.ndarray:
+    def squares_of(self, numbers: np.ndarray | slice) -> np.ndarray:
         """Squared weights of the numbered conjunctions, [E]."""
         return _squares(self.keys[numbers], self.base, self.kernel)
 
@@ -304,7 +304,7 @@ class ConjunctionCounter:
         """What `find_conjunctions` finds where all rows come at once; this lets go of what it counted."""
         self._slots = empty_slots(0)
         found = (self._keys[: self.count], self._hashes[: self.count], self._counts[: self.count])
-        self._keys = self._hashes = self._counts = np.empty(0)
+        self._keys, self._hashes, self._counts = (each[:0].copy() for each in found)
         return _in_columns(*found, self._kernel, self._base, cut_off, True, by_degree)[0]
 
 
@@ -400,8 +400,8 @@ def shared_conjunctions(
     for digit in features.T:
         wanted = wanted * target.base + digit
     order = np.argsort(target.keys)
-    place = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
-    found = order[place] if len(order) else place
+    found = np.minimum(np.searchsorted(target.keys, wanted, sorter=order), max(len(order) - 1, 0))
+    found = order[found] if len(order) else found
     known &= target.keys[found] == wanted if len(order) else False
     squares = squared_weights(target.kernel)[np.minimum(sizes, target.kernel.degree)]
     rows = source.columns[known]

@@ -174,7 +174,7 @@ class ExplicitMap:
                 found.append(native.sparse(*entries, sparse))
         return found
 
-    def _real(self, rows: slice, dtype: np.dtype) -> np.ndarray:
+    def _real(self, rows: slice | np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Real columns of some rows; in double precision they are what was given, whatever they are held in."""
         values = self._dense[rows].astype(dtype, copy=False)
         if self._rest is not None and dtype == np.float64:
@@ -220,17 +220,20 @@ class ExplicitMap:
         if isinstance(out, KeptWeights):
             native.kept_places_gathered(workers.team, *entries, out.places.kept, out.places.ends, out.block)
             if self.dense_size:
+                assert summed is not None
                 out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(summed[:, :C]))
             return out
         native.features_gathered(workers.team, *entries, out[: self.sparse_size])
         if self.dense_size:
+            assert summed is not None
             out[self.sparse_size :] = summed[:, :C]
         return out
 
     def _mark(self, portions: Portions | None) -> None:
         """Mark where portions begin in the transpose, where that is not done yet."""
-        several = portions is not None and len(portions) > 1
-        borders = portions.borders if several else np.empty(0, dtype=np.int64)
+        borders = np.empty(0, dtype=np.int64)
+        if portions is not None and len(portions) > 1:
+            borders = portions.borders
         if not np.array_equal(borders, self._marked):
             _sparse.mark_portions(self._columns.indptr, self._columns.indices, borders)
             self._marked = borders

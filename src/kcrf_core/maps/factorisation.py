@@ -197,7 +197,7 @@ class Factorisation:
     def rows(self, part: slice) -> np.ndarray:
         """Rows of G that a task has, as far as there are columns: [n, m]."""
         m = len(self.chosen)
-        if m and part.stop <= len(self._G):
+        if m and self._G is not None and part.stop <= len(self._G):
             return self._G[part, :m]
         inputs = self.inputs.take(part)
         out = np.empty((len(inputs), self.size), dtype=self.dtype)
@@ -215,7 +215,8 @@ class Factorisation:
         def task(part: slice) -> tuple[np.ndarray, np.ndarray]:
             return pivots.gram(self.inputs.take(part)).T @ errors[part], self.rows(part).T @ errors[part]
 
-        whole, inside = 0.0, 0.0
+        C = errors.shape[1]
+        whole, inside = np.zeros((len(candidates.rows), C)), np.zeros((len(self.chosen), C))
         for product, reached in self.workers.map(task, self.tasks):
             whole = whole + product.astype(np.float64)  # by all of the kernel
             inside = inside + reached.astype(np.float64)  # by what pivots explain
@@ -239,7 +240,7 @@ class Factorisation:
             for part in self.tasks:
                 surplus = self.rows(part)[:, needed:]
                 residual[part] += np.square(surplus, dtype=np.float64).sum(axis=1)
-        self._G = self._triangle = None  # room for the matrix of the pivots
+        self._G, self._triangle = None, np.empty((0, 0))  # room for the matrix of the pivots
         kept = np.arange(len(rows))
         if not self._in_double:
             kept = independent_pivots(self.kernel, self.inputs.take(rows), self.floor, self.workers)

@@ -19,7 +19,7 @@ W may also be `KeptWeights`, of which only some places have parameters; a result
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,17 +36,27 @@ Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 class FeatureMap(Protocol):
     """What training needs of a map on its N positions."""
 
-    size: int  # D
-    dense_size: int  # values of a row that are held densely
-    narrows_weights: bool  # `prepare` does nothing but cast them
-    nested: bool  # the first m columns are the map of the first m pivots; others say how many of theirs are real
+    @property
+    def size(self) -> int: ...  # D
+
+    @property
+    def dense_size(self) -> int: ...  # values of a row that are held densely
+
+    @property
+    def narrows_weights(self) -> bool: ...  # `prepare` does nothing but cast them
+
+    @property
+    def nested(self) -> bool: ...  # the first m columns are the map of the first m pivots
+
+    @property
+    def real_size(self) -> int: ...  # last columns that are real features, of maps that are not nested
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
-    ) -> object: ...  # `empty` makes arrays, perhaps of memory that was used before
+    ) -> Any: ...  # what `add_scores` and `native` take; `empty` makes arrays, perhaps of memory that was used before
 
     def add_scores(
-        self, prepared: object, rows: slice, out: np.ndarray, fresh: bool = False
+        self, prepared: Any, rows: slice, out: np.ndarray, fresh: bool = False
     ) -> None: ...  # `fresh`: out [n, C] holds nothing yet
 
     def adjoint_rows(
@@ -55,9 +65,7 @@ class FeatureMap(Protocol):
 
     def dense_rows(self, dtype: np.dtype) -> np.ndarray | None: ...  # [N, dense_size], None where not all are there
 
-    def native(
-        self, prepared: object, columns: int
-    ) -> list[Products] | None: ...  # first the one that has sums, if any
+    def native(self, prepared: Any, columns: int) -> list[Products] | None: ...  # first the one that has sums, if any
 
     def adjoint(
         self,
@@ -78,7 +86,8 @@ class FeatureMap(Protocol):
 
     def in_double(self, held: bool) -> FeatureMap: ...  # whose passes in double precision find all digits of its values
 
-    beyond_single: bool  # single precision does not see all of its columns
+    @property
+    def beyond_single(self) -> bool: ...  # single precision does not see all of its columns
 
     def rounding(
         self, W: np.ndarray, error_sum: float, positions: int, errors: Callable[[], np.ndarray]

@@ -19,8 +19,8 @@ import numpy as np
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..system import Workers, linear_algebra, ranges
+from . import METHODS
 from .factorisation import Basis, Candidates, Factorisation, new_factorisation
-from .pivots import METHODS
 
 # The first pivots, drawn at random: a part of those that there may be, at most so many.
 FIRST_SHARE, FIRST_PIVOTS = 8, 250

@@ -155,8 +155,10 @@ class PivotHead:
 
     def ready(self, W: np.ndarray, dtype: np.dtype, workers: Workers | None) -> np.ndarray:
         # What is to be proven, which is in double precision, is solved by substitution.
-        quick = workers is not None and dtype != np.float64
-        alpha = self.system.solve(W, workers, transposed=True) if quick else self.dual(W)
+        if workers is not None and dtype != np.float64:
+            alpha = self.system.solve(W, workers, transposed=True)
+        else:
+            alpha = self.dual(W)
         return alpha.astype(dtype, copy=False)
 
     def finish(

@@ -136,6 +136,7 @@ class KernelRows:
         if self._source is not None:
             whole, chosen = self._source
             if whole._complete():
+                assert whole._held is not None
                 return whole._held[chosen[rows]]
         return self._pivots.gram(self._inputs.take(rows))
 
@@ -194,7 +195,11 @@ def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarr
 class KernelMap:
     """K_NB itself: the core of a reduced map, whose weights are alpha = L^-T W."""
 
-    narrows_weights, nested, real_size, beyond_single = False, True, 0, False
+    narrows_weights, nested, real_size = False, True, 0
+
+    @property
+    def beyond_single(self) -> bool:
+        return False
 
     def __init__(
         self,
@@ -269,6 +274,7 @@ class KernelMap:
         out: np.ndarray | None = None,
         portions: Portions | None = None,
     ) -> np.ndarray:
+        assert summed is not None
         return np.ascontiguousarray(summed[:, : R.shape[1]])
 
     def features(self, workers: Workers, inverse: np.ndarray) -> np.ndarray:
@@ -304,6 +310,7 @@ class KernelMap:
         """What lies outside the pivots of a map that stands for the whole space: roots of residuals times errors."""
 
         def of_rows(part: slice) -> float:
+            assert self._residual is not None
             residual = self._residual[part]
             left = np.where(residual > 0, residual + gram, 0.0)
             return float(np.sqrt(left) @ np.linalg.norm(errors[part], axis=1))

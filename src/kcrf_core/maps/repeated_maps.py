@@ -30,6 +30,7 @@ class RepeatedMap:
 
     def __init__(self, distinct: FeatureMap, group: np.ndarray, workers: Workers):
         self.distinct, self.group, self._workers = distinct, group, workers  # [N] which row each position has
+        self._own: Any = distinct  # for what maps of pivots have, or those of columns
         self.size, self.dense_size = distinct.size, 0
         self.narrows_weights, self.nested = distinct.narrows_weights, distinct.nested
         self.real_size = real_columns(distinct)
@@ -43,12 +44,12 @@ class RepeatedMap:
 
     @property
     def head(self) -> Head:
-        return self.distinct.head
+        return self._own.head
 
     def recipe(self, rows: np.ndarray) -> RepeatedRecipe:
         """What makes the core of some rows again, anywhere."""
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return RepeatedRecipe(self.distinct.recipe(chosen), group.ravel())
+        return RepeatedRecipe(self._own.recipe(chosen), group.ravel())
 
     def prepare(
         self, W: np.ndarray | KeptWeights, dtype: np.dtype, workers: Workers | None = None, empty: Empty = np.empty
@@ -117,32 +118,32 @@ class RepeatedMap:
         return summed
 
     def extent(self, scale: np.ndarray) -> Extent:
-        return self.distinct.extent(scale)
+        return self._own.extent(scale)
 
     def outside_roots(self, gram: float, errors: np.ndarray, portions: Portions | None = None) -> float:
-        return self.distinct.outside_roots(gram, self._shared(errors), self._portions(portions))
+        return self._own.outside_roots(gram, self._shared(errors), self._portions(portions))
 
     def dual(self, W: np.ndarray) -> np.ndarray:
-        return self.distinct.dual(W)
+        return self._own.dual(W)
 
     @property
     def triangle(self) -> np.ndarray:
-        return self.distinct.triangle
+        return self._own.triangle
 
     def leading(self, m: int) -> RepeatedMap:
-        return RepeatedMap(self.distinct.leading(m), self.group, self._workers)
+        return RepeatedMap(self._own.leading(m), self.group, self._workers)
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
         """Phi itself, [N, D]; of a core the product with a matrix."""
-        return self.distinct.features(workers, inverse)[self.group]
+        return self._own.features(workers, inverse)[self.group]
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
         chosen, group = np.unique(self.group[rows], return_inverse=True)
-        return self.distinct.real_gram(chosen, np.bincount(group.ravel(), counts))
+        return self._own.real_gram(chosen, np.bincount(group.ravel(), counts))
 
     def raw_squares(self, counts: np.ndarray | None, portions: Portions | None = None) -> np.ndarray:
         counts = self._counts if counts is None else np.bincount(self.group, counts, minlength=self._rows)
-        return self.distinct.raw_squares(counts, self._portions(portions))
+        return self._own.raw_squares(counts, self._portions(portions))
 
     def column_squares(self, counts: np.ndarray | None = None, portions: Portions | None = None) -> np.ndarray:
         return self.head.squares(self.raw_squares(counts, portions))
@@ -162,7 +163,7 @@ class RepeatedMap:
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
-        return self.distinct.seen_with(pairs // width, pairs % width, width)
+        return self._own.seen_with(pairs // width, pairs % width, width)
 
     def used_columns(self) -> np.ndarray:
         return self.distinct.used_columns()
@@ -174,7 +175,7 @@ class RepeatedMap:
         self, inputs: Inputs, kernel: Kernel, pivots: Inputs, workers: Workers, dtype: np.dtype | type
     ) -> FeatureMap:
         """The same map on other inputs."""
-        return self.distinct.of_inputs(inputs, kernel, pivots, workers, dtype)
+        return self._own.of_inputs(inputs, kernel, pivots, workers, dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = lazy(
             "save_dataset",
         ],
         "decoding": ["Decoded", "Decoder", "Wishes", "decided_labels", "given_labels"],
-        "explanation": ["Explanation", "scores_in_place"],
+        "explanation": ["Explanation", "scores_in_place", "with_labels"],
         "importance": ["Importance", "importances"],
         "inspection": ["dump"],
         "feature_terms": ["AffineTerm", "ConjunctionTerm", "ExplicitTerm", "FeatureTerm"],

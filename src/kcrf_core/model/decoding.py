@@ -52,7 +52,7 @@ class Decoded:
     log_probabilities: np.ndarray | None = None  # [S] of the labels
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
     novelty: np.ndarray | None = None  # [n]
-    explanations: list[Explanation] | None = None  # [n]
+    explanations: list[Explanation[int]] | None = None  # [n]
 
 
 def decided_labels(

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, w
 from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
 from .term import Term, TermParts
+
+Named = TypeVar("Named")  # a label, or its number
 
 EDGE = "edge"  # what all transitions say
 CALIBRATION = "calibration"
@@ -57,16 +59,24 @@ class SimilarPivot:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Generic[Named]):
     """Why one position has its label."""
 
-    label: Any  # its number; `KernelCRF.explain` gives labels themselves
-    against: Any  # the same of the runner-up; None: no other label is possible in its place
+    label: Named  # its number; `KernelCRF.explain` gives labels themselves
+    against: Named | None  # the same of the runner-up; None: no other label is possible in its place
     difference: float  # of the scores of the whole labelling, with the one and with the other
     contributions: tuple[Contribution, ...]  # those that speak most for it, in descending order
     others: float  # all others together
     terms: tuple[tuple[str, float], ...] = ()  # what each term says in all; transitions are the last
     similar: tuple[SimilarPivot, ...] = ()  # of terms with pivots the most similar ones, in descending order
+
+
+def with_labels(one: Explanation[int], labels: Sequence[Named]) -> Explanation[Named]:
+    """Put labels in the place of their numbers."""
+    against = None if one.against is None else labels[one.against]
+    return Explanation(
+        labels[one.label], against, one.difference, one.contributions, one.others, one.terms, one.similar
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class Explainer:
 
     def explain(
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
-    ) -> list[Explanation]:
+    ) -> list[Explanation[int]]:
         """Each position explained by at most `count` contributions, for potentials that may be constrained."""
         Y = len(self._model.labels)
         N = len(labels)

@@ -172,7 +172,7 @@ class Tagger:
         """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
         self._model().here.items.set(xseq)
 
-    def tag(self, xseq: Iterable[Any] | None = None) -> list[str]:
+    def tag(self, xseq: Iterable[Any] | ItemRows | None = None) -> list[str]:
         """The best labels of a sequence, or of the one that is set."""
         model = self._open
         if model is None:

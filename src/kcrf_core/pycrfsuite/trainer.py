@@ -12,13 +12,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..config import parse_config
 from ..corpora import AttributeRows, CodedColumn, Corpus
-from ..encoding import fit_encoding
+from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..fitting import Note, Observer
 from ..solvers import Progress
@@ -26,6 +26,9 @@ from ..system import Workers
 from ..trading import crfsuite_of, write_crfsuite
 from ..training import train as fit
 from .items import ItemSequence
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TOLERANCE = 1e-4
 NO_LIMIT = 2147483647  # iterations, as CRFsuite writes it
@@ -37,7 +40,9 @@ def _truth(text: str) -> bool:
 
 
 # Parameters of each algorithm with their defaults, what they are read as, and what they mean here.
-_COMMON = {
+_Parameters: TypeAlias = dict[str, tuple[str, Callable[[str], Any], str]]
+
+_COMMON: _Parameters = {
     "feature.minfreq": ("0", float, "Weights for pairs whose values in the data sum to at least this."),
     "feature.possible_states": (
         "0",
@@ -49,7 +54,7 @@ _COMMON = {
 _STOPPING = "No effect: training ends when the objective is proven to be close to its optimum."
 _L2 = "Coefficient of the L2 norm of weights."
 _OTHER = "No effect here."
-_PARAMETERS: dict[str, dict[str, tuple[str, Callable[[str], Any], str]]] = {
+_PARAMETERS: dict[str, _Parameters] = {
     "lbfgs": {
         **_COMMON,
         "c1": ("0", float, "Coefficient of the L1 norm of weights."),
@@ -112,11 +117,13 @@ class BaseTrainer:
         self.select(algorithm or "lbfgs")
         self.set_params(params or {})
 
-    def __new__(cls, *arguments: Any, **more: Any) -> BaseTrainer:
+    _sequences: list[tuple[ItemSequence, list[str], int]]
+
+    def __new__(cls, *arguments: object, **more: object) -> Self:
         # Programs derive from it and do not always call __init__, which python-crfsuite allows.
         self = super().__new__(cls)
         self.verbose = True
-        self._sequences: list[tuple[ItemSequence, list[str], int]] = []
+        self._sequences = []
         self._algorithm, self._values = "lbfgs", _defaults("lbfgs")
         return self
 
@@ -232,6 +239,7 @@ class BaseTrainer:
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
         )
         edges = "transitions" if transitions else "seen-transitions"
+        assert corpus.attributes is not None
         sums_matter = least > 0 or bool((corpus.attributes.values < 0).any())
         config = parse_config(
             {
@@ -246,7 +254,9 @@ class BaseTrainer:
             }
         )
         encoding, dataset = fit_encoding(config, corpus)
-        attributes = len(encoding.features[0].vocabulary.values)
+        (feature,) = encoding.features
+        assert isinstance(feature, AttributeFeature)
+        attributes = len(feature.vocabulary.values)
         self.message(f"Number of features: {attributes}\n")
         self.message(f"Seconds required: {time.perf_counter() - began:.3f}\n\n")
         if self._algorithm != "lbfgs":
@@ -324,8 +334,8 @@ def _corpus(sequences: Sequence[tuple[ItemSequence, list[str], int]]) -> Corpus:
     labels = [label for _, own, _ in sequences for label in own]
     weights = np.array(values, dtype=np.float64)
     if not np.isfinite(weights).all():
-        name = list(numbers)[codes[int(np.isfinite(weights).argmin())]].decode("utf-8", "backslashreplace")
-        raise ValueError(f"the value of attribute {name!r} is not finite (leave out what is missing)")
+        wrong = list(numbers)[codes[int(np.isfinite(weights).argmin())]].decode("utf-8", "backslashreplace")
+        raise ValueError(f"the value of attribute {wrong!r} is not finite (leave out what is missing)")
     names = CodedColumn([name.decode("utf-8", "backslashreplace") for name in numbers], np.array(codes, dtype=np.int32))
     return Corpus(
         source="the data",
@@ -401,11 +411,13 @@ class Trainer(BaseTrainer):
         self.logparser = IterationLog()
 
     def message(self, message: str) -> None:
+        assert self.logparser is not None  # `train` makes one
         event = self.logparser.feed(message)
         if not self.verbose or event is None:
             return
         log = self.logparser.last_log
         if event == "iteration":
+            assert self.logparser.last_iteration is not None
             self.on_iteration(log, self.logparser.last_iteration)
         else:
             getattr(self, f"on_{event}")(log)

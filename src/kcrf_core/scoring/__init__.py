@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = lazy(
         "costs": ["Decision", "label_costs", "threshold_costs"],
         "curves": ["LabelCurve", "bin_intervals", "f1_intervals", "label_curves", "scores_shown"],
         "evaluation": ["Evaluation", "check_label_count", "evaluate"],
-        "judgement": ["Judgement", "JudgementOptions", "calibration_of", "judge"],
+        "judgement": ["Comparison", "Judgement", "JudgementOptions", "calibration_of", "judge"],
         "labelling": [
             "LabelProbabilities",
             "Labelling",

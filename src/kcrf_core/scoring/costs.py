@@ -58,9 +58,9 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
     array([5., 2., 1.])
     """
     out = np.ones(len(labels))
-    kinds = [None] * len(labels)
+    kinds: list[str | None] = [None] * len(labels)
     if detect_scheme(labels) is not None:
-        kinds = [split_label(label)[1] or None for label in labels]
+        kinds = [part[1] or None for part in map(split_label, labels) if part is not None]
     alone = [name for name in cost if name in labels]
     for name in [*(name for name in cost if name not in labels), *alone]:  # a label goes before its type
         value = cost[name]

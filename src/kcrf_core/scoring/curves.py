@@ -45,7 +45,7 @@ class LabelCurve:
 def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
     """Intervals of the accuracy in each bin of the calibration, in its order; empty where there are no resamples."""
     units, resamples = _units(found, labelling)
-    if found.calibration is None or not resamples:
+    if found.calibration is None or labelling.probabilities is None or not resamples:
         return []
     B, U = found.options.bins, len(units) - 1
     which = np.minimum((labelling.probabilities.predicted * B).astype(np.int64), B - 1)
@@ -65,11 +65,11 @@ def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
     labels = tuple(score.name for score in found.scores.labels)
     yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
     number = {label: y for y, label in enumerate(labels)}
-    codes = [
+    gold, predicted = (
         np.array([number.get(value, 0) for value in column.values], dtype=np.int64)[column.codes]
         for column in map(CodedColumn.of, (labelling.gold, labelling.predicted))
-    ]
-    counts = yardstick.counts(*codes, None, units, sequences=np.unique(labelling.offsets))
+    )
+    counts = yardstick.counts(gold, predicted, None, units, sequences=np.unique(labelling.offsets))
     K = counts.shape[1] // 2
     names = yardstick.classes
     kept = [k for k in range(K) if names[k] in {score.name for score in scores_shown(found)}]

@@ -12,9 +12,9 @@ from ..errors import DataError
 from ..system import counted
 from .blocks import unit_offsets
 from .calibration import Calibration, calibrate, calibrate_events
-from .evaluation import Evaluation, SpanScores, evaluate
+from .evaluation import Evaluation, evaluate
 from .labelling import Labelling
-from .scores import SpanMatches
+from .scores import SpanMatches, SpanScores
 from .significance import Difference, Interval, differences, intervals, sequence_counts
 from .yardstick import Yardstick, choose_yardstick
 
@@ -220,6 +220,7 @@ def _measured(yardstick: Yardstick, labelling: Labelling, units: np.ndarray) -> 
     logs = None
     if yardstick.by_probability:
         with np.errstate(divide="ignore"):
+            assert labelling.probabilities is not None and labelling.probabilities.gold is not None
             logs = np.log(labelling.probabilities.gold)
         gold = np.where(np.isnan(logs), -1, gold)
     return yardstick.counts(gold, predicted, logs, units, sequences=np.unique(labelling.offsets))
@@ -253,8 +254,8 @@ def calibration_of(labelling: Labelling, bins: int, scheme: str | None) -> Calib
         gold, predicted = CodedColumn.of(labelling.gold), CodedColumn.of(labelling.predicted)
         alphabet = list(dict.fromkeys([*gold.values, *predicted.values]))
         numbers = {label: y for y, label in enumerate(alphabet)}
-        codes = (np.array([numbers[value] for value in each.values])[each.codes] for each in (gold, predicted))
-        starts, right = SpanMatches.between(alphabet, *codes, offsets).predicted
+        own, other = (np.array([numbers[value] for value in each.values])[each.codes] for each in (gold, predicted))
+        starts, right = SpanMatches.between(alphabet, own, other, offsets).predicted
         of_spans = labelling.wholes.spans[starts]
         if not np.isnan(of_spans).any():
             spans = calibrate_events(of_spans, right, bins)

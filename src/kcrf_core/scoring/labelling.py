@@ -210,7 +210,8 @@ def _label_probabilities(column: Sequence[str], predicted: Sequence[str]) -> tup
         return None
     prefix = f"{label}:"
     if all(value.startswith(prefix) for value in column):
-        labels, numbers = (label,), [value[len(prefix) :] for value in column]
+        labels: Sequence[str] = (label,)
+        numbers = [value[len(prefix) :] for value in column]
     elif all(value.startswith(f"{label}:") for value, label in zip(column, predicted, strict=True)):
         labels = predicted
         numbers = [value[len(label) + 1 :] for value, label in zip(column, predicted, strict=True)]

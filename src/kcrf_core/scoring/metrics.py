@@ -117,6 +117,6 @@ def _mean(figure: str, scores: Sequence[Score], average: str) -> float:
     if average == "macro":
         return mean_f1(scores) if figure == "f1" else ratio(math.fsum(getattr(s, figure) for s in scores), len(scores))
     if average == "weighted":
-        total = math.fsum(score.gold * getattr(score, figure) for score in scores)
-        return ratio(total, sum(score.gold for score in scores))
+        gold = math.fsum(score.gold * getattr(score, figure) for score in scores)
+        return ratio(gold, sum(score.gold for score in scores))
     raise ConfigError(f"average={average!r}: there are {', '.join(AVERAGES)} and None")

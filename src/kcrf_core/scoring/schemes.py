@@ -110,8 +110,9 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
     how labels follow each other, so their names are a guess (see `tell_iob_apart`; unless strictly, they are scored
     alike): a type that occurs with I but never with B cannot be IOB2.
     """
-    parts = [split_label(label) for label in set(labels)]
-    if not parts or None in parts:
+    found = [split_label(label) for label in set(labels)]
+    parts = [part for part in found if part is not None]
+    if not parts or len(parts) < len(found):
         return None
     letters = {letter for letter, _ in parts}
     typed = {letter for letter, kind in parts if kind and letter != "O"}

@@ -62,7 +62,7 @@ def score_rows(names: Sequence[str], gold: np.ndarray, predicted: np.ndarray, co
     return tuple(Score(*row) for row in rows)
 
 
-def ratio(numerator: int, denominator: int) -> float:
+def ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 

@@ -38,11 +38,12 @@ def allowed_transitions(labels: Sequence[str], scheme: str, others: bool = False
         first[known], last[known], pairs[pairs] = own.first, own.last, own.pairs.ravel()
         return Transitions(pairs, first, last)
     outside = ("O", "")
-    pairs = np.array([[rules.follows(before, after) for after in parts] for before in parts], dtype=bool)
-    first = np.array([rules.follows(outside, after) for after in parts], dtype=bool)
+    own_parts = [part for part in parts if part is not None]  # all
+    pairs = np.array([[rules.follows(before, after) for after in own_parts] for before in own_parts], dtype=bool)
+    first = np.array([rules.follows(outside, after) for after in own_parts], dtype=bool)
     last = np.ones(len(parts), dtype=bool)
     if rules.closed:
-        last = np.array([rules.follows(before, outside) for before in parts], dtype=bool)
+        last = np.array([rules.follows(before, outside) for before in own_parts], dtype=bool)
     return Transitions(pairs, first, last)
 
 

@@ -118,6 +118,7 @@ class Yardstick:
             return self._macro_counts(gold, np.asarray(predicted, dtype=np.int64), offsets, weights, sequences)
         if self.name == "log-loss":
             known = (gold >= 0) & (gold < len(self.labels))
+            assert log_probability is not None
             logs = np.maximum(log_probability, math.log(SMALLEST_PROBABILITY), where=known, out=np.zeros(len(gold)))
             counts = [_sums(logs, offsets), _sums(known, offsets)]
         elif self.name == "accuracy":

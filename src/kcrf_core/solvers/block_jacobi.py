@@ -36,6 +36,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         columns.restore(run.resumed["columns"])
         memory.restore(run.resumed["memory"])
     every = range(len(posterior.blocks))
+    assert now is not None
     while True:
         run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
         newton = BlockNewton(run.blocks(posterior, theta), columns, run)
@@ -44,7 +45,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
             theta,
             now,
             memory,
-            lambda vector, newton=newton: newton.step(vector, every),
+            partial(newton.step, which=every),
             posterior.vectors,
             run,
         )

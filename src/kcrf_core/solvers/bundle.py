@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,8 @@ class Bundle:
         self._points.append(replace(found, gradient=None))
         newest = np.zeros(len(self._constants))
         newest[-1] = 1.0
-        start, best = np.append(self._shares, 0.0), None
+        start = np.append(self._shares, 0.0)
+        best: Bound | None = None
         start = start / start.sum() if start.any() else newest
         unit = (found.value / posterior.least_threshold) ** 2
         for price in SURROGATES if posterior.mixes else (1.0,):
@@ -172,14 +173,12 @@ class Bundle:
             start = best_sparse_combination(
                 self._constants,
                 start,
-                lambda shares, variances=variances: vectors.soft_products(
-                    self._gradients, shares, variances, thresholds
-                ),
+                partial(vectors.soft_products, self._gradients, variances=variances, thresholds=thresholds),
             )
             bound = self._sparse_bound(posterior, start)
             if best is None or bound.value > best.value:
                 best, self._shares = bound, start
-        if found.lower > best.value:
+        if best is None or found.lower > best.value:
             best, self._shares = self._sparse_bound(posterior, newest), newest
         return best
 

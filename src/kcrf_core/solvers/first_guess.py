@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..chains import LabelClique
 from ..objective import OPERATIONS_PER_CUBE, Posterior, TermShape, Vector, Vectors
 from .run import Run
 
@@ -124,11 +125,12 @@ class FirstGuess:
         posterior = self._posterior
         guess = posterior.curvature_guess()
         for part, term, variance in zip(posterior.blocks, posterior.terms, posterior.sigma2, strict=True):
-            if (self._nested or self._real) and not term.clique.mapped:
-                better = term.clique.guess_in_data(posterior.problem, variance)
+            labels = term.clique if isinstance(term.clique, LabelClique) else None
+            if (self._nested or self._real) and labels is not None:
+                better = labels.guess_in_data(posterior.problem, variance)
                 guess[part][: better.size] = better
-            if self._real and not term.clique.mapped:
-                better = term.clique.guess_of_ends(posterior.problem, variance)
+            if self._real and labels is not None:
+                better = labels.guess_of_ends(posterior.problem, variance)
                 guess[part][term.size - better.size :] = better
             if unsettled != 1:
                 guess[part] = unsettled * (guess[part] - 1 / variance) + 1 / variance

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..chains import MappedClique
 from ..objective import HessianBlocks, Posterior, Vector
 from ..system import linear_algebra
 from .run import Run
@@ -34,7 +35,7 @@ class LeadingColumns:
         self._unsettled = 0.0  # when those were built
         for j in posterior.mapped:
             term = posterior.terms[j]
-            if term.clique.axes == 1 and term.nested:
+            if isinstance(term.clique, MappedClique) and term.clique.axes == 1 and term.nested:
                 wanted = np.sqrt(4 * PASSES_TO_BUILD * term.rows * max(1, term.columns / 2))
                 m = int(min(term.rows, MOST_COLUMNS, wanted))
                 self._columns[j] = posterior.engine.leading_columns(j, m)

@@ -7,6 +7,7 @@ definite, so every truncated solution is a descent direction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -28,6 +29,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
     if run.resumed is not None:
         theta, now, first_norm = (run.resumed[name] for name in ("theta", "now", "first_norm"))
         columns.restore(run.resumed["columns"])
+    assert now is not None
     while True:
         run.between_steps(posterior, theta=theta, now=now, first_norm=first_norm, columns=columns)
         metric = BlockMetric(run.blocks(posterior, theta, guess=True), columns, run)
@@ -35,7 +37,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         first_norm = first_norm or max(norm, 1e-300)
         forcing = min(LOOSEST, max(TIGHTEST, np.sqrt(norm / first_norm)))
         direction = conjugate_gradients(
-            lambda vector, theta=theta: run.product(posterior, theta, vector),
+            partial(run.product, posterior, theta),
             vectors.negated(now.gradient),
             metric,
             forcing,

@@ -68,6 +68,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         if found is None:
             run.raise_precision(posterior)
         theta, now = found
+    raise AssertionError  # the count has no end
 
 
 def step(

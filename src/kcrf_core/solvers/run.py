@@ -351,7 +351,7 @@ class Run:
         """Called when a solver can make no more progress: it restarts in double precision, or ends."""
         if self.in_double(posterior) or not self.proves:
             self._stop(posterior, PRECISION)
-        best, double = self._best.theta, posterior.in_double(held=True)
+        best, double = self._best_so_far.theta, posterior.in_double(held=True)
         self._forget()
         raise Restart(double, best, self._pass(double, best))
 
@@ -363,8 +363,13 @@ class Run:
         """Of steps and gradients that are remembered."""
         return np.float32 if posterior.size > LONG and not self.in_double(posterior) else np.float64
 
+    @property
+    def _best_so_far(self) -> _Best:
+        assert self._best is not None, "nothing was evaluated"
+        return self._best
+
     def _gap(self) -> float:
-        return relative_gap(self._best.value, self._lower)
+        return relative_gap(self._best_so_far.value, self._lower)
 
     def _keep(self, value: float, theta: Vector, found: Point | None) -> None:
         """A value of P at theta, for the books and the observer."""
@@ -431,7 +436,7 @@ class Run:
 
     def _prove(self, posterior: Posterior) -> _Proof:
         """The best point in double precision, with the largest bound that is proven by it and those before it."""
-        exact, best = posterior.in_double(), self._best
+        exact, best = posterior.in_double(), self._best_so_far
         if exact is posterior and best.found is not None:
             found, bound = best.found, -np.inf if self._bound is None else self._bound.proven(exact)
         else:
@@ -446,7 +451,8 @@ class Run:
         others = [part for part in parts if part.value != best.value]
         shares = [math.fsum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
         thetas = [best.theta, *(part.theta for part in others)]
-        combination, kept = Combination(exact), None
+        combination = Combination(exact)
+        kept: Point | None = None
         for theta, share, found in zip(thetas, shares, exact.evaluate_all(thetas), strict=True):
             if share > 0:
                 combination.add(theta, found, share)
@@ -454,13 +460,14 @@ class Run:
             self.passes += 1
             self.work += 1
             self._tell(found.value)
+        assert kept is not None  # there is the best point, at least
         return kept, combination.proven() if parts else -np.inf
 
     def _stop(self, posterior: Posterior, reason: str) -> NoReturn:
         """End at the best point, with what can be proven about it."""
         if self.proves:
             self._end(self._prove(posterior), reason)
-        best = self._best
+        best = self._best_so_far
         raise Stop(self._result(best.theta, best.value, -np.inf, reason, np.inf))
 
     def _end(self, proof: _Proof, reason: str) -> NoReturn:

@@ -7,6 +7,7 @@ largest such bound gets a Newton step with its block of (30), searched along; th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -27,6 +28,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
         theta, now = run.resumed["theta"], run.resumed["now"]
         columns.restore(run.resumed["columns"])
         memory.restore(run.resumed["memory"])
+    assert now is not None
     while True:
         run.between_steps(posterior, theta=theta, now=now, columns=columns, memory=memory)
         squares = posterior.vectors.block_dots(now.gradient, now.gradient)
@@ -37,7 +39,7 @@ def descend(posterior: Posterior, theta: Vector, now: Point | None, run: Run) ->
             theta,
             now,
             memory,
-            lambda vector, newton=newton, best=best: newton.step(vector, [best]),
+            partial(newton.step, which=[best]),
             posterior.vectors,
             run,
         )

@@ -30,7 +30,7 @@ __getattr__, __dir__, __all__ = lazy(
         "scratch_folders": ["ScratchFolder"],
         "settings": ["AUTO", "LEAST_TOLERANCE", "Number", "DeclaredSetting", "Whole", "described", "finite"],
         "team": ["Team"],
-        "threads": ["PAUSE", "Workers", "available_threads", "ranges", "sequence_chunks"],
+        "threads": ["PAUSE", "Pause", "Workers", "available_threads", "ranges", "sequence_chunks"],
         "trees": ["pack_tree", "unpack_tree"],
         "wording": ["counted", "listed", "size_text"],
         "writing": ["NamedFile", "naming", "replacing", "temporary_beside"],

@@ -40,7 +40,8 @@ def packing(stream: IO[bytes], kind: str) -> IO[bytes]:
     if kind == "gzip":
         import gzip
 
-        return gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
+        # A file of bytes in all that is used of it, which typeshed does not say.
+        return gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)  # type: ignore[return-value]
     if kind == "bzip2":
         import bz2
 

@@ -140,7 +140,7 @@ def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str
     total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         total.update(repr((name, array.dtype.str, array.shape)).encode())
-        total.update(np.ascontiguousarray(array))
+        total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()
 
 
@@ -184,7 +184,8 @@ def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.n
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         for name, array in arrays.items()
     }
-    np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)
+    # The only keyword of savez itself is allow_pickle, and no array has its name.
+    np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)  # type: ignore[arg-type]
 
 
 def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
@@ -205,9 +206,8 @@ def read_container(path: str | os.PathLike[str], *kinds: str) -> Contents:
                 raise  # the disk's, not the file's
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise FileFormatError(f"{shown}: truncated, damaged or not a kcrf file ({reason})") from None
-    packed = arrays.pop("header", None)
     try:
-        header = header_of(packed.tobytes().decode("utf-8"))
+        header = header_of(arrays.pop("header").tobytes().decode("utf-8"))
         if header["magic"] != MAGIC:
             raise ValueError
         found, number, version = header["kind"], header["format"], header["version"]

@@ -45,7 +45,7 @@ def _renew_cached_properties() -> None:
             for kind in [value for value in vars(module).values() if isinstance(value, type)]:
                 for own in vars(kind).values():
                     if isinstance(own, cached_property):
-                        own.lock = threading.RLock()
+                        vars(own)["lock"] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks

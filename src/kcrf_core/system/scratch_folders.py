@@ -18,7 +18,7 @@ from .writing import TEMPORARY, naming, temporary_beside
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 OWNER = ".owner"
 

@@ -12,10 +12,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from enum import Enum
 from queue import SimpleQueue
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar, overload
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -26,8 +27,15 @@ from .forks import renew_after_fork
 from .memory import Budget
 from .team import Team
 
+
 # Among the items of `Workers.stream`: what comes next may be long in coming.
-PAUSE: Final = object()
+class Pause(Enum):
+    """Type of `PAUSE`."""
+
+    PAUSE = "pause"
+
+
+PAUSE: Final = Pause.PAUSE
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -216,14 +224,24 @@ class Workers:
             return
         yield from self.stream(function, items)
 
-    def stream(self, function: Callable[[Item], Result], items: Iterable[Item], ahead: int | None = None) -> Iterator:
+    @overload
+    def stream(
+        self, function: Callable[[Item], Result], items: Iterable[Item], ahead: int | None = None
+    ) -> Iterator[Result]: ...
+    @overload
+    def stream(
+        self, function: Callable[[Item], Result], items: Iterable[Item | Pause], ahead: int | None = None
+    ) -> Iterator[Result | Pause]: ...
+    def stream(
+        self, function: Callable[[Item], Result], items: Iterable[Item | Pause], ahead: int | None = None
+    ) -> Iterator[Result | Pause]:
         """As `map`, for items that may be waited for: at a `PAUSE` all results are let out, and then the PAUSE itself.
 
         So stages can stand one behind the other, `function` of each on the same threads, and what has been asked of
         them is answered before more is read, also where reading fails. At most `ahead` results wait to be taken up.
         """
         ahead = 2 * self.threads if ahead is None else ahead
-        waiting: deque = deque()
+        waiting: deque[Future[Result]] = deque()
         failure: Exception | None = None
         items = iter(items)
         try:
@@ -357,11 +375,16 @@ class _Line(Generic[Item, Result]):
             while self._begun:
                 self._room.wait()
             # A thread may come to its call only now: what is not referred to any more can be used again at once.
-            self._function = self._take = None
+            self._function = self._take = _nothing
             self._items = ()
             self._next = 0
         if self._failed:
             raise self._failed[min(self._failed)]
+
+
+def _nothing(_: object) -> NoReturn:
+    """Stand for a function that is not called any more."""
+    raise AssertionError
 
 
 def ranges(total: int, size: int) -> list[slice]:

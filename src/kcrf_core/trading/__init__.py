@@ -8,7 +8,7 @@ PROGRAMS = {"crfsuite": "CRFsuite", "crf++": "CRF++", "wapiti": "Wapiti"}
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "attribute_labels": ["AttributeLabeller", "label_scorer"],
+        "attribute_labels": ["AttributeLabeller", "AttributeSequences", "label_scorer"],
         "crfsuite_models": ["CrfsuiteModel", "crfsuite_header", "read_crfsuite", "write_crfsuite"],
         "exporting": ["crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..corpora import CodedColumn, Corpus, NameCells
+from ..encoding import AttributeFeature
 from ..maps import without_zeros
 from ..model import ExplicitTerm, Model
 from ..system import sequence_chunks
@@ -33,7 +34,9 @@ def label_scorer(model: Model) -> LabelScorer | None:
     term = model.terms[0]
     if type(term) is not ExplicitTerm or not term.is_linear or term.clique.axes != 1:
         return None
-    Y, names = len(model.labels), [name.encode() for name in encoding.features[0].vocabulary.values]
+    feature = encoding.features[0]
+    assert isinstance(feature, AttributeFeature)
+    Y, names = len(model.labels), [name.encode() for name in feature.vocabulary.values]
     weights = without_zeros(term.weights if term.clique.columns(Y) == Y else term.by_labels(_dense(term), Y))
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     return LabelScorer(
@@ -104,6 +107,7 @@ class AttributeLabeller:
     def best_labels(self, block: AttributeSequences) -> np.ndarray:
         """Numbers of the best labels, [n] int32."""
         rows, offsets = block.corpus.attributes, block.corpus.offsets[block.first : block.last + 1]
+        assert rows is not None
         names = rows.names
         if not isinstance(names, NameCells):
             packed = CodedColumn.of(names).packed()

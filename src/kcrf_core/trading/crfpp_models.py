@@ -236,8 +236,9 @@ def write_crfpp(
         return b"\n\n".join(b"\n".join(section) for section in (head, names, lines, numbered, figures)) + b"\n"
     ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)), dtype=np.int64)
     array = build(np.frombuffer(b"".join(keys), np.uint8), ends, places[:-1].astype(np.int32)).astype("<u4")
-    names, lines = (b"".join(one.encode() + b"\0" for one in part) for part in (labels, templates))
-    lines += bytes(-(len(names) + len(lines)) % 4)
-    head = HEAD.pack(VERSION, 0, 1.0, size, width, array.nbytes)
-    parts = [head, SIZE.pack(len(names)), names, SIZE.pack(len(lines)), lines, array.tobytes()]
+    label_bytes, line_bytes = (b"".join(one.encode() + b"\0" for one in part) for part in (labels, templates))
+    line_bytes += bytes(-(len(label_bytes) + len(line_bytes)) % 4)
+    packed = HEAD.pack(VERSION, 0, 1.0, size, width, array.nbytes)
+    of_labels, of_lines = SIZE.pack(len(label_bytes)), SIZE.pack(len(line_bytes))
+    parts = [packed, of_labels, label_bytes, of_lines, line_bytes, array.tobytes()]
     return b"".join([*parts, alpha.astype("<f4").tobytes()])

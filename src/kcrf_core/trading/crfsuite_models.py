@@ -229,7 +229,7 @@ def write_crfsuite(
     states["source"], states["label"], states["weight"] = np.repeat(np.arange(A), np.diff(ends)), columns, values
     # As CRFsuite writes them: states before transitions.
     out = bytearray(HEADER.size)
-    header = dict.fromkeys(HEADER_FIELDS, 0)
+    header: dict[str, int | bytes] = dict.fromkeys(HEADER_FIELDS, 0)
     header |= {"magic": MAGIC, "type": KIND, "version": VERSION, "num_labels": Y, "num_attrs": A}
     header["off_features"] = len(out)
     count = len(states) + len(pairs)

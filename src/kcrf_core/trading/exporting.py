@@ -95,6 +95,13 @@ def _check(model: Model, program: str) -> None:
             )
 
 
+def _explicit(model: Model) -> list[ExplicitTerm]:
+    """The terms of a model that was found to have no others."""
+    found = [term for term in model.terms if isinstance(term, ExplicitTerm)]
+    assert len(found) == len(model.terms)
+    return found
+
+
 def _by_labels(model: Model, term: ExplicitTerm) -> np.ndarray:
     """Weights [D, Y] or [D, Y^2] of a term."""
     return term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
@@ -107,7 +114,7 @@ def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     Y = len(model.labels)
     rows: dict[str, int] = {}
     blocks: list[tuple[np.ndarray, np.ndarray]] = []
-    for term in model.terms:
+    for term in _explicit(model):
         names = literal_names(model.encoding, term.features)
         numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
         blocks.append((numbers, _by_labels(model, term)))
@@ -128,8 +135,8 @@ def _for_crfsuite(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     found = without_zeros(weights)
     used = np.flatnonzero(np.diff(found.ends) > 0)
     found = found.take(used)
-    names = list(rows)
-    encoded = [names[k].encode() for k in used.tolist()]
+    attributes = list(rows)
+    encoded = [attributes[k].encode() for k in used.tolist()]
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     bad = next((name for name in encoded if b"\0" in name), None)
     if bad is not None:
@@ -156,7 +163,7 @@ def _boundary(model: Model, first: bool, rows: dict[str, int], by_convention: Se
     for feature in model.encoding.features:
         if type(feature) is not CategoricalFeature:
             continue
-        for offset in feature.config.window:
+        for offset in feature.config.seen:
             if offset and (offset < 0) == first:
                 return f"{feature.config.name}[{offset}]=_B{offset:+d}"  # in data, whether or not a term has it
     for name in by_convention:
@@ -195,7 +202,7 @@ class _Templates:
             raise ConfigError(
                 f"the model works on attributes, and {self.name} on columns: write it for CRFsuite", settings=["to"]
             )
-        for term in model.terms:
+        for term in _explicit(model):
             self._add_term(term)
         Y = len(model.labels)
         for scores, letter, row, symbol in ((model.edges.start, "first", -1, "-1"), (model.edges.end, "last", 1, "+1")):
@@ -229,7 +236,7 @@ class _Templates:
     def _add_term(self, term: ExplicitTerm) -> None:
         weights = _by_labels(self.model, term)
         target = self.node if term.clique.axes == 1 else self.pairs
-        used = weights.any(axis=1)
+        used = np.asarray(weights.any(axis=1))
         order = ColumnOrder.of(self.model.encoding.inputs(self.model.encoding.empty_dataset(), term.features))
         field = 0
         for view in self.model.encoding.views(term.features):
@@ -243,7 +250,7 @@ class _Templates:
             if isinstance(feature, AttributeFeature):
                 firsts = [order.first_attribute]
             else:
-                firsts = order.fields[field : field + len(places)]
+                firsts = order.fields[field : field + len(places)].tolist()
                 field += len(places)
             for first, line in zip(firsts, self._lines_of(feature, places, term.clique.axes == 1), strict=True):
                 for text in line.text.split("\n"):
@@ -264,11 +271,11 @@ class _Templates:
         elif isinstance(feature, ConjunctionFeature):
             parts = [(part, offset) for part, (_, offset) in zip(feature.parts, feature.config.parts, strict=True)]
             for w in places:
-                shift = feature.config.window[w]
+                shift = feature.config.seen[w]
                 separator = self._separator(feature)
                 macros = [self._macro(part, offset + shift) for part, offset in parts]
                 name = self._prefix("u" if node else "b", self._named(feature) + (f".{w}" if w else ""))
-                reach = max(abs(offset + s) for _, offset in feature.config.parts for s in feature.config.window)
+                reach = max(abs(offset + s) for _, offset in feature.config.parts for s in feature.config.seen)
                 strings = {}
                 for code in range(feature.field_sizes[w]):
                     codes = zip(parts, feature.part_codes(w, code), strict=True)
@@ -276,9 +283,10 @@ class _Templates:
                     strings[code] = name + separator.join(texts)
                 yield _Line(name + separator.join(macros), strings)
         else:
+            assert isinstance(feature, CategoricalFeature)
             for w in places:
-                offset = feature.config.window[w]
-                label = self._named(feature) + (f".{w}" if len(feature.config.window) > 1 else "")
+                offset = feature.config.seen[w]
+                label = self._named(feature) + (f".{w}" if len(feature.config.seen) > 1 else "")
                 name = self._prefix("u" if node else "b", label)
                 values = feature.vocabulary.values
                 strings = {

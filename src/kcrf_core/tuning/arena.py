@@ -76,7 +76,7 @@ class Rung:
     def splits(self, dataset: Dataset, labels: int, seed: int) -> Splits | None:
         """The folds of this rung; the same for all candidates, whatever their windows are."""
         weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
-        problem = Problem(dataset.labels, dataset.offsets, weights, labels)
+        problem = Problem(dataset.known_labels, dataset.offsets, weights, labels)
         if self.dev:
             return _by_dev(problem, self.dev)
         return make_splits(problem, seed=seed, wishes=self.wishes, reach=WINDOWS[-1], folds=self.folds,
@@ -133,7 +133,7 @@ def make_rungs(
             rungs.pop()  # sequences are so long that it has nearly as many
         part = corpus.subset(chosen)
         held = 0
-        if dev is not None:
+        if dev is not None and beside is not None:
             judges = dev.subset(_first(*beside, size))
             part, held = concatenate([part, judges]), judges.sequences
         rungs.append(Rung(part, wishes.subset(chosen) if dev is None else HoldOut(), _folds(part.positions), held))

@@ -187,7 +187,7 @@ class Search:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self._leader
                 most = limit if self._outcomes[rung] else self._meter.total
                 outcome = self._judge(candidate, rung, most, before, thorough=self._leader is None)
-                if outcome is not None and (self._leader.rung < rung or outcome.value > self._leader.value):
+                if outcome is not None and (self._leading.rung < rung or outcome.value > self._leading.value):
                     self._leader = outcome
             if self._leader is None or self._leader.rung < rung:
                 break
@@ -206,7 +206,7 @@ class Search:
         """
         if self.best is None:
             return None
-        usual = self._outcomes[self.best.rung].get(self._usual)
+        usual = self._usual_on(self.best.rung)
         if usual is None or self._told_apart(self.best, usual) > max(1.0, self._by_chance()):
             return self._cheapest(self.best, 1.0)
         return usual
@@ -244,9 +244,19 @@ class Search:
         perfect = self._leader is not None and self._leader.value >= self._arena.ceiling
         return perfect or self._stopped() or self._meter.spent >= limit
 
+    @property
+    def _leading(self) -> Outcome:
+        """The leader, once there is one."""
+        assert self._leader is not None
+        return self._leader
+
+    def _usual_on(self, rung: int) -> Outcome | None:
+        """What the candidate that needs no search got on a rung, if it was judged there."""
+        return None if self._usual is None else self._outcomes[rung].get(self._usual)
+
     def _climbs(self, rung: int) -> bool:
         """Whether the leader and one more can be judged on this rung with what is left."""
-        leader = self._leader
+        leader = self._leading
         return 2 * self._expected(leader.candidate, rung, leader, False) <= self._meter.total - self._meter.spent
 
     def _expected(self, candidate: Candidate, rung: int, like: Outcome | None, thorough: bool) -> float:
@@ -292,20 +302,21 @@ class Search:
 
     def _settle(self, limit: float) -> None:
         """Search for all prior variances of the leader and of the next best, which may still be those of others."""
-        rung = self._leader.rung
-        level = [one for one in self.on(rung) if self._told_apart(self._leader, one) <= 1.0 and one is not self._leader]
-        for outcome in [self._leader, *level[:1]]:
+        leader = self._leading
+        rung = leader.rung
+        level = [one for one in self.on(rung) if self._told_apart(leader, one) <= 1.0 and one is not leader]
+        for outcome in [leader, *level[:1]]:
             if (outcome.candidate, rung) in self._settled:
                 continue
             found = self._judge(outcome.candidate, rung, limit, outcome, thorough=True)
-            if found is not None and found.value > self._leader.value:
+            if found is not None and found.value > self._leading.value:
                 self._leader = found
 
     def _refine(self, rung: int, limit: float) -> None:
         """Change the leader in one choice at a time, as long as that helps and the limit is not reached."""
         tried: set[Candidate] = set()
         while not self._over(limit):
-            begun_with = self._leader
+            begun_with = self._leading
             fresh = [one for one in self._neighbours(begun_with.candidate) if one not in tried]
             if not fresh:
                 return
@@ -319,7 +330,7 @@ class Search:
 
     def _challenge(self, candidate: Candidate, rung: int, limit: float) -> None:
         """Judge a change of the leader, on the rung before first where that saves much; the better one leads."""
-        leader = self._leader
+        leader = self._leading
         expected = self._expected(candidate, rung, leader, False)
         if (
             rung
@@ -329,7 +340,7 @@ class Search:
             below = self._outcomes[rung - 1].get(leader.candidate)
             below = below or self._judge(leader.candidate, rung - 1, limit, leader)
             screened = None if below is None else self._judge(candidate, rung - 1, limit, below)
-            if screened is None or screened.value < below.value:
+            if below is None or screened is None or screened.value < below.value:
                 return
         outcome = self._judge(candidate, rung, limit, leader)
         if outcome is None:
@@ -340,11 +351,12 @@ class Search:
 
     def _survivors(self, rung: int) -> list[Candidate]:
         """The candidates that go on to the next rung, the best first."""
-        ranked = [outcome for outcome in self.on(rung) if outcome.candidate != self._leader.candidate]
+        leader = self._leading
+        ranked = [outcome for outcome in self.on(rung) if outcome.candidate != leader.candidate]
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
-        hopeful = [one for one in ranked if self._told_apart(self._leader, one) <= HOPELESS]
-        going = [outcome.candidate for outcome in [self._leader, *hopeful][:count]]
-        usual = self._outcomes[rung].get(self._usual)
-        if usual is not None and usual.candidate not in going and self._told_apart(self._leader, usual) <= CLEARLY:
+        hopeful = [one for one in ranked if self._told_apart(leader, one) <= HOPELESS]
+        going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
+        usual = self._usual_on(rung)
+        if usual is not None and usual.candidate not in going and self._told_apart(leader, usual) <= CLEARLY:
             going.append(usual.candidate)  # what the last word is about
         return going

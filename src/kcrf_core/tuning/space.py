@@ -271,7 +271,7 @@ class NumberBlock(ColumnBlock):
         choices = [Choice(kernel, tuple(kernels), start), Choice(window, windows, reach, True)]
         seeds: list[dict[str, str]] = []
         if self.shape is not None:
-            orders = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
+            orders: tuple[dict[str, str], ...] = ({}, {LABEL_CHOICE: LABELS[2]}, {LABEL_CHOICE: LABELS[1]})
             seeds += [{kernel: IMAGE, **labels} for labels in orders]
         seeds.append({kernel: LINEAR if self.alone else RBF})
         if NESTED_WINDOWS in kernels:
@@ -295,6 +295,7 @@ class NumberBlock(ColumnBlock):
         if kernel == LINEAR:
             return BlockShare(features, names)
         if kernel == IMAGE:
+            assert self.shape is not None
             shape = list(self.shape)
             return BlockShare(
                 features, (), ({**term, "features": list(names), "kernel": {"type": IMAGE, "shape": shape}},)

@@ -155,7 +155,7 @@ def _column_blocks(
             text.append(feature)
         else:
             real.append(feature["column"])
-            reach = max(reach, *map(abs, fitted.config.window))
+            reach = max(reach, *map(abs, fitted.config.seen))
     if shape is not None and len(real) != shape[0] * shape[1]:
         raise ConfigError(
             f"pictures of {shape[0]}x{shape[1]} pixels need {shape[0] * shape[1]:,} columns of numbers, and there are "
@@ -166,8 +166,9 @@ def _column_blocks(
     tags: tuple[str, ...] = ()
     if text:
         observed = bool((usual.get("training") or {}).get("observed_features"))
-        blocks.append(TextBlock(tuple(text), observed))
-        tags = blocks[0].tags
+        words = TextBlock(tuple(text), observed)
+        blocks.append(words)
+        tags = words.tags
     if real:
         apart = shape is None and len(real) <= FEW_COLUMNS
         features = [{"name": name, "columns": [name], "type": "real"} for name in real]
@@ -281,6 +282,7 @@ class _Run:
             if self.timed and meter.spent >= meter.total:
                 raise self._too_short("no candidate was judged within it")
             raise DataError("no candidate could be judged", corpus.source)
+        assert search.best is not None
         return Tuning(
             space=self.space,
             yardstick=self.yardstick,
@@ -330,7 +332,7 @@ class _Run:
             logs = np.concatenate(list(parts))
         else:
             labels = decided_labels(model, judged, Decision(found.chosen.found["decode"]), None, self.workers)
-        gold = np.where(judged.labels == UNKNOWN, len(self.yardstick.labels), judged.labels)
+        gold = np.where(judged.known_labels == UNKNOWN, len(self.yardstick.labels), judged.known_labels)
         return self._renumbered(gold, labels, logs, judged, model.labels)
 
     def _renumbered(self, gold: np.ndarray, labels: np.ndarray | None, logs: np.ndarray | None, judged: Dataset,
@@ -344,7 +346,7 @@ class _Run:
 
 def _gold_logs(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> np.ndarray:
     """log p of gold labels, which a model may not know."""
-    found = marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
+    found = marginals[np.arange(len(best)), np.maximum(part.known_labels, 0)]
     return np.log(np.where(part.labels == UNKNOWN, SMALLEST_PROBABILITY, np.maximum(found, SMALLEST_PROBABILITY)))
 
 

@@ -1,0 +1,73 @@
+from ..system import Registry
+from .chain import Edges
+from .cliques import (
+    EDGE,
+    EDGE2,
+    EDGE_X,
+    MATRIX,
+    NODE,
+    SEEN_TRANSITIONS,
+    STATE,
+    TRANSITIONS,
+    Clique,
+    Edge,
+    InnerEdge,
+    LabelClique,
+    MappedClique,
+    PartialSum,
+    Potentials,
+    Sums,
+)
+from .forward import Messages
+from .nbest import Labellings, best_labellings
+from .partial_labels import Held, first_impossible, hold
+from .problem import (
+    Problem,
+    borders_with_positions,
+    borders_within,
+    gathered,
+    pieces_of,
+    portion_borders,
+    positions_within,
+    score_columns,
+    spread,
+)
+from .runs import run_probabilities
+
+CLIQUES: Registry[Clique]
+
+__all__ = [
+    "EDGE",
+    "EDGE2",
+    "EDGE_X",
+    "MATRIX",
+    "NODE",
+    "SEEN_TRANSITIONS",
+    "STATE",
+    "TRANSITIONS",
+    "Clique",
+    "Edge",
+    "Edges",
+    "Held",
+    "InnerEdge",
+    "LabelClique",
+    "Labellings",
+    "MappedClique",
+    "Messages",
+    "PartialSum",
+    "Potentials",
+    "Problem",
+    "Sums",
+    "best_labellings",
+    "borders_with_positions",
+    "borders_within",
+    "first_impossible",
+    "gathered",
+    "hold",
+    "pieces_of",
+    "portion_borders",
+    "positions_within",
+    "run_probabilities",
+    "score_columns",
+    "spread",
+]

@@ -1,0 +1,83 @@
+from collections.abc import Callable, Iterator
+
+from ..system import Registry
+from .counts import TermCount, TermCounter, term_counts
+from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
+from .defaults import (
+    Defaults,
+    configured,
+    described,
+    kernel_is_open,
+    number_terms,
+    window_of_numbers,
+    with_defaults,
+    with_terms,
+)
+from .encoding import Encoding, column_names, fit_encoding, missing_remarks
+from .exporting import Exported, export, literal_names
+from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
+from .names import CONSTANT, FeatureNames, conjunction_name, field_name, plain_names, real_names
+from .spooled import (
+    SUGGESTING_POSITIONS,
+    SpooledColumns,
+    encoded_shards,
+    fit_spooled,
+    join_datasets,
+    shard_borders,
+    spread_sequences,
+)
+from .template_feature import LineFeature, TemplateFeature, readable, template_width
+from .translating import Translation, translation
+from .views import View
+
+EXPORTS: Registry[Callable[[Exported], Iterator[str]]]
+
+__all__ = [
+    "CONSTANT",
+    "SUGGESTING_POSITIONS",
+    "UNKNOWN",
+    "UNOBSERVED",
+    "Amount",
+    "AttributeFeature",
+    "CategoricalFeature",
+    "ConjunctionFeature",
+    "Dataset",
+    "Defaults",
+    "Encoding",
+    "Feature",
+    "FeatureNames",
+    "LineFeature",
+    "RealFeature",
+    "SpooledColumns",
+    "TemplateFeature",
+    "TermCount",
+    "TermCounter",
+    "Translation",
+    "View",
+    "Vocabulary",
+    "column_names",
+    "configured",
+    "conjunction_name",
+    "described",
+    "encoded_shards",
+    "export",
+    "field_name",
+    "fit_encoding",
+    "fit_spooled",
+    "join_datasets",
+    "kernel_is_open",
+    "literal_names",
+    "missing_remarks",
+    "number_terms",
+    "plain_names",
+    "readable",
+    "real_names",
+    "shard_borders",
+    "spread_sequences",
+    "template_width",
+    "term_counts",
+    "translation",
+    "window_of_numbers",
+    "with_defaults",
+    "with_terms",
+]

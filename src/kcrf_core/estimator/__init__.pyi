@@ -1,0 +1,5 @@
+from .estimator import KernelCRF
+
+__all__ = [
+    "KernelCRF",
+]

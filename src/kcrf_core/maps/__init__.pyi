@@ -1,0 +1,122 @@
+from collections.abc import Callable
+
+from numpy.random import Generator
+
+from ..system import Registry
+from .columns import ColumnOrder, add_products, largest_values, present_columns, scaled_rows, sparse_block
+from .compressed import CompressedRows
+from .conjunctions import (
+    LARGEST_DEGREE,
+    ConjunctionCounter,
+    Conjunctions,
+    conjunction_count,
+    feature_base,
+    find_conjunctions,
+    shared_conjunctions,
+    squared_weights,
+    why_not,
+)
+from .explicit import Affine, ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns, MergedMap, merged_columns
+from .factorisation import FLOORS, Basis, Candidates, Factorisation, independent_pivots, truncated
+from .feature_map import FeatureMap, accumulate, has_nested_columns, new_sums, real_columns, sum_of_parts, sums_of_rows
+from .growing_basis import GrowingBasis
+from .hash_tables import PairTable, number_pairs
+from .heads import ExplicitHead, Head, PivotHead
+from .kept_places import KeptPlaces, KeptWeights
+from .native import TOGETHER, ordered_sums, product
+from .pivots import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
+from .portions import Portions, add_rows, new_token, summed_by, tree_sum
+from .reduced import PIECE_VALUES, KernelRecipe, KernelRows, ReducedMap, pivot_triangle
+from .repeated_maps import RepeatedMap, RepeatedRecipe
+from .rounding import Extent, Rounding, summation_error
+from .sparse_weights import (
+    SparseWeights,
+    Weights,
+    as_dense,
+    held_values,
+    matrix_of,
+    pack_weights,
+    unpack_weights,
+    without_zeros,
+)
+from .triangles import inverse_bytes
+
+METHODS: Registry[Callable[[Factorisation, Generator], None]]
+
+__all__ = [
+    "FLOORS",
+    "LARGEST_DEGREE",
+    "LITTLE_LEFT",
+    "MOST_PIVOTS",
+    "PIECE_VALUES",
+    "TOGETHER",
+    "Affine",
+    "Basis",
+    "Candidates",
+    "ColumnOrder",
+    "ColumnSupports",
+    "CompressedRows",
+    "ConjunctionCounter",
+    "Conjunctions",
+    "ExplicitHead",
+    "ExplicitMap",
+    "ExplicitRecipe",
+    "Extent",
+    "FeatureMap",
+    "GrowingBasis",
+    "Head",
+    "KeptPlaces",
+    "KeptWeights",
+    "KernelRecipe",
+    "KernelRows",
+    "MergedColumns",
+    "MergedMap",
+    "PairTable",
+    "PivotHead",
+    "Portions",
+    "ReducedMap",
+    "RepeatedMap",
+    "RepeatedRecipe",
+    "Rounding",
+    "SparseWeights",
+    "Weights",
+    "accumulate",
+    "add_products",
+    "add_rows",
+    "as_dense",
+    "automatic_size",
+    "choose_pivots",
+    "conjunction_count",
+    "feature_base",
+    "find_conjunctions",
+    "full_basis",
+    "has_nested_columns",
+    "held_values",
+    "independent_pivots",
+    "inverse_bytes",
+    "largest_values",
+    "matrix_of",
+    "merged_columns",
+    "new_sums",
+    "new_token",
+    "number_pairs",
+    "ordered_sums",
+    "pack_weights",
+    "pivot_triangle",
+    "present_columns",
+    "product",
+    "real_columns",
+    "scaled_rows",
+    "shared_conjunctions",
+    "sparse_block",
+    "squared_weights",
+    "sum_of_parts",
+    "summation_error",
+    "summed_by",
+    "sums_of_rows",
+    "tree_sum",
+    "truncated",
+    "unpack_weights",
+    "why_not",
+    "without_zeros",
+]

@@ -1,0 +1,74 @@
+from ..system import Registry
+from .blocks import FEW_SEQUENCES, block_borders, median_run, unit_offsets
+from .calibration import (
+    SMALLEST_PROBABILITY,
+    WHOLES,
+    Bin,
+    Calibration,
+    Probabilities,
+    WholeProbabilities,
+    calibrate,
+    from_marginals,
+)
+from .costs import Decision, label_costs, threshold_costs
+from .curves import LabelCurve, bin_intervals, f1_intervals, label_curves, scores_shown
+from .evaluation import Evaluation, check_label_count, evaluate
+from .judgement import Comparison, Judgement, JudgementOptions, calibration_of, judge
+from .labelling import Labelling, LabelProbabilities, from_tagged, from_two_files, joined_labellings, readable_column
+from .schemes import Scheme, detect_scheme
+from .scores import Score, SpanScores, span_scores
+from .significance import Interval
+from .spans import SpanFinder, Transitions, allowed_transitions
+from .yardstick import Yardstick, choose_yardstick
+
+SCHEMES: Registry[Scheme]
+DECODINGS: tuple[str, ...]
+METRICS: tuple[str, ...]
+
+__all__ = [
+    "FEW_SEQUENCES",
+    "SMALLEST_PROBABILITY",
+    "WHOLES",
+    "Bin",
+    "Calibration",
+    "Comparison",
+    "Decision",
+    "Evaluation",
+    "Interval",
+    "Judgement",
+    "JudgementOptions",
+    "LabelCurve",
+    "LabelProbabilities",
+    "Labelling",
+    "Probabilities",
+    "Scheme",
+    "Score",
+    "SpanFinder",
+    "SpanScores",
+    "Transitions",
+    "WholeProbabilities",
+    "Yardstick",
+    "allowed_transitions",
+    "bin_intervals",
+    "block_borders",
+    "calibrate",
+    "calibration_of",
+    "check_label_count",
+    "choose_yardstick",
+    "detect_scheme",
+    "evaluate",
+    "f1_intervals",
+    "from_marginals",
+    "from_tagged",
+    "from_two_files",
+    "joined_labellings",
+    "judge",
+    "label_costs",
+    "label_curves",
+    "median_run",
+    "readable_column",
+    "scores_shown",
+    "span_scores",
+    "threshold_costs",
+    "unit_offsets",
+]

@@ -1,0 +1,28 @@
+from ._lookup import ItemRows, LabelScorer, ScoredItems
+from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer
+from .crfsuite_models import CrfsuiteModel, crfsuite_header, read_crfsuite, write_crfsuite
+from .exporting import crfsuite_of, export_model, program_of
+from .foreign import ForeignModel
+from .importing import import_model, read_foreign, training_configuration
+
+PROGRAMS: dict[str, str]
+
+__all__ = [
+    "AttributeLabeller",
+    "AttributeSequences",
+    "CrfsuiteModel",
+    "ForeignModel",
+    "ItemRows",
+    "LabelScorer",
+    "ScoredItems",
+    "crfsuite_header",
+    "crfsuite_of",
+    "export_model",
+    "import_model",
+    "label_scorer",
+    "program_of",
+    "read_crfsuite",
+    "read_foreign",
+    "training_configuration",
+    "write_crfsuite",
+]

@@ -1,0 +1,41 @@
+from .checkpoint import EVERY, Checkpoint
+from .decoder_choice import DecoderChoice, choose_decoder
+from .dev import DevReport
+from .engines import OpenEngine, named_engine, open_engine
+from .growth import Growth
+from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
+from .shard_run import SAMPLE_POSITIONS, train_shards
+from .structure import MIN_GAIN
+from .training import Report, Verdict, judge, problem_splits, train
+from .warm_start import WarmStart
+
+__all__ = [
+    "EVERY",
+    "MIN_GAIN",
+    "SAMPLE_POSITIONS",
+    "SEQUENCES",
+    "Blocks",
+    "Checkpoint",
+    "DecoderChoice",
+    "DevReport",
+    "Growth",
+    "HoldOut",
+    "OpenEngine",
+    "Pieces",
+    "Report",
+    "Split",
+    "Splits",
+    "Verdict",
+    "WarmStart",
+    "apart",
+    "blocks_of",
+    "choose_decoder",
+    "deal",
+    "judge",
+    "make_splits",
+    "named_engine",
+    "open_engine",
+    "problem_splits",
+    "train",
+    "train_shards",
+]
