@@ -50,7 +50,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [pytest.param("search", marks=pytest.mark.slow), "terms"])
 def test_a_killed_run_goes_on_with_the_same_bytes(kcrf, data, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "terms.yaml").write_text(
@@ -84,6 +84,7 @@ def test_a_terminated_run_leaves_a_model_and_goes_on(kcrf, data, tmp_path):
     assert model.read_bytes() == whole and not kept.exists()
 
 
+@pytest.mark.slow
 def test_shards_go_on_too(kcrf, data, tmp_path):
     folder, kept = tmp_path / "data.shards", tmp_path / "run.ck"
     assert kcrf("featurize", data, "-o", folder, "--shards", "3", "--plain", "-q").code == 0

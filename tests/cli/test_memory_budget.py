@@ -160,6 +160,7 @@ def test_a_forecast_is_near_the_peak(tmp_path, case):
     check_forecast(tmp_path, "data.conll", *options)
 
 
+@pytest.mark.slow
 def test_a_forecast_of_shards_is_near_the_peak(tmp_path):
     """Shards have features of their own, and weights are those of features and labels that were seen together."""
     rng = np.random.default_rng(0)

@@ -100,7 +100,12 @@ def runner(name, sample_data, workers, tmp_path, **changed):
     return run
 
 
-@pytest.mark.parametrize("name", RUNS)
+EVERYDAY = ("lbfgs", "begins-on-part", "newton", "sparse", "growing")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+)
 def test_a_run_that_is_killed_goes_on_with_the_same_bytes(name, sample_data, workers, tmp_path):
     run = runner(name, sample_data, workers, tmp_path)
     path = tmp_path / "run.checkpoint"

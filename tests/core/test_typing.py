@@ -72,6 +72,7 @@ def of_files(path: Path) -> tuple[Model, float]:
 """
 
 
+@pytest.mark.slow
 def test_a_type_checker_sees_errors_of_clients_and_no_others(tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed: pip install mypy")
     (tmp_path / "client.py").write_text(CLIENT)

@@ -95,7 +95,7 @@ class _Section:
                 raise self.error(key, f"unknown key '{key}'{suggestion(key, self._known)}")
 
 
-def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
+def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Config:
     """Check a raw configuration and return it as values. The layout is that of the YAML file.
 
     >>> from kcrf_core import parse_config

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Arguments besides X and y.
 METADATA = {"fit": ("sample_weight", "X_dev", "y_dev"), "score": ("sample_weight",)}
@@ -56,15 +59,15 @@ class Protocol:
                 getattr(found, method).add_request(param=name, alias=None)
         return found
 
-    def set_fit_request(self, **requests: bool | str | None) -> Any:
+    def set_fit_request(self, **requests: bool | str | None) -> Self:
         """Ask for `sample_weight`, `X_dev` or `y_dev` of `fit` to be passed on, where metadata routing is enabled."""
         return self._request("fit", requests)
 
-    def set_score_request(self, **requests: bool | str | None) -> Any:
+    def set_score_request(self, **requests: bool | str | None) -> Self:
         """Ask for `sample_weight` of `score` to be passed on, where metadata routing is enabled."""
         return self._request("score", requests)
 
-    def _request(self, method: str, requests: dict[str, bool | str | None]) -> Any:
+    def _request(self, method: str, requests: dict[str, bool | str | None]) -> Self:
         found = self.get_metadata_routing()
         for name, alias in requests.items():
             if name not in METADATA[method]:

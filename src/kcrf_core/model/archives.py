@@ -34,7 +34,7 @@ def digest(dataset: Dataset) -> str:
         arrays += pack_sparse(dataset.bag, "bag").values()
     for array in arrays:
         total.update(repr((array.dtype.str, array.shape)).encode())
-        total.update(np.ascontiguousarray(array))  # as bytes, without a copy of them
+        total.update(np.ascontiguousarray(array).data)  # as bytes, without a copy of them
     return total.hexdigest()
 
 

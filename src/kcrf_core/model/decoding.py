@@ -103,7 +103,7 @@ class Decoder:
         try:
             if wishes.marginals or wishes.probability or wishes.nbest or self._decoder != VITERBI:
                 found = chain.marginals(scores, edges, offsets)
-            if self._decoder != VITERBI:
+            if self._decoder != VITERBI and found is not None:
                 labels = chain.posterior_labels(found.node, scores, edges, offsets, wishes.costs)
             else:
                 labels = chain.viterbi(scores, edges, offsets)[0]
@@ -112,20 +112,20 @@ class Decoder:
                 raise
             raise _why_impossible(error, plain, scores, edges, part, source) from None
         log_probabilities = nbest = explanations = None
-        if wishes.probability:
+        if wishes.probability and found is not None:
             log_probabilities = np.minimum(chain.path_scores(scores, edges, offsets, labels) - found.log_z, 0.0)
-        if wishes.nbest:
+        if wishes.nbest and found is not None:
             best = best_labellings(scores, edges, offsets, wishes.nbest)
             nbest = [
                 Labellings(one.labels, np.minimum(one.scores - log_z, 0.0))
                 for one, log_z in zip(best, found.log_z, strict=True)
             ]
-        if self._explainer is not None:
+        if self._explainer is not None and wishes.explain is not None:
             explanations = self._explainer.explain(part, scores, edges, labels, wishes.explain)
         return Decoded(
             offsets,
             labels,
-            found.node if wishes.marginals else None,
+            found.node if wishes.marginals and found is not None else None,
             log_probabilities,
             nbest,
             None if self._novelty is None else self._novelty.of(part),

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import comb
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ..system import Workers
 from .pruning import needless_limit
 from .stored_terms import StoredTerm
 from .term import PartsOfRow, Term, TermParts, WeightTable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class FeatureTerm(Term):
@@ -103,12 +106,13 @@ class FeatureTerm(Term):
 
         positive = replace(inputs, real=np.abs(inputs.real), bag=None if inputs.bag is None else abs(inputs.bag))
         limit = needless_limit(change, positive, budget, self._most_parts(active), workers)
-        return replace(self, weights=weights.where(influence > limit))
+        return replace(self, weights=weights.where(influence > limit))  # type: ignore[call-arg]  # a field of subclasses
 
-    def compacted(self) -> FeatureTerm:
+    def compacted(self) -> Self:
         weights = without_zeros(self.weights)
         dense = weights.dense()
-        return replace(self, weights=weights if weights.bytes < dense.nbytes else dense)
+        smaller = weights if weights.bytes < dense.nbytes else dense
+        return replace(self, weights=smaller)  # type: ignore[call-arg]  # a field of subclasses
 
 
 @dataclass(frozen=True)

@@ -94,11 +94,11 @@ def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
         from scipy.sparse import diags_array
 
         own = diags_array(group.attributes.astype(np.float64))
-        bag = (dataset.bag - dataset.bag @ own + dataset.bag[order] @ own).tocsr()
+        bag = (dataset.own_bag - dataset.own_bag @ own + dataset.own_bag[order] @ own).tocsr()
         bag.eliminate_zeros()
         return replace(dataset, bag=bag)
     if columns.bag:
-        return replace(dataset, bag=dataset.bag[order], bag_unseen=dataset.bag_unseen[order])
+        return replace(dataset, bag=dataset.own_bag[order], bag_unseen=dataset.bag_unseen[order])
     if columns.codes:
         codes = dataset.codes.copy()
         codes[:, columns.codes] = codes[order][:, columns.codes]
@@ -118,8 +118,8 @@ def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarra
             best = chain.viterbi(scores, edges, part.offsets)[0]
         else:
             best = chain.posterior_labels(node, scores, edges, part.offsets)
-        known = part.labels >= 0
-        p = node[np.arange(part.positions), np.maximum(part.labels, 0)]
+        known = part.known_labels >= 0
+        p = node[np.arange(part.positions), np.maximum(part.known_labels, 0)]
         return np.where(known, np.log(np.maximum(p, SMALLEST_PROBABILITY)), 0.0), known & (best == part.labels)
 
     logs, right = zip(*model.over_parts(dataset, task, workers), strict=True)
@@ -130,7 +130,7 @@ def _mean(losses: np.ndarray, dataset: Dataset) -> tuple[float, float]:
     """The mean of losses [N] over positions with known labels, and its standard error over sequences."""
     lengths = np.diff(dataset.offsets)
     sequence = np.repeat(np.arange(len(lengths)), lengths)
-    known = (dataset.labels >= 0).astype(np.float64)
+    known = (dataset.known_labels >= 0).astype(np.float64)
     sums, counts = (np.bincount(sequence, values, minlength=len(lengths)) for values in (losses * known, known))
     total = counts.sum()
     mean = float(sums.sum() / total)

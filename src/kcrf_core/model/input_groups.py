@@ -34,9 +34,15 @@ class InputGroup:
     attributes: np.ndarray | None = None  # [A] bool, of those that are one group; None: all of them
 
     @property
+    def bag_feature(self) -> AttributeFeature:
+        """The feature, where it is one of attributes."""
+        assert isinstance(self.feature, AttributeFeature)
+        return self.feature
+
+    @property
     def offset(self) -> int | None:
         """None for attributes, which have none."""
-        return None if self.columns.bag else self.feature.config.window[self.place]
+        return None if self.columns.bag else self.feature.config.seen[self.place]
 
     @property
     def name(self) -> str:
@@ -46,6 +52,7 @@ class InputGroup:
     def described(self, inputs: Inputs, row: int) -> str:
         """With the value that an input has there: `word[-1]=the`."""
         if self.columns.codes:
+            assert not isinstance(self.feature, RealFeature | AttributeFeature)
             return field_name(self.feature, self.place, int(inputs.codes[row, self.columns.codes[0]]))
         if len(self.columns.real) == 1:
             return f"{self.name}={inputs.real[row, self.columns.real[0]]:.4g}"
@@ -54,7 +61,7 @@ class InputGroup:
     def taken_from(self, inputs: Inputs) -> Inputs:
         """The inputs without this group."""
         if self.columns.bag:
-            return replace(inputs, bag=0 * inputs.bag, unseen=np.zeros(len(inputs)))
+            return replace(inputs, bag=0 * inputs.own_bag, unseen=np.zeros(len(inputs)))
         if self.columns.codes:
             codes = inputs.codes.copy()
             codes[:, list(self.columns.codes)] = NOTHING
@@ -75,19 +82,19 @@ class AttributeSlot:
 
     def present(self, inputs: Inputs) -> np.ndarray:
         """Where an input has it, [n] bool."""
-        return inputs.unseen > 0 if self.slot is None else np.diff(inputs.bag.indptr) > self.slot
+        return inputs.unseen > 0 if self.slot is None else np.diff(inputs.own_bag.indptr) > self.slot
 
     def described(self, inputs: Inputs, row: int) -> str:
         """Its name."""
         if self.slot is None:
             return UNSEEN_ATTRIBUTES
-        return self.feature.vocabulary.values[inputs.bag.indices[inputs.bag.indptr[row] + self.slot]]
+        return self.feature.vocabulary.values[inputs.own_bag.indices[inputs.own_bag.indptr[row] + self.slot]]
 
     def taken_from(self, inputs: Inputs) -> Inputs:
         """The inputs without it."""
         if self.slot is None:
             return replace(inputs, unseen=np.zeros(len(inputs)))
-        bag = inputs.bag.copy()
+        bag = inputs.own_bag.copy()
         bag.data[bag.indptr[:-1][self.present(inputs)] + self.slot] = 0.0
         bag.eliminate_zeros()
         return replace(inputs, bag=bag)
@@ -100,10 +107,10 @@ def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup 
         if not group.columns.bag:
             out.append(group)
             continue
-        most = int(np.diff(inputs.bag.indptr).max(initial=0))
-        out += [AttributeSlot(group.feature, slot) for slot in range(most)]
+        most = int(np.diff(inputs.own_bag.indptr).max(initial=0))
+        out += [AttributeSlot(group.bag_feature, slot) for slot in range(most)]
         if (inputs.unseen > 0).any():
-            out.append(AttributeSlot(group.feature, None))
+            out.append(AttributeSlot(group.bag_feature, None))
     return out
 
 
@@ -121,7 +128,7 @@ def dataset_groups(encoding: Encoding) -> list[InputGroup]:
 
 
 def _by_prefix(group: InputGroup) -> list[InputGroup]:
-    prefixes = [_prefix(name) for name in group.feature.vocabulary.values]
+    prefixes = [_prefix(name) for name in group.bag_feature.vocabulary.values]
     distinct = list(dict.fromkeys(prefixes))
     if len(distinct) > MOST_PREFIXES:
         return [group]
@@ -166,10 +173,11 @@ def _placed(views: Sequence[View], labels: Sequence[str]) -> list[InputGroup]:
 
 def input_text(groups: Sequence[InputGroup], inputs: Inputs, row: int) -> str:
     """What an input has at its own position, or at all if that is nothing: for people to see what it is like."""
-    own = [group for group in groups if not group.columns.bag and group.feature.config.window[group.place] == 0]
+    own = [group for group in groups if not group.columns.bag and group.feature.config.seen[group.place] == 0]
     parts = [group.described(inputs, row) for group in own or groups if not group.columns.bag]
     for group in groups:
         if group.columns.bag:
-            values = group.feature.vocabulary.values
-            parts += [values[a] for a in inputs.bag.indices[inputs.bag.indptr[row] : inputs.bag.indptr[row + 1]]]
+            values = group.bag_feature.vocabulary.values
+            bag = inputs.own_bag
+            parts += [values[a] for a in bag.indices[bag.indptr[row] : bag.indptr[row + 1]]]
     return ", ".join(parts[:SHOWN_VALUES]) + (", ..." if len(parts) > SHOWN_VALUES else "")

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,7 @@ class LagDecoder:
 
     def end(self) -> Decoded:
         """What is left of the sequence that is open, now complete."""
+        assert self._context is not None
         return self.feed(self._context.subset([]), True)
 
     @property
@@ -243,7 +245,7 @@ class _Scored:
         if len(parts) == 1:
             return parts[0]
 
-        def of(name: str) -> np.ndarray | None:
+        def of(name: str) -> Any:
             arrays = [getattr(part, name) for part in parts]
             return None if arrays[0] is None else np.concatenate(arrays)
 
@@ -267,7 +269,8 @@ class _Results:
         if not self._labels:
             return Decoded(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros((0, Y)) if marginals else None)
         labels = np.concatenate(self._labels)
-        novelty = None if self._novelty[0] is None else np.concatenate(self._novelty)
+        told = [part for part in self._novelty if part is not None]
+        novelty = np.concatenate(told) if told else None
         node = np.concatenate(self._node) if marginals else None
         return Decoded(np.array([0, len(labels)]), labels, node, novelty=novelty)
 

@@ -106,6 +106,7 @@ class Model:
         out = Potentials(None, self.edges)
         for clique, values in scores.items():
             clique.add(values, out, Y)
+        assert out.scores is not None  # of the terms of nodes, or zeros
         if self.calibration is None:
             return out.scores, out.edges
         return self.calibration.scores(out.scores), self.calibration.edges(out.edges)
@@ -246,7 +247,9 @@ class Model:
         Y = len(encoding.labels)
         terms = tuple(map(_unpack_term, stored_terms(contents, encoding)))
         edges = chain.Edges(
-            *(_stored_edges(contents, name, ndim) for name, ndim in (("transitions", 2), ("start", 1), ("end", 1))),
+            _stored_edges(contents, "transitions", 2),
+            _stored_edges(contents, "start", 1),
+            _stored_edges(contents, "end", 1),
             contents.array("triples", "float64", 3, LARGEST) if "triples" in contents.arrays else None,
         )
         if edges.transitions.shape != (Y, Y) or edges.start.shape != (Y,) or edges.end.shape != (Y,):

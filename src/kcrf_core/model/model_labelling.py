@@ -102,7 +102,7 @@ def _of_dataset(
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     unknown = "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"
     names = (*model.labels, unknown)
-    numbers = np.where(dataset.labels < 0, len(model.labels), dataset.labels)
+    numbers = np.where(dataset.known_labels < 0, len(model.labels), dataset.known_labels)
     found = Labelling(source, CodedColumn(list(names), numbers), (), dataset.offsets, dataset.lines)
     chunks = model.chunks(dataset)
     return _labelled(model, found, lambda span: dataset.span(*span), chunks, workers, decision, also)
@@ -146,17 +146,17 @@ def _labelled(
             of_spans[own.starts] = run_probabilities(
                 scores, edges, part.offsets, best, own.starts, own.ends, finder.apart
             )
-        kept = part.labels != UNOBSERVED
+        kept = part.known_labels != UNOBSERVED
         return _Judged(
             best[kept],
-            Probabilities.of(every.node[kept], part.labels[kept], best[kept]),
+            Probabilities.of(every.node[kept], part.known_labels[kept], best[kept]),
             every.node[kept].astype(np.float32) if also.marginals else None,
             WholeProbabilities(of_spans, np.minimum(of_sequences, 1.0)),
         )
 
     def work(span: tuple[int, int]) -> tuple[list[_Judged], np.ndarray, dict[str, int]]:
         part = encoded(span)
-        return list(model.over_parts(part, judged)), part.labels != UNOBSERVED, dict(part.missing)
+        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing)
 
     results: list[_Judged] = []
     kept: list[np.ndarray] = []
@@ -165,7 +165,7 @@ def _labelled(
         results += own
         kept.append(observed)
         missing.update(lacking)
-    every = [each.marginals for each in results] if also.marginals else None
+    every = [each.marginals for each in results if each.marginals is not None] if also.marginals else None
     found = replace(
         found,
         predicted=CodedColumn(list(model.labels), np.concatenate([each.labels for each in results])),

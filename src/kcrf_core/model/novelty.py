@@ -17,6 +17,7 @@ from ..errors import ConfigError
 from ..kernels import Pivots
 from ..maps import pivot_triangle
 from ..system import SLAB, Workers, linear_algebra, padded, ranges, row_squares
+from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model
 
 
@@ -25,10 +26,10 @@ class Novelty:
 
     def __init__(self, model: Model):
         self._encoding = model.encoding
-        self._terms = []
+        self._terms: list[tuple[KernelTerm, Pivots, np.ndarray]] = []
         with Workers(1, memory=0) as workers:  # SciPy has a BLAS of its own, which came with this module
             for term in model.terms:
-                if term.has_pivots:
+                if isinstance(term, KernelTerm):
                     triangle = pivot_triangle(term.kernel, term.pivots, workers)
                     self._terms.append((term, Pivots(term.pivots, term.kernel), triangle))
         if not self._terms:

@@ -127,13 +127,14 @@ class ShardFolder:
         lengths, labels, weights = [], [], []
         for dataset in self.datasets():
             lengths.append(np.diff(dataset.offsets))
-            labels.append(dataset.labels)
+            if self.labelled:
+                labels.append(dataset.known_labels)
             weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
         N, every = self.positions, np.concatenate(weights)
         nothing = np.zeros((N, 0))
         return Dataset(
             offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
-            lines=ShardLines(self),
+            lines=ShardLines(self),  # type: ignore[arg-type]  # as an array, read where it is asked for
             labels=np.concatenate(labels) if self.labelled else None,
             weights=None if (every == 1).all() else every,
             codes=nothing.astype(np.int32),
@@ -212,13 +213,19 @@ def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
             raise FileFormatError(f"{manifest}: damaged or altered: its digest differs; {REMEDY}")
         shards = tuple(
             StoredShard(
-                os.path.join(shown, _plain(entry["file"])), number, len(said["shards"]), *map(_count, sizes), sha256
+                os.path.join(shown, _plain(entry["file"])),
+                number,
+                len(said["shards"]),
+                _count(entry["sequences"]),
+                _count(entry["positions"]),
+                _count(entry["bytes"]),
+                entry["sha256"],
             )
             for number, entry in enumerate(said["shards"], 1)
-            for *sizes, sha256 in [[entry[key] for key in ("sequences", "positions", "bytes", "sha256")]]
         )
         missing = tuple((str(name), _count(number)) for name, number in said["missing"])
-        amount = Amount(*(_count(said[key]) for key in COUNTS), missing)
+        sequences, positions, unobserved, complete = (_count(said[key]) for key in COUNTS)
+        amount = Amount(sequences, positions, unobserved, complete, missing)
         if not shards or not _agree(amount, shards):
             raise ValueError
         labelled, stored, data = bool(said["labelled"]), said["encoding"], str(said["data"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import CLIQUES, NODE
+from ..chains import CLIQUES, NODE, MappedClique
 from ..config import PRECISIONS
 from ..encoding import AttributeFeature, Encoding
 from ..errors import ConfigError, FileFormatError
@@ -22,6 +22,14 @@ from ..system import LARGEST, Contents, pack_sparse
 
 # The first format in which terms have their precision.
 PRECISION_WITH_TERM = 4
+
+
+def mapped_clique(name: str) -> MappedClique:
+    """The cliques of a term that looks at inputs, by their name."""
+    found = CLIQUES[name]
+    if not isinstance(found, MappedClique):  # in a damaged file
+        raise ValueError(f"terms of the type '{name}' do not look at inputs")
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class StoredTerm:
     @property
     def columns(self) -> int:
         """Columns of its weights."""
-        return CLIQUES[self.type].columns(len(self.encoding.labels))
+        return mapped_clique(self.type).columns(len(self.encoding.labels))
 
     @property
     def about(self) -> tuple[str, str, tuple[str, ...]]:

@@ -50,7 +50,7 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
 
 def _feature(feature: Feature) -> dict[str, Any]:
     config = feature.config
-    out: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.window)}
+    out: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.seen)}
     if config.vectors is not None:
         out |= {"vectors": config.vectors}
     if isinstance(feature, RealFeature):
@@ -127,6 +127,7 @@ def _finite(table: np.ndarray) -> list[Any]:
 
 def _strongest_triples(model: Model, top: int) -> list[dict[str, Any]]:
     triples, labels = model.edges.triples, model.labels
+    assert triples is not None
     order = np.argsort(-np.abs(triples), axis=None, kind="stable")[:top]
     places = np.stack(np.unravel_index(order, triples.shape), axis=1)
     found = [{"labels": [labels[y] for y in place], "weight": float(triples[tuple(place)])} for place in places]

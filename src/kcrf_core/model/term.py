@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..chains import CLIQUES, MappedClique
+from ..chains import MappedClique
 from ..encoding import Encoding
 from ..kernels import Inputs
 from ..system import Workers
-from .stored_terms import StoredTerm
+from .stored_terms import StoredTerm, mapped_clique
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Term(ABC):
     @property
     def clique(self) -> MappedClique:
         """The type of its cliques."""
-        return CLIQUES[self.type]
+        return mapped_clique(self.type)
 
     def by_labels(self, weights: np.ndarray, Y: int) -> np.ndarray:
         """Weights [n, C] with a column for each label, [n, Y], or for each pair of labels, [n, Y^2]."""

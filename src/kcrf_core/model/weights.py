@@ -9,6 +9,7 @@ import numpy as np
 from ..corpora import LabelValue
 from ..encoding import Encoding, plain_names
 from ..maps import as_dense, matrix_of
+from .feature_terms import FeatureTerm
 from .model import Model
 
 
@@ -42,7 +43,7 @@ def state_weights(model: Model, labels: Sequence[LabelValue]) -> NamedWeights:
     if len(model.terms) != 1:
         raise AttributeError("there are weights of features only where the model has one term")
     term = model.terms[0]
-    if not term.is_linear or term.clique.axes > 1:
+    if not isinstance(term, FeatureTerm) or not term.is_linear or term.clique.axes > 1:
         raise AttributeError("there are weights of features only where the kernel is linear")
     weights = term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))
     return NamedWeights(feature_names(model.encoding), labels, weights)

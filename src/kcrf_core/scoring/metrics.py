@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..errors import ConfigError
 from .evaluation import Evaluation, evaluate
 from .scores import Score, mean_f1, ratio
 
-Labels = Sequence[Sequence[Any]]
+Labels = Sequence[Sequence[object]]
 
 AVERAGES = ("micro", "macro", "weighted")
 
@@ -47,23 +47,47 @@ def sequence_accuracy_score(y_true: Labels, y_pred: Labels) -> float:
     return evaluate_sequences(y_true, y_pred, None).sequence_accuracy
 
 
+@overload
 def flat_precision_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
-) -> Any:
+    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
+) -> float: ...
+@overload
+def flat_precision_score(
+    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
+) -> np.ndarray: ...
+def flat_precision_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
+) -> float | np.ndarray:
     """Compute the precision of labels; the parameters are those of `flat_f1_score`."""
     return _flat("precision", y_true, y_pred, average, labels)
 
 
+@overload
 def flat_recall_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
-) -> Any:
+    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
+) -> float: ...
+@overload
+def flat_recall_score(
+    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
+) -> np.ndarray: ...
+def flat_recall_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
+) -> float | np.ndarray:
     """Compute the recall of labels; the parameters are those of `flat_f1_score`."""
     return _flat("recall", y_true, y_pred, average, labels)
 
 
+@overload
 def flat_f1_score(
-    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[Any] | None = None
-) -> Any:
+    y_true: Labels, y_pred: Labels, average: str = "weighted", labels: Sequence[object] | None = None
+) -> float: ...
+@overload
+def flat_f1_score(
+    y_true: Labels, y_pred: Labels, average: None, labels: Sequence[object] | None = None
+) -> np.ndarray: ...
+def flat_f1_score(
+    y_true: Labels, y_pred: Labels, average: str | None = "weighted", labels: Sequence[object] | None = None
+) -> float | np.ndarray:
     """Compute F1 of labels at positions.
 
     `average` is "weighted" for the mean weighted by gold counts, "macro" for the plain mean, "micro" for F1 of the
@@ -81,7 +105,7 @@ def span_f1_score(y_true: Labels, y_pred: Labels, scheme: str = "auto") -> float
 
 
 def flat_classification_report(
-    y_true: Labels, y_pred: Labels, labels: Sequence[Any] | None = None, digits: int = 3
+    y_true: Labels, y_pred: Labels, labels: Sequence[object] | None = None, digits: int = 3
 ) -> str:
     """Make a table with precision, recall, F1 and gold counts of each label, and their means."""
     scores = _scores(y_true, y_pred, labels)
@@ -97,14 +121,16 @@ def flat_classification_report(
     return "\n".join(lines)
 
 
-def _flat(figure: str, y_true: Labels, y_pred: Labels, average: str | None, labels: Sequence[Any] | None) -> Any:
+def _flat(
+    figure: str, y_true: Labels, y_pred: Labels, average: str | None, labels: Sequence[object] | None
+) -> float | np.ndarray:
     scores = _scores(y_true, y_pred, labels)
     if average is None:
         return np.array([getattr(score, figure) for score in scores])
     return _mean(figure, scores, average)
 
 
-def _scores(y_true: Labels, y_pred: Labels, labels: Sequence[Any] | None) -> list[Score]:
+def _scores(y_true: Labels, y_pred: Labels, labels: Sequence[object] | None) -> list[Score]:
     found = {score.name: score for score in evaluate_sequences(y_true, y_pred, None).labels}
     names = list(found) if labels is None else [str(label) for label in labels]
     return [found.get(name, Score(name, 0, 0, 0)) for name in names]
