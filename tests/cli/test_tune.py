@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from kcrf_cli.commands.tune import Duration
+from kcrf_cli.options import Duration
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.tuning import tuning as tuning_module
 
