@@ -30,7 +30,8 @@ COMPILE_ARGS = [] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
 # Memory views and the like are no inner loops: they are compiled in less than half the time without -O3.
 UTILITY_ARGS = [] if sys.platform == "win32" else ["-O1", "-ffp-contract=off"]
 LINK_ARGS = []
-CORES = os.cpu_count() or 1
+# Of this process: a container or taskset may leave it fewer than the machine has.
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 if sys.platform != "win32" and not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
     # Python's own flags ask for debugging information, a fifth of the time that the compiler takes.
     COMPILE_ARGS, UTILITY_ARGS = [*COMPILE_ARGS, "-g0"], [*UTILITY_ARGS, "-g0"]
