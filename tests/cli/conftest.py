@@ -119,7 +119,10 @@ def shell(tmp_path, sample_data, server):
     script = folder / "kcrf"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{PROGRAM}" "{server}" -- "$@"\n')
     script.chmod(0o755)
-    (folder / "python").symlink_to(sys.executable)
+    # A link would leave the virtual environment, as Python looks for its pyvenv.cfg beside the link.
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     # A `make` within `make test` would talk of being one.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment = {**own, "PATH": f"{folder}{os.pathsep}{own['PATH']}"}
