@@ -48,7 +48,7 @@ LIGHT = {
     "maps._conjunctions",
     "system._lapack",
     "system.team",
-    "trading._double_array",
+    "exchange._double_array",
 }
 SHARED = "kcrf_core._cyutility"  # memory views and the like, compiled once for all modules
 

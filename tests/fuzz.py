@@ -31,18 +31,18 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_cli.text import inspection as inspect_text
+from kcrf_cli.render import inspection as inspect_text
 from kcrf_core.config import Config, load_template, load_yaml, parse_config
 from kcrf_core.corpora import FORMATS, Corpus, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import EXPORTS, export, fit_encoding
 from kcrf_core.errors import FileFormatError, KcrfError
+from kcrf_core.exchange import PROGRAMS, export_model, import_model
 from kcrf_core.fitting import Observer, select_bases
 from kcrf_core.model import Model, dump, load_basis, load_dataset, save_basis, save_dataset, summarise, unpack
 from kcrf_core.system import Workers, packing, read_container, unpacked
 from kcrf_core.system.compression import SUFFIXES
-from kcrf_core.trading import PROGRAMS, export_model, import_model
 from kcrf_core.training import train
 
 SECONDS, BYTES = 20, 4 << 30  # that one case may take

@@ -90,7 +90,7 @@ class Source:
     @cached_property
     def offered(self) -> dict[str, str]:
         """Names of a package's `lazy(...)` table, with the module of the package that defines each."""
-        for node in self.nodes:
+        for node in self.nodes if self.is_package else ():
             if isinstance(node, ast.Call) and _called(node) == "lazy":
                 table = ast.literal_eval(node.args[1])
                 return {name: module for module, names in table.items() for name in names}

@@ -49,7 +49,7 @@ BUGS = [
         '.count("-") > 2',
         "cli/test_evaluate.py::test_options_that_contradict_each_other",
     ),
-    Bug("kcrf_cli/commands/export.py", 'text=output.endswith(".txt")', "text=False", "cli/test_trading_commands.py"),
+    Bug("kcrf_cli/commands/export.py", 'text=output.endswith(".txt")', "text=False", "cli/test_exchange_commands.py"),
     Bug(
         "kcrf_cli/commands/featurize.py",
         "range(min(show, dataset.positions))",
@@ -60,7 +60,7 @@ BUGS = [
         "kcrf_cli/commands/import_.py",
         "os.path.getsize(output)",
         "os.path.getsize(model)",
-        "cli/test_trading_commands.py",
+        "cli/test_exchange_commands.py",
     ),
     Bug(
         "kcrf_cli/commands/inspect.py",
@@ -97,19 +97,19 @@ BUGS = [
     Bug("kcrf_cli/main.py", "errors.FileFormatError: 4", "errors.FileFormatError: 3", "cli/test_errors.py"),
     Bug("kcrf_cli/report/svg.py", "count < 9.95 * size", "count < 99.5 * size", "cli/test_html_report.py"),
     Bug(
-        "kcrf_cli/running/files.py",
+        "kcrf_cli/io/files.py",
         "os.path.samefile(path, given)",
         "path == given",
         "cli/test_errors.py::test_inputs_are_never_overwritten",
     ),
     Bug(
-        "kcrf_cli/running/log.py",
+        "kcrf_cli/io/log.py",
         '"gap": _finite(progress.gap)',
         '"gap": progress.gap',
         "cli/test_running.py::test_a_log_tells_everything",
     ),
     Bug(
-        "kcrf_cli/text/tagged.py",
+        "kcrf_cli/render/tagged.py",
         "best.scores, strict=True), 1)",
         "best.scores, strict=True))",
         "cli/test_tag_options.py",
@@ -184,7 +184,9 @@ BUGS = [
     ),
     Bug("kcrf_core/solvers/newton.py", "vectors.negated(now.gradient)", "now.gradient", "core/test_solvers.py"),
     Bug("kcrf_core/system/memory.py", "self._left += granted", "self._left -= granted", "core/test_memory.py"),
-    Bug("kcrf_core/trading/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_trading.py"),
+    Bug(
+        "kcrf_core/exchange/crfpp_models.py", 'float(fields.get(b"cost-factor", b"1"))', "1.0", "core/test_exchange.py"
+    ),
     Bug("kcrf_core/training/decoder_choice.py", "difference > error", "difference > 0", "core/test_decoder_choice.py"),
     Bug(
         "kcrf_core/tuning/space.py",

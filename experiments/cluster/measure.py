@@ -122,7 +122,7 @@ def _of_file(path: str, options: list[str], workers):
     """Terms and problem of a file, as `kcrf train` has them."""
     from kcrf_cli import options as known
     from kcrf_cli.commands.train import train
-    from kcrf_cli.running.files import prepare
+    from kcrf_cli.io.files import prepare
     from kcrf_core.fitting import DTYPES, Observer, fit_terms
     from kcrf_core.objective import ObjectiveTerm
     from kcrf_core.training.problems import problem_of

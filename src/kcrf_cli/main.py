@@ -23,9 +23,9 @@ from kcrf_core import errors
 from kcrf_core._version import __version__
 
 from . import about, options
+from .io.files import STDOUT, discard, say
 from .other_tools import command_hint, explain, reword
-from .running.files import STDOUT, discard, say
-from .text.visible import shown
+from .render.visible import shown
 
 # BLAS works on one thread throughout (see `Workers`), but unless it is told before it is loaded it makes one for each
 # core, which wait busily: on 16 cores a second of processor time in each command.

@@ -325,7 +325,7 @@ def formats() -> Iterable[str]:
 
 
 def programs() -> Iterable[str]:
-    from kcrf_core.trading import PROGRAMS
+    from kcrf_core.exchange import PROGRAMS
 
     return PROGRAMS
 

@@ -453,7 +453,7 @@ def test_an_interrupt_while_data_is_read_writes_nothing(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, sample_data, tmp_path, number):
     model, log = tmp_path / "m.npz", tmp_path / "log.jsonl"
     options = ["--kernel", "rbf", "--map", "full", "--sigma2", "1", "--tolerance", "1e-9", "-v"]

@@ -29,7 +29,7 @@ def write_readings(path, positions):
     path.write_text("\n".join(line + "\n" * (t % 20 == 19) for t, line in enumerate(lines)) + "\n")
 
 
-@pytest.mark.parametrize(("positions", "pivots"), [(3_000, 200), pytest.param(15_000, 800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("positions", "pivots"), [(1_500, 100), pytest.param(15_000, 800, marks=pytest.mark.slow)])
 def test_less_memory_gives_the_same_bytes(tmp_path, positions, pivots):
     """And, where kernel values are most of it, a lower peak."""
     readings, table, peaks = tmp_path / "readings.conll", positions * pivots * 4, []
@@ -110,7 +110,7 @@ def test_what_cannot_fit_is_refused_at_once(kcrf, tmp_path, sample_data, monkeyp
 def test_nothing_is_forecast_where_nobody_sees_it(kcrf, tmp_path, sample_data, monkeypatch):
     """Working it out goes through the data; a log has it, though."""
     calls = []
-    monkeypatch.setattr("kcrf_cli.running.files.memory_line", lambda *args: calls.append(args) or "memory: some")
+    monkeypatch.setattr("kcrf_cli.io.files.memory_line", lambda *args: calls.append(args) or "memory: some")
     data, model, log = sample_data / "digits.conll", tmp_path / "model.npz", tmp_path / "log"
     options = ["--kernel", "rbf", "--size", 20]
     assert kcrf("train", data, *options, "--sigma2", 1, "-q", "-o", model).code == 0

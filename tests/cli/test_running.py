@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from kcrf_cli.running.log import Both, RunLog
+from kcrf_cli.io.log import Both, RunLog
 from kcrf_core.fitting import (
     DevProgress,
     DevScore,

@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from kcrf_cli.text.visible import shown, shown_json, shown_lines
+from kcrf_cli.render.visible import shown, shown_json, shown_lines
 
 ESCAPE, CLEAR, OVERRIDE = "\x1b]0;owned\x07", "\x9b2J", "\u202e"
 HOSTILE = f"{ESCAPE}{CLEAR}{OVERRIDE}"

@@ -23,14 +23,14 @@ CORE, COMMANDS = "kcrf_core", "kcrf_cli"
 # Each room imports from rooms before it. The root's few modules come first.
 ROOMS = (
     *("system", "corpora", "scoring", "kernels", "maps", "chains", "objective", "device", "cluster", "solvers"),
-    *("config", "encoding", "model", "trading", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
+    *("config", "encoding", "model", "exchange", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
     "pycrfsuite",
 )
 FOUNDATION = ("_version", "_lazy", "errors")
 MOST_IN_THE_ROOT = 4  # with __init__
 
 # Floors of the command layer: what stands on one may import from those before it.
-FLOORS = [{"options", "about", "other_tools"}, {"text"}, {"report"}, {"running"}, {"commands"}, {"main"}, {"__main__"}]
+FLOORS = [{"options", "about", "other_tools"}, {"render"}, {"report"}, {"io"}, {"commands"}, {"main"}, {"__main__"}]
 
 # Inner modules that other rooms use under their own name: `chain.marginals`, `certificates.estimate`.
 NAMESPACES = {"chains.chain", "objective.certificates", "scoring.metrics"}

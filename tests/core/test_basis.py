@@ -76,7 +76,8 @@ def test_threads_do_not_change_the_choice(rng, method):
     np.testing.assert_array_equal(found[0].residual, found[1].residual)
 
 
-def test_random_draws_by_the_residual(workers):
+@pytest.mark.parametrize("draws", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_random_draws_by_the_residual(workers, draws):
     """The first pivot is distributed as the diagonal, and the pair as drawn one after the other."""
     rng = np.random.default_rng(1)
     inputs = random_inputs(rng, 6, 0, 4)
@@ -88,7 +89,6 @@ def test_random_draws_by_the_residual(workers):
         d[i] = 0
         expected[i] = K[i, i] / np.trace(K) * d / d.sum()
     counts = np.zeros((6, 6))
-    draws = 2000
     for seed in range(draws):
         i, j = choose("random", inputs, kernel, 2, workers, seed).rows
         counts[i, j] += 1

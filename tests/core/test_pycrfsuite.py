@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model
+from kcrf_core.exchange import read_crfsuite
 from kcrf_core.pycrfsuite import BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer
-from kcrf_core.trading import read_crfsuite
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign" / "words.crfsuite-model"
 

@@ -14,11 +14,11 @@ from kcrf_core.corpora import read_corpus
 from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupted
+from kcrf_core.exchange import export_model
 from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from_model
 from kcrf_core.scoring import JudgementOptions, judge
 from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
-from kcrf_core.trading import export_model
 from kcrf_core.training import HoldOut, train
 
 

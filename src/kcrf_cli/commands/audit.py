@@ -134,10 +134,10 @@ def audit(
     """
     from kcrf_core.audit import changes_of, worklist
 
+    from ..io.files import check_writable, output_stream, show, write_out
+    from ..render import audit as audit_text
+    from ..render import figures as render
     from ..report import plots
-    from ..running.files import check_writable, output_stream, show, write_out
-    from ..text import audit as audit_text
-    from ..text import figures as render
 
     _check(data, model, output, plot, apply, accept, least, as_json)
     plots.check_plot(plot)
@@ -223,7 +223,7 @@ def _by_model(
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.model import Model
 
-    from ..running.files import is_archive, is_folder, read_data
+    from ..io.files import is_archive, is_folder, read_data
 
     if is_folder(data) or is_archive(data):
         raise click.UsageError(f"{data} is encoded already, and has no text to show: give the text")
@@ -257,7 +257,7 @@ def _by_folds(
     from kcrf_core.errors import ConfigError
     from kcrf_core.training import open_engine
 
-    from ..running.files import fold_numbers, is_archive, is_folder, load_config, read_data, unless
+    from ..io.files import fold_numbers, is_archive, is_folder, load_config, read_data, unless
 
     engine = options.engine_of(values)
     if is_folder(data) or is_archive(data):
@@ -302,7 +302,7 @@ def _apply_worklist(
     from kcrf_core.errors import DataError
     from kcrf_core.model import Model
 
-    from ..running.files import load_config
+    from ..io.files import load_config
 
     if model is not None:
         _refuse_training(values, config)
@@ -334,7 +334,7 @@ def _write(
     from kcrf_core.audit import corrected, differences
     from kcrf_core.system import counted
 
-    from ..running.files import output_stream, say
+    from ..io.files import output_stream, say
 
     before, after = corrected(data, changes, format_, columns, layout)
     with output_stream(path) as stream:

@@ -136,8 +136,7 @@ def crossval(
     from kcrf_core.scoring import Decision
     from kcrf_core.training import open_engine
 
-    from ..report import plots
-    from ..running.files import (
+    from ..io.files import (
         fold_numbers,
         is_archive,
         is_folder,
@@ -148,8 +147,9 @@ def crossval(
         unless,
         write_out,
     )
-    from ..text import crossval as crossval_text
-    from ..text import figures as render
+    from ..render import crossval as crossval_text
+    from ..render import figures as render
+    from ..report import plots
 
     engine = options.engine_of(values)
     if engine is not None and jobs > 1:
@@ -236,7 +236,7 @@ def _check_files(
     journal: str | None,
 ) -> None:
     """Refuse outputs that cannot be written, that are inputs, or that are one another."""
-    from ..running.files import check_writable
+    from ..io.files import check_writable
 
     written = [path for path in (output, tsv, plot, journal) if path not in (None, "-")]
     for path in written:
@@ -252,7 +252,7 @@ def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> I
     from kcrf_core.crossval import Journal, finished, task_count
     from kcrf_core.system import counted
 
-    from ..running.files import check_writable, say
+    from ..io.files import check_writable, say
 
     stream = output in (None, "-") or (os.path.exists(output) and not os.path.isfile(output))  # a device or a pipe
     if journal is None and stream:
@@ -299,10 +299,10 @@ class _Bar:
         self._bar = tqdm(total=task_count(plan), desc="trainings", file=sys.stderr, leave=False, disable=unseen)
 
     def done(self, task: Task) -> None:
-        from ..text.visible import shown
+        from ..render.visible import shown
 
         if self._verbose:
-            from ..running.files import say
+            from ..io.files import say
 
             say(f"  done: {self._plan.describe(task)}")
         self._bar.set_postfix_str(shown(self._plan.describe(task)), refresh=False)

@@ -200,10 +200,10 @@ def evaluate(
     from kcrf_core.scoring import JudgementOptions, calibration_of, judge
     from kcrf_core.system import counted
 
+    from ..io.files import check_writable, output_stream, read_data, say, show, write_out
+    from ..render import evaluation as evaluation_text
+    from ..render import figures as render
     from ..report.plots import check_plot
-    from ..running.files import check_writable, output_stream, read_data, say, show, write_out
-    from ..text import evaluation as evaluation_text
-    from ..text import figures as render
 
     if as_json and as_tsv:
         raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
@@ -306,7 +306,7 @@ def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> Non
     """An error with an exit code of its own where figures are below what was asked for; all of them are named."""
     from kcrf_core.errors import BelowTarget, ConfigError
 
-    from ..text.figures import percent
+    from ..render.figures import percent
 
     means = found.scores if found.spans is None else found.spans
     figures = {"accuracy": found.scores.accuracy, "sequence-accuracy": found.scores.sequence_accuracy}
@@ -386,7 +386,7 @@ def _labellings(
     from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
 
-    from ..running.files import is_archive, is_folder
+    from ..io.files import is_archive, is_folder
 
     def tagged(path: str, kind: str) -> Labelling:
         return from_tagged(read(path, kind))
@@ -448,7 +448,7 @@ def _with_model(
     from kcrf_core.model import from_model, from_model_and_dataset, from_model_and_folder, load_dataset, load_folder
     from kcrf_core.system import Workers
 
-    from ..running.files import is_archive, is_folder, refuse_vectors
+    from ..io.files import is_archive, is_folder, refuse_vectors
 
     with Workers(threads) as workers:
         if is_folder(data):

@@ -29,11 +29,11 @@ def export(model: str, output: str, to: str | None, quiet: bool) -> None:
       kcrf export model.npz -o model.crfsuite
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """
+    from kcrf_core.exchange import PROGRAMS, export_model, program_of
     from kcrf_core.model import Model
     from kcrf_core.system import counted, replacing
-    from kcrf_core.trading import PROGRAMS, export_model, program_of
 
-    from ..running.files import check_writable, say
+    from ..io.files import check_writable, say
 
     program = to or program_of(output)
     if program is None:

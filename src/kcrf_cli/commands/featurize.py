@@ -98,8 +98,8 @@ def featurize(
     from kcrf_core.encoding import Amount, configured, described, export, fit_encoding, term_counts
     from kcrf_core.model import load_encoding, save_dataset
 
-    from ..running.files import check_writable, load_config, output_stream, read_data, write_out
-    from ..text.visible import shown
+    from ..io.files import check_writable, load_config, output_stream, read_data, write_out
+    from ..render.visible import shown
 
     if as_json and show is not None:
         raise click.UsageError("--show and --json both write to stdout: give one of them")
@@ -155,7 +155,7 @@ def featurize(
     counts = term_counts(encoding, dataset, settings)
     _say(encoding, Amount.of(dataset), counts, said, quiet, as_json)
     if not quiet:
-        from ..running.files import say
+        from ..io.files import say
 
         if export_ is not None and any(term.type == "edge-x" for term in settings.terms):
             say(
@@ -228,7 +228,7 @@ class PartedRun:
         from kcrf_core.model import load_encoding, new_folder, save_dataset, save_shards
         from kcrf_core.system import Workers, hand_back
 
-        from ..running.files import load_config, say
+        from ..io.files import load_config, say
 
         known, said, amount = None, None, Amount()
         names: tuple[str, ...] | None
@@ -314,8 +314,8 @@ def _say(
     from kcrf_core.chains import CLIQUES
     from kcrf_core.system import counted
 
-    from ..running.files import say, write_out
-    from ..text import figures as render
+    from ..io.files import say, write_out
+    from ..render import figures as render
 
     like = encoding.empty_dataset()
     figures = {

@@ -41,10 +41,10 @@ def import_(model: str, output: str, columns: Sequence[str] | None, encoding: st
       kcrf export model.npz -o model.crfsuite
       kcrf import model.crfsuite -o again.npz
     """
-    from kcrf_core.trading import import_model
+    from kcrf_core.exchange import import_model
 
-    from ..running.files import check_writable, say, write_out
-    from ..text import figures as render
+    from ..io.files import check_writable, say, write_out
+    from ..render import figures as render
 
     check_writable(output, model)
     made, found = import_model(model, columns, encoding)

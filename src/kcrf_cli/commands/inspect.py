@@ -89,10 +89,10 @@ def inspect(
     from kcrf_core.model import Model, summarise, unpack
     from kcrf_core.system import read_container
 
+    from ..io.files import check_writable, is_folder, show, write_out
+    from ..render import figures as render
+    from ..render.inspection import text
     from ..report.plots import check_plot
-    from ..running.files import check_writable, is_folder, show, write_out
-    from ..text import figures as render
-    from ..text.inspection import text
 
     if dump and as_json:
         raise click.UsageError("--dump and --json both want standard output: give one of them")
@@ -141,8 +141,8 @@ def _show_folder(path: str, as_json: bool) -> None:
     """What a folder of shards says of itself; all its shards are there."""
     from kcrf_core.model import load_folder
 
-    from ..running.files import show, write_out
-    from ..text import figures as render
+    from ..io.files import show, write_out
+    from ..render import figures as render
 
     folder = load_folder(path)
     sizes = [shard.positions for shard in folder.shards]
@@ -179,7 +179,7 @@ def _importance(
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
 
-    from ..running.files import is_archive, read_data
+    from ..io.files import is_archive, read_data
 
     encoding = model.encoding
     if is_archive(data):
@@ -211,8 +211,8 @@ def _draw(path: str, stored: object, importance: list[Importance] | None = None)
 def _dump(model: Model) -> None:
     from kcrf_core.model import dump
 
-    from ..running.files import output_stream
-    from ..text.visible import shown
+    from ..io.files import output_stream
+    from ..render.visible import shown
 
     with output_stream(None) as stream:
         for cells in dump(model):

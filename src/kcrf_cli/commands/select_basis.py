@@ -66,10 +66,10 @@ def select_basis(
     from kcrf_core.system import counted
     from kcrf_core.training import SAMPLE_POSITIONS, open_engine
 
+    from ..io.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
+    from ..io.progress import Talk
+    from ..render import figures as render
     from ..report.plots import check_plot, residual_curves
-    from ..running.files import check_writable, memory_line, prepare, show_config, show_footprint, write_out
-    from ..running.progress import Talk
-    from ..text import figures as render
 
     engine = options.engine_of(values)
     options.check_output(output, dry_run, dump_config)

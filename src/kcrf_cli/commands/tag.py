@@ -15,11 +15,11 @@ from .. import options
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
+    from kcrf_core.exchange import AttributeSequences
     from kcrf_core.model import Model, Wishes
     from kcrf_core.system import Pause, Workers
-    from kcrf_core.trading import AttributeSequences
 
-    from ..text.tagged import Writer
+    from ..render.tagged import Writer
 
 Encoded = TypeVar("Encoded", "Dataset", "AttributeSequences")
 Made = TypeVar("Made")
@@ -193,7 +193,7 @@ def tag(
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..running.files import check_writable, is_folder, output_stream, say
+    from ..io.files import check_writable, is_folder, output_stream, say
 
     _check(values | {"vectors": vectors})
     if output not in (None, "-"):
@@ -254,7 +254,7 @@ def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> M
     from kcrf_core.device import DeviceChoice, open_device
     from kcrf_core.system import counted
 
-    from ..running.files import say, unless
+    from ..io.files import say, unless
 
     moved, here = model.on_device(open_device(DeviceChoice(engine), None, unless(quiet), threads))
     if here and not quiet:
@@ -271,8 +271,8 @@ def _tag_with_lag(
     from kcrf_core.model import LagDecoder, given_labels
     from kcrf_core.system import counted
 
-    from ..running.files import say
-    from ..text.tagged import LagWriter
+    from ..io.files import say
+    from ..render.tagged import LagWriter
 
     free = _free_mark(model, values)
     given = None if free is None else lambda corpus: given_labels(model, corpus, free)
@@ -329,7 +329,7 @@ def _wishes(values: dict[str, Any]) -> Wishes:
 
 def _check_folder(data: str, values: dict[str, Any]) -> None:
     """A usage error for what needs the text that a folder of shards was made of."""
-    from ..running.files import refuse_vectors
+    from ..io.files import refuse_vectors
 
     refuse_vectors(data, values["vectors"])
     for name in ("lag", "json_lines", "force", "format"):
@@ -340,7 +340,7 @@ def _check_folder(data: str, values: dict[str, Any]) -> None:
 
 def _shard_dataset(parsed: ParsedBlock) -> Dataset:
     """The encoded sequences that a block of a shard stands for."""
-    from ..text.shard_blocks import ShardBlock
+    from ..render.shard_blocks import ShardBlock
 
     assert isinstance(parsed, ShardBlock) and parsed.dataset is not None
     return parsed.dataset
@@ -351,7 +351,7 @@ def _shard_blocks(path: str, name: str, model: Model) -> Iterator[Callable[[], P
     from kcrf_core.errors import FileFormatError
     from kcrf_core.model import load_folder
 
-    from ..text.shard_blocks import shard_blocks
+    from ..render.shard_blocks import shard_blocks
 
     folder = load_folder(path)
     if not folder.encoding.same_as(model.encoding):
@@ -474,10 +474,10 @@ def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
     """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
     if not format_.attributes or model.decode != "viterbi":
         return None
+    from kcrf_core.exchange import AttributeLabeller
     from kcrf_core.model import Decoded
-    from kcrf_core.trading import AttributeLabeller
 
-    from ..text.tagged import LabelWriter
+    from ..render.tagged import LabelWriter
 
     labeller = AttributeLabeller.of(model)
     if labeller is None:
@@ -494,7 +494,7 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any
     """The shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 
-    from ..text.tagged import LabelWriter
+    from ..render.tagged import LabelWriter
 
     def encoded(parsed: ParsedBlock) -> Dataset:
         return model.encoding.encode(parsed.corpus)
@@ -514,7 +514,7 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any
 
     from kcrf_core.model import Decoder, given_labels
 
-    from ..text.tagged import ColumnWriter, JsonWriter, NBestWriter
+    from ..render.tagged import ColumnWriter, JsonWriter, NBestWriter
 
     if not format_.takes_columns and not values["json_lines"]:
         _check_columns(values, format_)

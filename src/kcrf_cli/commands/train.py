@@ -15,7 +15,7 @@ from .. import options
 if TYPE_CHECKING:
     from kcrf_core.encoding import Dataset
 
-    from ..running.files import Prepared
+    from ..io.files import Prepared
 
 
 @click.command(cls=options.Command, short_help="Train a model.")
@@ -185,14 +185,14 @@ def train(
     """
     from kcrf_core.crossval import fit_calibration
     from kcrf_core.errors import Interrupted
+    from kcrf_core.exchange import training_configuration
     from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED
-    from kcrf_core.trading import training_configuration
     from kcrf_core.training import EVERY, MIN_GAIN, Checkpoint, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 
-    from ..running.files import (
+    from ..io.files import (
         check_writable,
         fold_numbers,
         is_folder,
@@ -204,10 +204,10 @@ def train(
         show_footprint,
         write_out,
     )
-    from ..running.interruption import Interruption
-    from ..running.log import Both, RunLog, check_log
-    from ..running.progress import Talk
-    from ..text import figures as render
+    from ..io.interruption import Interruption
+    from ..io.log import Both, RunLog, check_log
+    from ..io.progress import Talk
+    from ..render import figures as render
 
     began = time.perf_counter()
     engine = options.engine_of(values)

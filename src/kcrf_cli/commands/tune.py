@@ -164,8 +164,7 @@ def tune(
     from kcrf_core.training import HoldOut, open_engine
     from kcrf_core.tuning import tune as search
 
-    from ..report import plots
-    from ..running.files import (
+    from ..io.files import (
         check_writable,
         fold_numbers,
         is_archive,
@@ -177,10 +176,11 @@ def tune(
         unless,
         write_out,
     )
-    from ..running.interruption import StopRequest
-    from ..running.leaderboard import Leaderboard
-    from ..text import figures as render
-    from ..text import tuning as tuning_text
+    from ..io.interruption import StopRequest
+    from ..io.leaderboard import Leaderboard
+    from ..render import figures as render
+    from ..render import tuning as tuning_text
+    from ..report import plots
 
     engine = options.engine_of(values)
     if effort is not None and budget is not None:
@@ -264,7 +264,7 @@ def _kept(path: str, temporary: bool, quiet: bool) -> Iterator[Journal]:
     """The journal of a search. One that was not asked for goes when all is done; whatever ends it early leaves it."""
     from kcrf_core.crossval import Journal
 
-    from ..running.files import say
+    from ..io.files import say
 
     kept = Journal(path, "tune")
     if kept.begun and not quiet:

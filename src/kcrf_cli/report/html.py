@@ -12,7 +12,7 @@ from kcrf_core._version import __version__
 from kcrf_core.scoring import WHOLES
 from kcrf_core.system import counted
 
-from ..text.evaluation import (
+from ..render.evaluation import (
     FIGURES,
     MOST_CONFUSIONS,
     SCORE_HEADER,
@@ -27,7 +27,7 @@ from ..text.evaluation import (
     scheme_text,
     score_row,
 )
-from ..text.figures import DECODERS, percent
+from ..render.figures import DECODERS, percent
 from . import svg, timeline
 from .svg import safe, shortened
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..trading import ItemRows
+from ..exchange import ItemRows
 
 
 class ItemSequence(ItemRows):

@@ -18,8 +18,7 @@ import numpy as np
 from ..chains import Edges, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
-from ..model import Model
-from ..trading import (
+from ..exchange import (
     CrfsuiteModel,
     ItemRows,
     LabelScorer,
@@ -29,6 +28,7 @@ from ..trading import (
     label_scorer,
     read_crfsuite,
 )
+from ..model import Model
 
 CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"

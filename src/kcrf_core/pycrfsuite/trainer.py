@@ -20,10 +20,10 @@ from ..config import parse_config
 from ..corpora import AttributeRows, CodedColumn, Corpus
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
+from ..exchange import crfsuite_of, write_crfsuite
 from ..fitting import Note, Observer
 from ..solvers import Progress
 from ..system import Workers
-from ..trading import crfsuite_of, write_crfsuite
 from ..training import train as fit
 from .items import ItemSequence
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from kcrf_core.tuning import Listener
 
-from ..text import tuning as text
-from ..text.visible import shown
+from ..render import tuning as text
+from ..render.visible import shown
 from .files import say
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from kcrf_core.fitting import DevProgress, Event, GrowthRound, Note, Observer, S
 from kcrf_core.solvers import Progress
 from kcrf_core.system import naming
 
-from ..text.figures import as_json
+from ..render.figures import as_json
 from .files import check_writable, write_out
 
 SCHEMA = 1

@@ -13,8 +13,7 @@ import pytest
 from kcrf_core import Model, Workers, fit_encoding, parse_config, read_corpus, train
 from kcrf_core.config import load_template, matcher, pieces
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.pycrfsuite import Tagger
-from kcrf_core.trading import (
+from kcrf_core.exchange import (
     AttributeLabeller,
     export_model,
     import_model,
@@ -23,6 +22,7 @@ from kcrf_core.trading import (
     read_foreign,
     write_crfsuite,
 )
+from kcrf_core.pycrfsuite import Tagger
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 CRFSUITE, CRFPP, TEXT, WAPITI = (
@@ -273,7 +273,7 @@ def test_strings_of_a_double_array_come_back(rng):
     """All prefixes and bytes; a string that is the beginning of another one."""
     strings = {"U" + "".join(chr(c) for c in rng.integers(33, 600, n)) for n in rng.integers(0, 6, 500)}
     names = sorted(strings)
-    from kcrf_core.trading.crfpp_models import write_crfpp
+    from kcrf_core.exchange.crfpp_models import write_crfpp
 
     weights = [rng.normal(size=2) for _ in names]
     data = write_crfpp(["A", "B"], ["U%x[0,0]"], names, weights, 1, text=False)

@@ -22,8 +22,8 @@ from kcrf_core.fitting import (
 from kcrf_core.solvers import Progress
 from kcrf_core.system import counted
 
-from ..text import figures as render
-from ..text.visible import shown
+from ..render import figures as render
+from ..render.visible import shown
 from .files import say
 
 

@@ -17,7 +17,7 @@ import click
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
 from kcrf_core.system import naming
 
-from ..text.visible import shown, shown_lines
+from ..render.visible import shown, shown_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -432,11 +432,11 @@ def show_footprint(
     from kcrf_core.device import DeviceChoice
     from kcrf_core.system import Budget
 
-    from ..text import figures
+    from ..render import figures as render
 
     found, more = _footprint(prepared, Budget(memory), threads), []
     if as_json:
-        write_out(figures.as_json({"schema": 1, **found.to_dict()}))
+        write_out(render.as_json({"schema": 1, **found.to_dict()}))
         return
     if isinstance(engine, ClusterEngine):
         more = found.cluster_lines()
