@@ -83,3 +83,17 @@ def test_a_folder_that_is_released_is_never_taken_for_abandoned(tmp_path, monkey
     monkeypatch.setattr(os, "unlink", look)
     kept.release()
     assert os.listdir(tmp_path) == [os.path.basename(kept.path)]
+
+
+@pytest.mark.parametrize("moment", ["mkdir", "rename"])
+def test_an_interrupt_while_it_is_made_leaves_nothing(tmp_path, monkeypatch, moment):
+    act = getattr(os, moment)
+
+    def interrupted(*arguments):
+        act(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scratch_folders.os, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ScratchFolder(str(tmp_path))
+    assert os.listdir(tmp_path) == []

@@ -278,10 +278,11 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
     target = os.path.realpath(os.fspath(path).rstrip(os.sep) or os.sep)
     check_replaceable(target)
     place = os.path.dirname(target)
-    with naming(os.fspath(path), place):
-        folder = ScratchFolder(place, 0o777)
-    temporary = folder.path
+    folder = None
     try:
+        with naming(os.fspath(path), place):
+            folder = ScratchFolder(place, 0o777)
+        temporary = folder.path
         yield temporary
         with naming(os.fspath(path), temporary):
             folder.release()
@@ -293,7 +294,8 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
             else:
                 os.rename(temporary, target)
     except BaseException:
-        folder.remove()
+        if folder is not None:
+            folder.remove()
         raise
 
 

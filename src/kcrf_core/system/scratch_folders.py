@@ -29,9 +29,14 @@ class ScratchFolder:
     def __init__(self, place: str, mode: int = 0o700):
         _remove_abandoned(place)
         self.path = temporary_beside(os.path.join(place, ""))
-        with naming(place, self.path):
-            os.mkdir(self.path, mode)
-        self._claim = _claimed(self.path)
+        self._claim: IO[str] | None = None
+        try:
+            with naming(place, self.path):
+                os.mkdir(self.path, mode)
+            self._claim = _claimed(self.path)
+        except BaseException:  # an interrupt may come at any moment
+            self.remove()
+            raise
 
     def release(self) -> None:
         """It is to stay, and is nobody's scratch any more."""
@@ -54,13 +59,16 @@ def _claimed(folder: str) -> IO[str] | None:
     stream = open(path + ".new", "x", encoding="utf-8")  # noqa: SIM115, it lives as long as the folder
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stream.write(socket.gethostname())
+        stream.flush()
+        os.rename(path + ".new", path)
     except OSError:  # a file system without locks
         stream.close()
         os.unlink(path + ".new")
         return None
-    stream.write(socket.gethostname())
-    stream.flush()
-    os.rename(path + ".new", path)
+    except BaseException:
+        stream.close()
+        raise
     return stream
 
 
