@@ -58,14 +58,15 @@ def _claimed(folder: str) -> IO[str] | None:
     path = os.path.join(folder, OWNER)
     stream = open(path + ".new", "x", encoding="utf-8")  # noqa: SIM115, it lives as long as the folder
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # a file system without locks
+            stream.close()
+            os.unlink(path + ".new")
+            return None
         stream.write(socket.gethostname())
         stream.flush()
         os.rename(path + ".new", path)
-    except OSError:  # a file system without locks
-        stream.close()
-        os.unlink(path + ".new")
-        return None
     except BaseException:
         stream.close()
         raise
