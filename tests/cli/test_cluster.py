@@ -151,6 +151,7 @@ def test_certificates_and_who_has_none(data, expected, tmp_path):
         assert not output.exists()
 
 
+@pytest.mark.slow
 def test_workers_without_this_kcrf_and_nobody_at_all(few, kcrf, tmp_path):
     output = tmp_path / "model.npz"
     with loopback_cluster(tmp_path, 0) as cluster:

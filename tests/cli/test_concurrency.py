@@ -52,7 +52,7 @@ def test_trainings_into_one_output_leave_the_model_of_one(two_models, data, tmp_
 
 
 @POSIX
-@pytest.mark.parametrize("count", [4, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(12, marks=pytest.mark.slow)])
 def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_models, data, tmp_path, count):
     shared = tmp_path / "shared.npz"
     contents = [path.read_bytes() for path in two_models]

@@ -175,7 +175,7 @@ def workers_of(pid):
 
 @LINUX
 @pytest.mark.parametrize(
-    "moment", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("starting", "training")), "later"]
+    "moment", ["starting", *(pytest.param(name, marks=pytest.mark.slow) for name in ("training", "later"))]
 )
 def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_path, moment):
     journal = tmp_path / "kept"
@@ -195,6 +195,7 @@ def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_pa
     assert (moment == "later") == ("trainings are kept in" in err)
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_worker_that_is_killed_is_named(small, tmp_path):
     journal = tmp_path / "kept"

@@ -72,14 +72,14 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-# Pages whose sessions take seconds; those of the others are run every day.
-LONG = ("tutorial.md", "formats.md")
+# The page whose session is run every day; the others take a minute together.
+EVERYDAY = "migrating.md"
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(path, id=page_id(path), marks=[pytest.mark.slow] if path.name in LONG else [])
+        pytest.param(path, id=page_id(path), marks=[pytest.mark.slow] if path.name != EVERYDAY else [])
         for path in DOCS
         if "$ kcrf" in path.read_text(encoding="utf-8")
     ],

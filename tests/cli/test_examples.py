@@ -41,7 +41,7 @@ def test_commands_of_the_documentation_are_run_once(shell, tmp_path, remembered)
 
 
 # Commands whose examples take seconds; those of the others are run every day.
-LONG = ("train", "tune", "tag", "evaluate", "select-basis", "crossval")
+LONG = ("main", "train", "tune", "tag", "evaluate", "select-basis", "crossval", "audit", "inspect")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,7 @@ def test_readme_choices(shell, option):
     assert not differences(output, done.stdout), command
 
 
+@pytest.mark.slow
 def test_readme_configuration_and_templates(shell, tmp_path):
     """The README's YAML trains, and so do a template and an attribute file typed as it shows."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -149,10 +149,7 @@ def forecast_cases():
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, id=case[0], marks=[pytest.mark.slow] if case[0] != "vectors of a linear model" else [])
-        for case in forecast_cases()
-    ],
+    [pytest.param(case, id=case[0], marks=pytest.mark.slow) for case in forecast_cases()],
 )
 def test_a_forecast_is_near_the_peak(tmp_path, case):
     _, columns, labels, options = case

@@ -76,8 +76,8 @@ def of_kind(found, kind):
 
 def test_a_warm_start_says_so_and_saves_passes(kcrf, parts, tmp_path):
     training, _ = parts
-    first = kcrf("train", training, "--json", "-o", tmp_path / "a.npz")
-    again = kcrf("train", training, "--json", "--init", tmp_path / "a.npz", "-o", tmp_path / "b.npz")
+    first = kcrf("train", training, "--sigma2", 1, "--json", "-o", tmp_path / "a.npz")
+    again = kcrf("train", training, "--sigma2", 1, "--json", "--init", tmp_path / "a.npz", "-o", tmp_path / "b.npz")
     assert first.code == again.code == 0
     assert "starting from" in again.err and "2 of 2 labels" in again.err and "choosing sigma2" not in again.err
     before, after = json.loads(first.out), json.loads(again.out)

@@ -36,7 +36,7 @@ def on_a_terminal(arguments, **environment):
     return running.returncode, out, seen.decode()
 
 
-@pytest.fixture(params=["train", "crossval"])
+@pytest.fixture(params=["train", pytest.param("crossval", marks=pytest.mark.slow)])
 def command(request, first_accents, tmp_path):
     data = first_accents(60)
     if request.param == "train":

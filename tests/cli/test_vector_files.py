@@ -194,6 +194,7 @@ def test_held_out_data_has_vectors_of_its_own(kcrf, files):
     one_line(done, 3, "train.npy", "rows of vectors 'emb'", "test.conll has")
 
 
+@pytest.mark.slow
 def test_cross_validation_divides_rows_with_their_sequences(kcrf, files):
     """On one process and on two; and rows that belong to other sequences make it worse."""
     common = ("crossval", files / "train.conll", "--folds", 2, "--sigma2", "1", "--json", "-q")

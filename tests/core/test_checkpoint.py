@@ -100,7 +100,7 @@ def runner(name, sample_data, workers, tmp_path, **changed):
     return run
 
 
-EVERYDAY = ("lbfgs", "begins-on-part", "newton", "sparse", "growing")
+EVERYDAY = ("lbfgs", "newton", "sparse")
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def check_second_order(rng, count, T, Y, kind, per_position):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("per_position", [False, True])
 def test_first_order(rng, per_position, kind):
-    for T in (1, 2, 3, 4, 6, 8, 11, 15, 20, 25, 30):
-        for Y in range(1, 7):
+    for T in (1, 2, 3, 4, 8, 15, 30):
+        for Y in (1, 2, 3, 4, 6):
             check_first_order(rng, 10, T, Y, kind, per_position)
 
 

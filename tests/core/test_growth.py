@@ -253,7 +253,12 @@ def test_no_input_that_comes_again_is_a_pivot_twice(rng):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"order": 2}, {"kernel": "poly", "degree": 3}, {"sigma2": "auto", "basis_tolerance": 0.0}]
+    "more",
+    [
+        {"order": 2},
+        {"kernel": "poly", "degree": 3},
+        *(pytest.param(more, marks=pytest.mark.slow) for more in ({}, {"sigma2": "auto", "basis_tolerance": 0.0})),
+    ],
 )
 def test_the_same_bytes_for_any_number_of_threads_and_any_memory(rng, tmp_path, more):
     corpus = toy_corpus(rng, 80)

@@ -88,6 +88,7 @@ def test_importing_the_package_costs_nothing():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_script_of_the_experiment(folder):
     """As it was written for sklearn-crfsuite, but for its import lines."""
     script = ROOT / "experiments" / "sklearn" / "tutorial.py"

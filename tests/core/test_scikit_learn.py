@@ -163,6 +163,7 @@ def outcomes(estimator):
             for status in ("passed", "failed", "skipped")}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_checks_of_rows():
     """Each check passes or is on the list, and nothing is on the list that passes by now."""
     found = outcomes(KernelCRF(sigma2=1.0, scale="none", tolerance=1e-12))

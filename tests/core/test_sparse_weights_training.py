@@ -266,7 +266,7 @@ def test_conjunctions_of_different_weights_share_no_column(rng, tmp_path):
 
 @pytest.mark.parametrize(
     ("sigma2", "sequences"),
-    [(4.0, 120), ("inf", 60), *(pytest.param(kind, 120, marks=pytest.mark.slow) for kind in ("inf", "auto"))],
+    [(4.0, 120), ("inf", 30), *(pytest.param(kind, 120, marks=pytest.mark.slow) for kind in ("inf", "auto"))],
 )
 def test_models_are_small_and_the_same_for_any_number_of_threads(rng, tmp_path, sigma2, sequences):
     text, found = text_corpus(rng, sequences), []
@@ -345,6 +345,7 @@ def attributes_of(text):
     return X, [[row[2] for row in rows] for rows in sentences]
 
 
+@pytest.mark.slow
 def test_a_randomized_search_over_c1_and_c2_runs(rng):
     from scipy.stats import expon
     from sklearn.model_selection import RandomizedSearchCV

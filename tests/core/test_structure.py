@@ -177,7 +177,7 @@ def test_labels_are_drawn_from_the_model(rng, workers, forbid):
 # ----------------------------------------------------------------------------- decisions
 
 
-@pytest.mark.parametrize(("tasks", "least"), [(2, 2), pytest.param(20, 19, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("tasks", "least"), [(1, 1), pytest.param(20, 19, marks=pytest.mark.slow)])
 def test_the_right_terms_in_nineteen_of_twenty_tasks(tasks, least):
     """A strong and a weak term (it adds two points of accuracy), and three of noise, of 1, 20 and 1,000 dimensions."""
     right = 0
@@ -283,7 +283,7 @@ def test_transitions_that_look_at_the_input():
     assert parse_config(model.info["config"]).terms[0].type == "edge-x"
 
 
-@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("second_order", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_triples_of_labels_are_a_term_to_choose(second_order):
     """Labels that often repeat the one before the last, or labels of a first-order chain."""
     rng = np.random.default_rng(9)

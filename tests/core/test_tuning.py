@@ -116,6 +116,7 @@ def test_what_the_configuration_says_is_kept(accents, tiny):
     assert found.raw["terms"][0]["sigma2"] > 0
 
 
+@pytest.mark.slow
 def test_the_same_effort_gives_the_same_result_for_any_number_of_threads(accents, tiny):
     found = []
     for threads in (1, 2):
