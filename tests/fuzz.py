@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kcrf_cli.render import inspection as inspect_text
+from kcrf_cli.render import inspection_text as inspect_text
 from kcrf_core.config import Config, load_template, load_yaml, parse_config
 from kcrf_core.corpora import FORMATS, Corpus, read_corpus, stream_corpus
 from kcrf_core.corpora.corpus import concatenate

@@ -149,7 +149,7 @@ def test_hostile_headers_are_refused(tmp_path, corpus, numbers, rng):
     ],
 )
 def test_rows_that_are_not_finite_are_named(tmp_path, corpus, numbers, monkeypatch, dtype, value, message):
-    monkeypatch.setattr("kcrf_core.corpora.vectors.BYTES_AT_ONCE", 16)  # several looks
+    monkeypatch.setattr("kcrf_core.corpora.embeddings.BYTES_AT_ONCE", 16)  # several looks
     array = numbers.astype(dtype)
     array[4, 1] = value
     np.save(tmp_path / "emb.npy", array)

@@ -135,7 +135,7 @@ def audit(
     from kcrf_core.audit import changes_of, worklist
 
     from ..io.files import check_writable, output_stream, show, write_out
-    from ..render import audit as audit_text
+    from ..render import audit_text
     from ..render import figures as render
     from ..report import plots
 

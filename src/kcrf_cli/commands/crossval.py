@@ -147,7 +147,7 @@ def crossval(
         unless,
         write_out,
     )
-    from ..render import crossval as crossval_text
+    from ..render import crossval_text
     from ..render import figures as render
     from ..report import plots
 

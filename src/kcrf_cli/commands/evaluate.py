@@ -201,7 +201,7 @@ def evaluate(
     from kcrf_core.system import counted
 
     from ..io.files import check_writable, output_stream, read_data, say, show, write_out
-    from ..render import evaluation as evaluation_text
+    from ..render import evaluation_text
     from ..render import figures as render
     from ..report.plots import check_plot
 

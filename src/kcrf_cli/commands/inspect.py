@@ -91,7 +91,7 @@ def inspect(
 
     from ..io.files import check_writable, is_folder, show, write_out
     from ..render import figures as render
-    from ..render.inspection import text
+    from ..render.inspection_text import text
     from ..report.plots import check_plot
 
     if dump and as_json:

@@ -179,7 +179,7 @@ def tune(
     from ..io.interruption import StopRequest
     from ..io.leaderboard import Leaderboard
     from ..render import figures as render
-    from ..render import tuning as tuning_text
+    from ..render import tuning_text
     from ..report import plots
 
     engine = options.engine_of(values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kcrf_core.tuning import Listener
 
-from ..render import tuning as text
+from ..render import tuning_text as text
 from ..render.visible import shown
 from .files import say
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kcrf_core.scoring import readable_column
 
-from ..render.audit import shown_probability, summary
+from ..render.audit_text import shown_probability, summary
 from .html import LONGEST_WORD, document, shown_name
 from .svg import safe, shortened
 

@@ -12,7 +12,7 @@ from kcrf_core._version import __version__
 from kcrf_core.scoring import WHOLES
 from kcrf_core.system import counted
 
-from ..render.evaluation import (
+from ..render.evaluation_text import (
     FIGURES,
     MOST_CONFUSIONS,
     SCORE_HEADER,

@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "arriving": ["Arrival", "arriving_lines"],
-        "columns": [
+        "tables": [
             "LACKING",
             "NUMBER",
             "WORD",
@@ -61,7 +61,7 @@ __getattr__, __dir__, __all__ = lazy(
             "form_of",
         ],
         "spool": ["SharedColumn", "Spool", "SpooledRows", "spool_corpus"],
-        "vectors": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
+        "embeddings": ["NamedVectors", "VectorStream", "open_vectors", "with_vectors"],
         "weight_lines": ["parse_weight"],
     },
 )

@@ -1,6 +1,5 @@
 from ..system import Registry
 from .arriving import Arrival, arriving_lines
-from .columns import LACKING, NUMBER, WORD, CodedColumn, NameCells, NumberColumn, in_order
 from .corpus import (
     ATTRIBUTE_FORMAT,
     COLUMN_FORMAT,
@@ -14,6 +13,7 @@ from .corpus import (
     sequence_rows,
 )
 from .crfsuite import WEIGHT, escaped
+from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout
 from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines, open_input
@@ -37,7 +37,7 @@ from .sequences import (
     form_of,
 )
 from .spool import SharedColumn, Spool, SpooledRows, spool_corpus
-from .vectors import NamedVectors, VectorStream, open_vectors, with_vectors
+from .tables import LACKING, NUMBER, WORD, CodedColumn, NameCells, NumberColumn, in_order
 from .weight_lines import parse_weight
 
 FORMATS: Registry[Format]

@@ -20,11 +20,11 @@ import numpy as np
 from ..errors import DataError
 from ..system import counted
 from . import _text
-from .columns import Cells, packed_marks
 from .corpus import Corpus
 from .formats import Format
 from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock
+from .tables import Cells, packed_marks
 from .weight_lines import sequence_weights, take_comments
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}

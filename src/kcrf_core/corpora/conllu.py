@@ -15,12 +15,12 @@ import numpy as np
 
 from ..errors import DataError
 from . import _text
-from .columns import Cells
 from .conll import BYTE_ORDER_MARK, split
 from .corpus import Corpus
 from .formats import Format
 from .layout import Layout
 from .lines import Block, ParsedBlock, put_texts
+from .tables import Cells
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DEFAULT = ("form", "upos")  # what else there is, people or programs have added knowing the label

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..system import Workers
-from .columns import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
 from .layout import MISSING
+from .tables import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"

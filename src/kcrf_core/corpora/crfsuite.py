@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import DataError
 from . import _text
-from .columns import Cells, NameCells
 from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .lines import Block, ParsedBlock
+from .tables import Cells, NameCells
 from .weight_lines import parse_weight, sequence_weights
 
 WEIGHT = "@weight"

@@ -23,9 +23,9 @@ import numpy as np
 from ..errors import DataError
 from ..system import PAUSE, Pause, compression_of, unpacked
 from . import _text
-from .columns import Cells, packed_marks
 from .corpus import Corpus
 from .layout import PLAIN, Layout
+from .tables import Cells, packed_marks
 
 LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing

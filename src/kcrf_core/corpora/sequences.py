@@ -33,8 +33,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..system import counted
-from .columns import NumberColumn
 from .corpus import AttributeRows, Corpus
+from .tables import NumberColumn
 
 SEPARATOR = ":"
 COLLECTIONS = (list, tuple, set, frozenset)

@@ -20,12 +20,12 @@ import numpy as np
 
 from ..errors import DataError
 from ..system import PAUSE, Workers, counted, listed, naming
-from .columns import CodedColumn, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
 from .corpus import AttributeRows, Corpus, ones, packed
+from .embeddings import Given, open_vectors
 from .formats import no_data, stream_parsers
 from .layout import PLAIN, Layout
 from .lines import ParsedBlock, display_name
-from .vectors import Given, open_vectors
+from .tables import CodedColumn, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
 
 COPIED_AT_ONCE = 1 << 20  # values of a column
 

@@ -10,9 +10,9 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "attribute_labels": ["AttributeLabeller", "AttributeSequences", "label_scorer"],
         "crfsuite_models": ["CrfsuiteModel", "crfsuite_header", "read_crfsuite", "write_crfsuite"],
-        "exporting": ["crfsuite_of", "export_model", "program_of"],
+        "model_export": ["crfsuite_of", "export_model", "program_of"],
         "foreign": ["ForeignModel"],
-        "importing": ["import_model", "read_foreign", "training_configuration"],
+        "model_import": ["import_model", "read_foreign", "training_configuration"],
         "_lookup": ["ItemRows", "LabelScorer", "ScoredItems"],
     },
 )

@@ -1,9 +1,9 @@
 from ._lookup import ItemRows, LabelScorer, ScoredItems
 from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer
 from .crfsuite_models import CrfsuiteModel, crfsuite_header, read_crfsuite, write_crfsuite
-from .exporting import crfsuite_of, export_model, program_of
 from .foreign import ForeignModel
-from .importing import import_model, read_foreign, training_configuration
+from .model_export import crfsuite_of, export_model, program_of
+from .model_import import import_model, read_foreign, training_configuration
 
 PROGRAMS: dict[str, str]
 
