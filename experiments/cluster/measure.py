@@ -123,8 +123,9 @@ def _of_file(path: str, options: list[str], workers):
     from kcrf_cli import options as known
     from kcrf_cli.commands.train import train
     from kcrf_cli.io.files import prepare
-    from kcrf_core.fitting import DTYPES, Observer, fit_terms
+    from kcrf_core.fitting import DTYPES, fit_terms
     from kcrf_core.objective import ObjectiveTerm
+    from kcrf_core.solvers import Observer
     from kcrf_core.training.problems import problem_of
 
     context = train.make_context("train", [path, *options, "--dry-run"])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from kcrf_cli.io.log import Both, RunLog
-from kcrf_core.fitting import (
+from kcrf_core.solvers import (
     DevProgress,
     DevScore,
     Event,
@@ -23,13 +23,13 @@ from kcrf_core.fitting import (
     Note,
     Observer,
     PivotsChosen,
+    Progress,
     Stage,
     Structure,
     TermJudgement,
     Trial,
     WorkersThere,
 )
-from kcrf_core.solvers import Progress
 from listening import Recorder
 
 DATA = "the D X\ncat N Y\n\na D X\ndog N Y\n\nthe D X\n"

@@ -9,10 +9,9 @@ from test_training import fit, toy_corpus
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.fitting import DevProgress, DevScore
 from kcrf_core.model import ConjunctionTerm
 from kcrf_core.scoring import evaluation
-from kcrf_core.solvers import Progress
+from kcrf_core.solvers import DevProgress, DevScore, Progress
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 from listening import Recorder

@@ -12,10 +12,10 @@ from kcrf_core import fit_encoding, parse_config
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
-from kcrf_core.fitting import Observer, Trial
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.scoring import median_run
+from kcrf_core.solvers import Observer, Trial
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_splits, train
 from problems import random_inputs

@@ -13,9 +13,9 @@ from kcrf_core.config import parse_config
 from kcrf_core.corpora import Spool, spool_corpus
 from kcrf_core.encoding import encoded_shards, fit_spooled, join_datasets
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.fitting import Note, Observer
 from kcrf_core.maps import explicit
 from kcrf_core.model import digest, load_folder, new_folder, save_shards
+from kcrf_core.solvers import Note, Observer
 from kcrf_core.system import Workers
 from kcrf_core.training import shard_run, train, train_shards
 

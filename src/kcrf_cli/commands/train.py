@@ -186,9 +186,8 @@ def train(
     from kcrf_core.crossval import fit_calibration
     from kcrf_core.errors import Interrupted
     from kcrf_core.exchange import training_configuration
-    from kcrf_core.fitting import WorkersThere
     from kcrf_core.model import Model, term_sizes
-    from kcrf_core.solvers import CERTIFIED, INTERRUPTED
+    from kcrf_core.solvers import CERTIFIED, INTERRUPTED, WorkersThere
     from kcrf_core.training import EVERY, MIN_GAIN, Checkpoint, HoldOut, WarmStart, open_engine, train_shards
     from kcrf_core.training import train as fit
 

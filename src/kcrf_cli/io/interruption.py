@@ -8,8 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from kcrf_core.fitting import Event, FinalFit, Observer
-from kcrf_core.solvers import Progress
+from kcrf_core.solvers import Event, FinalFit, Observer, Progress
 
 from .files import say
 

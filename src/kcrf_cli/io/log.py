@@ -16,8 +16,18 @@ from typing import IO, Any
 
 import click
 
-from kcrf_core.fitting import DevProgress, Event, GrowthRound, Note, Observer, Stage, Structure, Trial, WorkersThere
-from kcrf_core.solvers import Progress
+from kcrf_core.solvers import (
+    DevProgress,
+    Event,
+    GrowthRound,
+    Note,
+    Observer,
+    Progress,
+    Stage,
+    Structure,
+    Trial,
+    WorkersThere,
+)
 from kcrf_core.system import naming
 
 from ..render.figures import as_json

@@ -6,7 +6,7 @@ import sys
 from functools import singledispatchmethod
 from typing import Any
 
-from kcrf_core.fitting import (
+from kcrf_core.solvers import (
     ALL_TERMS,
     DevProgress,
     Event,
@@ -14,12 +14,12 @@ from kcrf_core.fitting import (
     Note,
     Observer,
     PivotsChosen,
+    Progress,
     Stage,
     Structure,
     Trial,
     WorkersThere,
 )
-from kcrf_core.solvers import Progress
 from kcrf_core.system import counted
 
 from ..render import figures as render

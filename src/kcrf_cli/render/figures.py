@@ -14,8 +14,8 @@ from .visible import shown, shown_json
 
 if TYPE_CHECKING:
     from kcrf_core.crossval import CalibrationReport
-    from kcrf_core.fitting import DevScore, GrowthRound, Structure
     from kcrf_core.model import PruneReport
+    from kcrf_core.solvers import DevScore, GrowthRound, Structure
     from kcrf_core.training import DevReport, Growth, Report
 
 

@@ -48,7 +48,6 @@ from ..crossval import Division, make_plan, make_settings
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
-from ..fitting import Event, Note, Observer, Trial
 from ..model import (
     Decoder,
     Explanation,
@@ -63,7 +62,7 @@ from ..model import (
     with_labels,
 )
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
-from ..solvers import CERTIFIED, Progress
+from ..solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..system import AUTO, Workers
 from ..training import HoldOut, open_engine, train
 from ..tuning import Candidate, Listener, Outcome, Search

@@ -1,7 +1,7 @@
 """Terms of a configuration on their data: which map each gets, what that takes, and the map itself.
 
 A `TermPlan` says what a term will be and how much memory it takes, a `FittedTerm` has its map (`explicit_terms`,
-`pivot_terms`); `term_plans` makes them. `observer` has the events that fits tell of, those of training included.
+`pivot_terms`); `term_plans` makes them.
 """
 
 from .._lazy import lazy
@@ -12,29 +12,6 @@ __getattr__, __dir__, __all__ = lazy(
         "forecast": ["Footprint", "footprint", "shard_footprint"],
         "label_match": ["LabelMatch"],
         "observed_features": ["frequent_only", "kept_in", "observed_only"],
-        "observer": [
-            "ALL_TERMS",
-            "ALWAYS",
-            "CHANCE",
-            "DROPPED",
-            "DevProgress",
-            "DevScore",
-            "EXCLUDED",
-            "Event",
-            "FinalFit",
-            "GrowthRound",
-            "Note",
-            "Observer",
-            "PivotsChosen",
-            "Stage",
-            "Structure",
-            "TAKEN",
-            "TermJudgement",
-            "Trial",
-            "UNCONFIRMED",
-            "UNDECIDED",
-            "WorkersThere",
-        ],
         "shard_maps": ["Scratch", "ShardPart", "ShardedData"],
         "shard_terms": ["ShardFitter", "ShardedTerm", "check_shard_terms", "observed_in_shards", "shard_map_type"],
         "term_plans": ["begin_growth", "fit_terms", "outside_gain", "select_bases"],

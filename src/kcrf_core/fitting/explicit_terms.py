@@ -34,10 +34,10 @@ from ..maps import (
     why_not,
 )
 from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
+from ..solvers import Observer
 from ..system import Workers, counted
 from .label_match import LabelMatch
 from .observed_features import places_seen
-from .observer import Observer
 from .terms import (
     FitContext,
     FittedTerm,

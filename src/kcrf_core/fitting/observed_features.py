@@ -20,8 +20,8 @@ import numpy as np
 from ..chains import NODE, STATE, MappedClique, Problem
 from ..errors import ConfigError
 from ..maps import FeatureMap
+from ..solvers import Observer
 from ..system import Workers
-from .observer import Observer
 from .terms import FittedTerm
 
 

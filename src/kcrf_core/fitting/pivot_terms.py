@@ -29,9 +29,9 @@ from ..maps import (
 )
 from ..model import TERMS, KernelTerm, Term, TermBasis
 from ..objective import certificates
+from ..solvers import Observer
 from ..system import Workers, counted, linear_algebra
 from .label_match import LabelMatch
-from .observer import Observer
 from .terms import (
     FitContext,
     FittedTerm,

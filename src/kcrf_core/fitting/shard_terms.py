@@ -37,10 +37,10 @@ from ..maps import (
     why_not,
 )
 from ..objective import MapRecipe
+from ..solvers import Observer
 from ..system import Workers, counted
 from .explicit_terms import MOST_CONJUNCTIONS, FittedAffine, FittedConjunctions, FittedLinear, FittedMerged
 from .observed_features import by_label
-from .observer import Observer
 from .shard_maps import Scratch, ShardedData, ShardKernel, ShardPart, rows_of
 from .terms import DTYPES, FittedLabels, FittedTerm, worth_sharing
 

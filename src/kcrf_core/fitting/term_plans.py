@@ -15,9 +15,9 @@ from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
 from ..model import StoredBasis, TermBasis
 from ..objective import Posterior, Vector
+from ..solvers import Observer
 from ..system import Workers
 from .explicit_terms import MOST_CONJUNCTIONS, explicit_plan
-from .observer import Observer
 from .pivot_terms import StoredPlan, full_plan, growing_plan, reduced_plan
 from .terms import DTYPES, FitContext, FittedLabels, FittedTerm, TermPlan
 

@@ -21,9 +21,9 @@ from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import FeatureMap, GrowingBasis, RepeatedMap, Weights
 from ..model import Term, TermBasis
+from ..solvers import Observer
 from ..system import Workers, counted, size_text
 from .label_match import LabelMatch
-from .observer import Observer
 
 DTYPES = dict(zip(PRECISIONS, map(np.dtype, (np.float32, np.float64)), strict=True))
 

@@ -4,6 +4,7 @@
 
 What is registered is a function `descend(posterior, theta, now, run)` that steps downhill from theta until its run
 stops it; `now` is the evaluation at theta, or None where there is none yet. See `newton` for a short one.
+`observer` has the events of a run, those of training included.
 """
 
 from collections.abc import Callable
@@ -41,6 +42,29 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "bundle": ["PROOF_POINTS"],
         "lbfgs": ["fit_bytes"],
+        "observer": [
+            "ALL_TERMS",
+            "ALWAYS",
+            "CHANCE",
+            "DROPPED",
+            "DevProgress",
+            "DevScore",
+            "EXCLUDED",
+            "Event",
+            "FinalFit",
+            "GrowthRound",
+            "Note",
+            "Observer",
+            "PivotsChosen",
+            "Stage",
+            "Structure",
+            "TAKEN",
+            "TermJudgement",
+            "Trial",
+            "UNCONFIRMED",
+            "UNDECIDED",
+            "WorkersThere",
+        ],
         "run": [
             "BEST",
             "CERTIFIED",

@@ -20,10 +20,9 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ConfigError, FileFormatError
-from ..fitting import DevScore, Observer, Structure, TermJudgement, Trial
 from ..objective import Posterior, Vector
 from ..scoring import Yardstick
-from ..solvers import INTERRUPTED, STATE_CLASSES, Run, SolverResult
+from ..solvers import INTERRUPTED, STATE_CLASSES, DevScore, Observer, Run, SolverResult, Structure, TermJudgement, Trial
 from ..system import Workers, content_digest, counted, pack_tree, read_container, unpack_tree, write_container
 from .decoder_choice import DecoderChoice
 from .dev import Look

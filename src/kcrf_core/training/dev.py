@@ -15,11 +15,10 @@ import numpy as np
 
 from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
-from ..fitting import DevProgress, DevScore, Observer
 from ..model import Model
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
-from ..solvers import BEST, Progress, moved
+from ..solvers import BEST, DevProgress, DevScore, Observer, Progress, moved
 from ..system import Workers
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import blocks_of

@@ -23,10 +23,10 @@ import numpy as np
 
 from ..chains import Clique
 from ..encoding import Dataset
-from ..fitting import FittedTerm, GrowthRound
+from ..fitting import FittedTerm
 from ..maps import GrowingBasis
 from ..objective import Vector, certificates
-from ..solvers import INTERRUPTED, PASSES, Run, SolverResult, moved
+from ..solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
 from .dev import Watch
 from .task import Minimiser, Solution, TrainingTask

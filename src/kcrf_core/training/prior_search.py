@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import Interrupted
-from ..fitting import ALL_TERMS, Trial
 from ..objective import Posterior, Vector
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..solvers import ALL_TERMS, Trial
 from ..system import counted
 from .decoder_choice import DecoderChoice, choose_decoder
 from .held_out import HANDFUL, HoldOut, Split, Splits, describe_units, make_splits

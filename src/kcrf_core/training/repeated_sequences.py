@@ -16,7 +16,8 @@ import numpy as np
 from ..chains import Problem
 from ..corpora import sequence_rows
 from ..encoding import Dataset
-from ..fitting import FittedTerm, Observer
+from ..fitting import FittedTerm
+from ..solvers import Observer
 from ..system import counted
 
 # Part of the positions that must fall away: rows of maps are copied for it.

@@ -20,11 +20,8 @@ from ..corpora import sequence_rows
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
 from ..fitting import (
-    Event,
     FittedTerm,
     MappedTerm,
-    Note,
-    Observer,
     Scratch,
     ShardedData,
     ShardedTerm,
@@ -46,7 +43,7 @@ from ..objective import (
     Vector,
     term_recipe,
 )
-from ..solvers import Run
+from ..solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back
 from .growth import Growth
 from .prior_search import Prior

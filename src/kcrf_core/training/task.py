@@ -15,10 +15,10 @@ from ..chains import Edges, Problem
 from ..corpora import sequence_rows
 from ..encoding import Encoding
 from ..errors import Interrupted
-from ..fitting import FittedTerm, Observer, kept_in
+from ..fitting import FittedTerm, kept_in
 from ..model import Model
 from ..objective import Engine, ObjectiveTerm, Posterior, Vector
-from ..solvers import INTERRUPTED, Run, SolverResult
+from ..solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers
 from .held_out import Pieces
 

@@ -17,23 +17,12 @@ import numpy as np
 from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
-from ..fitting import (
-    DTYPES,
-    FinalFit,
-    Observer,
-    Structure,
-    Trial,
-    begin_growth,
-    fit_terms,
-    frequent_only,
-    observed_only,
-    outside_gain,
-)
+from ..fitting import DTYPES, begin_growth, fit_terms, frequent_only, observed_only, outside_gain
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
 from ..objective import Vector
 from ..scoring import DECODINGS, Yardstick, choose_yardstick
-from ..solvers import CERTIFIED, PRUNED, SOLVERS, Run, SolverResult, moved
+from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint, array_digest
 from .decoder_choice import DecoderChoice

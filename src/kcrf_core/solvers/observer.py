@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from ..scoring import DECODINGS
-from ..solvers import Progress
+from .run import Progress
 
 ALL_TERMS = "all"
 
@@ -100,8 +100,8 @@ class DevScore:
     @property
     def value(self) -> float:
         """The figure that counts, larger being better."""
-        figures = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}
-        return figures.get(self.metric, self.log_probability)
+        figure = {"accuracy": self.accuracy, "f1": self.f1, "macro-f1": self.macro_f1}.get(self.metric)
+        return self.log_probability if figure is None else figure
 
     def better_than(self, other: DevScore | None) -> bool:
         """By the figure that counts, then by log-probability."""
@@ -138,8 +138,10 @@ class TermJudgement:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether held-out sequences speak for the term; where none could be held out, nothing speaks against it."""
-        return self.held_out is None or self.held_out > max(self.held_out_error, 0.0)
+        """True if held-out sequences speak for the term, or none could be held out."""
+        if self.held_out is None or self.held_out_error is None:
+            return True
+        return self.held_out > max(self.held_out_error, 0.0)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ Event: TypeAlias = (
 class Observer:
     """A listener to a training run; this one ignores all it hears.
 
-    >>> from kcrf_core.training import Note
+    >>> from kcrf_core.solvers import Note, Observer
     >>> class Notes(Observer):
     ...     def tell(self, event):
     ...         if isinstance(event, Note):
