@@ -89,12 +89,15 @@ class Source:
 
     @cached_property
     def offered(self) -> dict[str, str]:
-        """Names of a package's `lazy(...)` table, with the module of the package that defines each."""
-        for node in self.nodes if self.is_package else ():
-            if isinstance(node, ast.Call) and _called(node) == "lazy":
-                table = ast.literal_eval(node.args[1])
-                return {name: module for module, names in table.items() for name in names}
-        return {}
+        """Names that the stub of a package imports from modules of it, with the modules: what `lazy(...)` offers.
+
+        Names that it gives anew (`import KernelCRF as CRF`) are left out.
+        """
+        if not any(isinstance(node, ast.Call) and _called(node) == "lazy" for node in self.nodes):
+            return {}
+        stub = ast.parse(self.path.with_suffix(".pyi").read_text(encoding="utf-8"))
+        nodes = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
+        return {alias.name: node.module for node in nodes for alias in node.names if alias.asname is None}
 
     @cached_property
     def defined(self) -> set[str]:

@@ -37,28 +37,14 @@ from importlib import import_module
 from ._lazy import lazy
 from ._version import __version__ as __version__
 
-_lazy_name, _, _names = lazy(
-    __name__,
-    {
-        "config": ["Config", "parse_config"],
-        "corpora": ["Corpus", "read_corpus", "with_vectors"],
-        "encoding": ["Encoding", "fit_encoding"],
-        "errors": ["ConfigError", "DataError", "FileFormatError", "Interrupted", "KcrfError", "NumericError"],
-        "estimator": ["KernelCRF"],
-        "model": ["Model"],
-        "scoring": ["Evaluation", "evaluate"],
-        "system": ["Workers"],
-        "training": ["Report", "train"],
-    },
-)
-__all__ = sorted([*_names, "CRF", "__version__", "metrics"])
+_lazy_name, _, __all__ = lazy(__name__)
 
 
-def __getattr__(name):
-    if name == "metrics":
+def __getattr__(name: str) -> object:
+    if name == "metrics":  # a module
         return import_module(".scoring.metrics", __name__)
-    return _lazy_name("KernelCRF" if name == "CRF" else name)  # CRF is what sklearn-crfsuite calls the class
+    return _lazy_name(name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

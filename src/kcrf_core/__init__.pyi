@@ -6,7 +6,8 @@ from .errors import ConfigError, DataError, FileFormatError, Interrupted, KcrfEr
 from .estimator import KernelCRF
 from .estimator import KernelCRF as CRF
 from .model import Model
-from .scoring import Evaluation, evaluate, metrics
+from .scoring import Evaluation, evaluate
+from .scoring import metrics as metrics
 from .system import Workers
 from .training import Report, train
 

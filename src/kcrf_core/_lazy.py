@@ -5,22 +5,31 @@ Importing a package costs nothing then, and `kcrf tag` does not wait for what on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
-def lazy(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package, for the public names that each of its modules defines."""
-    homes = {name: module for module, names in modules.items() for name in names}
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, for the names that its `__init__.pyi` imports."""
+    with open(f"{sys.modules[package].__file__}i", encoding="utf-8") as stub:
+        statements = f"\n{stub.read()}".split("\nfrom .")[1:]
+    homes = {}  # of each name: the module, and the name there
+    for statement in statements:
+        module, _, names = statement.partition(" import ")
+        if module.startswith("."):
+            continue  # of another package
+        listed = names[1 : names.index(")")] if names.startswith("(") else names.partition("\n")[0]
+        for name in filter(None, map(str.split, listed.split(","))):  # `name`, or `name as other`
+            homes[name[-1]] = module, name[0]
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        module, there = homes[name]
+        return getattr(import_module(f"{package}.{module}"), there)
 
     return __getattr__, lambda: sorted(homes), sorted(homes)
 

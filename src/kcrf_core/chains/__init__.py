@@ -18,42 +18,4 @@ CLIQUES = Registry(
     },
 )
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "chain": ["Edges"],
-        "cliques": [
-            "EDGE",
-            "EDGE2",
-            "EDGE_X",
-            "MATRIX",
-            "NODE",
-            "SEEN_TRANSITIONS",
-            "STATE",
-            "TRANSITIONS",
-            "Clique",
-            "Edge",
-            "InnerEdge",
-            "LabelClique",
-            "MappedClique",
-            "PartialSum",
-            "Potentials",
-            "Sums",
-        ],
-        "forward": ["Messages"],
-        "nbest": ["Labellings", "best_labellings"],
-        "partial_labels": ["Held", "first_impossible", "hold"],
-        "problem": [
-            "Problem",
-            "borders_with_positions",
-            "borders_within",
-            "gathered",
-            "pieces_of",
-            "portion_borders",
-            "positions_within",
-            "score_columns",
-            "spread",
-        ],
-        "runs": ["run_probabilities"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

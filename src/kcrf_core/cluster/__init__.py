@@ -10,10 +10,4 @@ from .._lazy import lazy
 
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "engines": ["ClusterEngine", "open_crew"],
-        "dask_crew": ["DaskCrew"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -6,13 +6,4 @@ engine of it is asked for, and nowhere else.
 
 from .._lazy import lazy
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "backend": ["Backend", "NumpyBackend"],
-        "choice": ["DeviceChoice", "is_device", "open_device"],
-        "device": ["Device", "Scorer"],
-        "device_engine": ["DeviceEngine"],
-        "device_vectors": ["DevicePairs", "DeviceVectors"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

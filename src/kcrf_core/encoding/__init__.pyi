@@ -44,6 +44,7 @@ __all__ = [
     "Dataset",
     "Defaults",
     "Encoding",
+    "Exported",
     "Feature",
     "FeatureNames",
     "LineFeature",

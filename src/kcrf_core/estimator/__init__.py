@@ -2,9 +2,4 @@
 
 from .._lazy import lazy
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "estimator": ["KernelCRF"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

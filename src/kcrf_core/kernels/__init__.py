@@ -21,35 +21,4 @@ KERNELS = Registry(
     },
 )
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "composite": ["CosineKernel", "ProductKernel", "SumKernel", "inverse_roots"],
-        "gram_blocks": ["Pivots", "gram"],
-        "image": ["ImageKernel"],
-        "inputs": ["Group", "Inputs", "NOTHING", "UNSEEN"],
-        "kernel": [
-            "DEEPEST_KERNEL",
-            "Fitting",
-            "Kernel",
-            "KernelConfig",
-            "fit_kernel",
-            "fitted",
-            "kernel_from_dict",
-            "kernel_settings",
-            "kernel_to_dict",
-            "kernel_types",
-            "matching_features",
-            "setting",
-        ],
-        "plain": [
-            "GAMMA",
-            "InnerProductKernel",
-            "LinearKernel",
-            "PolynomialKernel",
-            "RBFKernel",
-            "mean_diagonal",
-            "median_distance",
-        ],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -62,6 +62,7 @@ __all__ = [
     "ExplicitMap",
     "ExplicitRecipe",
     "Extent",
+    "Factorisation",
     "FeatureMap",
     "GrowingBasis",
     "Head",

@@ -15,12 +15,5 @@ from .._lazy import lazy
 
 CRFSUITE_VERSION = "0.12"  # whose files are read and written
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "items": ["ItemSequence"],
-        "tagger": ["ParsedDump", "Tagger"],
-        "trainer": ["BaseTrainer", "CRFSuiteError", "Trainer"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)
 __all__ = sorted([*__all__, "CRFSUITE_VERSION"])

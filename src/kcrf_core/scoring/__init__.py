@@ -18,36 +18,4 @@ DECODINGS = ("viterbi", "posterior")
 # Figures that choices may go by, see `yardstick`.
 METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "blocks": ["FEW_SEQUENCES", "block_borders", "median_run", "unit_offsets"],
-        "calibration": [
-            "Bin",
-            "Calibration",
-            "Probabilities",
-            "SMALLEST_PROBABILITY",
-            "WHOLES",
-            "WholeProbabilities",
-            "calibrate",
-            "from_marginals",
-        ],
-        "costs": ["Decision", "label_costs", "threshold_costs"],
-        "curves": ["LabelCurve", "bin_intervals", "f1_intervals", "label_curves", "scores_shown"],
-        "evaluation": ["Evaluation", "check_label_count", "evaluate"],
-        "judgement": ["Comparison", "Judgement", "JudgementOptions", "calibration_of", "judge"],
-        "labelling": [
-            "LabelProbabilities",
-            "Labelling",
-            "from_tagged",
-            "from_two_files",
-            "joined_labellings",
-            "readable_column",
-        ],
-        "schemes": ["Scheme", "detect_scheme"],
-        "scores": ["Score", "SpanScores", "span_scores"],
-        "significance": ["Interval"],
-        "spans": ["SpanFinder", "Transitions", "allowed_transitions"],
-        "yardstick": ["Yardstick", "choose_yardstick"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

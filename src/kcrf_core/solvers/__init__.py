@@ -37,45 +37,4 @@ SOLVERS = _Solvers(
     },
 )
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "bundle": ["PROOF_POINTS"],
-        "lbfgs": ["fit_bytes"],
-        "observer": [
-            "ALL_TERMS",
-            "ALWAYS",
-            "CHANCE",
-            "DROPPED",
-            "DevProgress",
-            "DevScore",
-            "EXCLUDED",
-            "Event",
-            "FinalFit",
-            "GrowthRound",
-            "Note",
-            "Observer",
-            "PivotsChosen",
-            "Stage",
-            "Structure",
-            "TAKEN",
-            "TermJudgement",
-            "Trial",
-            "UNCONFIRMED",
-            "UNDECIDED",
-            "WorkersThere",
-        ],
-        "run": [
-            "BEST",
-            "CERTIFIED",
-            "INTERRUPTED",
-            "PASSES",
-            "PRUNED",
-            "Progress",
-            "Run",
-            "STATE_CLASSES",
-            "SolverResult",
-            "moved",
-        ],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

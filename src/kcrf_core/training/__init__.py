@@ -6,29 +6,4 @@ follows from them.
 
 from .._lazy import lazy
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "checkpoint": ["Checkpoint", "EVERY"],
-        "engines": ["OpenEngine", "named_engine", "open_engine"],
-        "decoder_choice": ["DecoderChoice", "choose_decoder"],
-        "dev": ["DevReport"],
-        "growth": ["Growth"],
-        "held_out": [
-            "Blocks",
-            "HoldOut",
-            "Pieces",
-            "SEQUENCES",
-            "Split",
-            "Splits",
-            "apart",
-            "blocks_of",
-            "deal",
-            "make_splits",
-        ],
-        "shard_run": ["SAMPLE_POSITIONS", "train_shards"],
-        "structure": ["MIN_GAIN"],
-        "training": ["Report", "Verdict", "judge", "problem_splits", "train"],
-        "warm_start": ["WarmStart"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

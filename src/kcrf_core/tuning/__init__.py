@@ -9,11 +9,4 @@ from .._lazy import lazy
 # stands here because the help of commands names them, which should not have to wait for NumPy.
 EFFORTS = {"small": 2e10, "normal": 1.2e12, "large": 1.4e13}
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "search": ["Listener", "Outcome", "Search"],
-        "space": ["Candidate", "Space"],
-        "tuning": ["Nested", "Tuning", "make_space", "tune"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)
