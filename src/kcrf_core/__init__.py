@@ -3,9 +3,7 @@
 The method is that of Altun, Smola and Hofmann, *Exponential Families for Conditional Random Fields*, UAI 2004. Numbers
 of equations, lemmas and remarks in docstrings are those of the paper.
 
-The rooms, each of which imports only from those before it (docs/architecture.md): system, corpora, scoring, kernels,
-maps, chains, objective, solvers, config, encoding, model, exchange, fitting, training, crossval, tuning, estimator,
-pycrfsuite.
+docs/architecture.md lists the packages, each of which imports only from those before it.
 
 What is public stands in `__all__` and is described in docs/python.md. Two ways in:
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kcrf_core.system import replacing
+from kcrf_core.files import replacing
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="open files cannot be replaced there")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kcrf_core import KernelCRF, Model
-from kcrf_core.system import read_container, write_container
+from kcrf_core.files import read_container, write_container
 
 
 def write(path, rng, sequences, length=60, apart=0.5):

@@ -12,8 +12,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from kcrf_core.files import write_container
 from kcrf_core.model import Model
-from kcrf_core.system import write_container
 
 FILE = 4
 WORDS = "".join(f"w{i * 7 % 5} {i * 3 % 4 + 0.5} {'ABC'[i % 3]}\n" + "\n" * (i % 6 == 5) for i in range(60))

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from kcrf_core.files import read_container, write_container
 from kcrf_core.model import Model
-from kcrf_core.system import read_container, write_container
 
 DATA = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\nran\tV\noff\tP\n\nthe\tD\ndog\tN\n"
 

@@ -22,7 +22,19 @@ CORE, COMMANDS = "kcrf_core", "kcrf_cli"
 
 # Each room imports from rooms before it. The root's few modules come first.
 ROOMS = (
-    *("system", "corpora", "scoring", "kernels", "maps", "chains", "objective", "device", "cluster", "solvers"),
+    *(
+        "system",
+        "files",
+        "corpora",
+        "scoring",
+        "kernels",
+        "maps",
+        "chains",
+        "objective",
+        "device",
+        "cluster",
+        "solvers",
+    ),
     *("config", "encoding", "model", "exchange", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
     "pycrfsuite",
 )

@@ -23,6 +23,7 @@ from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import FileFormatError
+from kcrf_core.files import pack_strings, read_container, replacing, write_container
 from kcrf_core.kernels.plain import LinearKernel
 from kcrf_core.model import (
     Model,
@@ -35,7 +36,6 @@ from kcrf_core.model import (
     save_basis,
     save_dataset,
 )
-from kcrf_core.system import pack_strings, read_container, replacing, write_container
 
 COLUMNS = "Das\tART\t1.5\tO\nHaus\tN\t-2\tB\n\nein\tART\t0.25\tO\nHaus\tN\t1e3\tB\nhat\tV\t7\tI\n"
 ATTRIBUTES = "X\ta\tb:2\nY\ta\tc:-0.5\n\n@weight:2.5\nX\tb\n"

@@ -14,8 +14,8 @@ import pytest
 
 from kcrf_core.corpora import guess_format, read_corpus, stream_corpus
 from kcrf_core.errors import DataError
-from kcrf_core.system import compression_of, packing, unpacked, without_suffix
-from kcrf_core.system.compression import SUFFIXES
+from kcrf_core.files import compression_of, packing, unpacked, without_suffix
+from kcrf_core.files.compression import SUFFIXES
 
 COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 DECOMPRESS = {"gzip": gzip.decompress, "bzip2": bz2.decompress, "xz": lzma.decompress}

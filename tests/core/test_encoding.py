@@ -20,8 +20,8 @@ from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.corpora.lines import blocks
 from kcrf_core.encoding import Encoding, fit_encoding
 from kcrf_core.errors import ConfigError, DataError
+from kcrf_core.files import read_container, write_container
 from kcrf_core.kernels import UNSEEN, Inputs
-from kcrf_core.system import read_container, write_container
 
 
 def corpus_of(data, format="conll", name="data"):

@@ -450,8 +450,8 @@ def test_imported_models_start_training(words, workers, number):
 
 
 def test_imported_models_are_inspected_and_pruned(words, workers, tmp_path):
+    from kcrf_core.files import read_container
     from kcrf_core.model import dump, summarise
-    from kcrf_core.system import read_container
 
     for path in (CRFSUITE, CRFPP, WAPITI):
         model, _ = import_model(path)

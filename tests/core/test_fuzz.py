@@ -14,8 +14,8 @@ from fuzz import Targets, finding
 from kcrf_core.config import load_yaml
 from kcrf_core.config.yaml_text import DEEPEST, MOST_CHARACTERS
 from kcrf_core.errors import ConfigError, FileFormatError
-from kcrf_core.system import read_container, write_container
-from kcrf_core.system.containers import MAGIC
+from kcrf_core.files import read_container, write_container
+from kcrf_core.files.containers import MAGIC
 
 
 @pytest.mark.parametrize("cases", [200, pytest.param(1000, marks=pytest.mark.slow)])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kcrf_core.corpora import read_corpus
+from kcrf_core.files.containers import READABLE
 from kcrf_core.model import Model
-from kcrf_core.system.containers import READABLE
 
 DATA = Path(__file__).parent.parent / "data"
 MODELS = sorted(DATA.glob("format*.npz"))

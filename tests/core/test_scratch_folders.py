@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kcrf_core.system import ScratchFolder, scratch_folders
+from kcrf_core.files import ScratchFolder, scratch_folders
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no such locks")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kcrf_core.chains import EDGE, EDGE_X, NODE, Problem, chain, positions_within
+from kcrf_core.chains import EDGE, EDGE_X, NODE, Problem, chain
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
@@ -17,7 +17,7 @@ from kcrf_core.maps import ExplicitMap
 from kcrf_core.model import Model, StoredBasis
 from kcrf_core.objective import ObjectiveTerm, Posterior, certificates
 from kcrf_core.solvers import CHANCE, DROPPED, EXCLUDED, SOLVERS, TAKEN, UNDECIDED, Observer, Run
-from kcrf_core.system import Workers
+from kcrf_core.system import Workers, positions_within
 from kcrf_core.training import train
 from kcrf_core.training.structure_null import drawn_labels, exchanged, tail
 from listening import Recorder

@@ -12,8 +12,8 @@ from kcrf_core.corpora import VectorStream, open_vectors
 from kcrf_core.crossval.journal import corpus_digest
 from kcrf_core.encoding import export, translation
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.files import write_container
 from kcrf_core.model import digest, load_dataset, save_dataset
-from kcrf_core.system import write_container
 
 TEXT = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\n\nsat\tV\n"
 N = 6

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from kcrf_core.system import replacing
+from kcrf_core.files import replacing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from kcrf_core.corpora import read_corpus
+from kcrf_core.files.containers import FORMAT
 from kcrf_core.model import Model
-from kcrf_core.system.containers import FORMAT
 
 HERE = Path(__file__).parent
 DATA = "words.conll"

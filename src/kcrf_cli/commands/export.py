@@ -30,8 +30,9 @@ def export(model: str, output: str, to: str | None, quiet: bool) -> None:
       kcrf featurize sample_data/pitch_accent.conll --like model.npz --export crfsuite -o data.crfsuite
     """
     from kcrf_core.exchange import PROGRAMS, export_model, program_of
+    from kcrf_core.files import replacing
     from kcrf_core.model import Model
-    from kcrf_core.system import counted, replacing
+    from kcrf_core.system import counted
 
     from ..io.files import check_writable, say
 

@@ -281,7 +281,7 @@ class PartedRun:
 
     def _read(self, spool: Spool, names: Sequence[str] | None, layout: Layout, workers: Workers) -> None:
         from kcrf_core.corpora import spool_corpus
-        from kcrf_core.system import compression_of
+        from kcrf_core.files import compression_of
 
         plain = all(path != "-" and os.path.isfile(path) and compression_of(path) is None for path in self.data)
         size = sum(map(os.path.getsize, self.data)) if plain else None

@@ -86,8 +86,8 @@ def inspect(
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import open_vectors
+    from kcrf_core.files import read_container
     from kcrf_core.model import Model, summarise, unpack
-    from kcrf_core.system import read_container
 
     from ..io.files import check_writable, is_folder, show, write_out
     from ..render import figures as render

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
-from kcrf_core.system import naming
+from kcrf_core.files import naming
 
 from ..render.visible import shown, shown_lines
 
@@ -111,7 +111,8 @@ def _read(
     quiet: bool,
 ) -> Corpus:
     from kcrf_core.corpora import PLAIN, read_corpus
-    from kcrf_core.system import Workers, compression_of
+    from kcrf_core.files import compression_of
+    from kcrf_core.system import Workers
 
     layout = layout or PLAIN
     with Workers(threads) as workers:
@@ -363,7 +364,7 @@ class _Named:
 @contextlib.contextmanager
 def output_stream(path: str | None) -> Iterator[IO[bytes]]:
     """A binary stream: stdout for None and `-`, else a file that appears when all went well, compressed by its name."""
-    from kcrf_core.system import compression_of, packing, replacing
+    from kcrf_core.files import compression_of, packing, replacing
 
     if path is None or path == "-":
         if sys.stdout is None:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import click
 
+from kcrf_core.files import naming
 from kcrf_core.solvers import (
     DevProgress,
     Event,
@@ -28,7 +29,6 @@ from kcrf_core.solvers import (
     Trial,
     WorkersThere,
 )
-from kcrf_core.system import naming
 
 from ..render.figures import as_json
 from .files import check_writable, write_out

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kcrf_core.system import counted, replacing
+from kcrf_core.files import replacing
+from kcrf_core.system import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -28,7 +28,6 @@ from .problem import (
     gathered,
     pieces_of,
     portion_borders,
-    positions_within,
     score_columns,
     spread,
 )
@@ -66,7 +65,6 @@ __all__ = [
     "hold",
     "pieces_of",
     "portion_borders",
-    "positions_within",
     "run_probabilities",
     "score_columns",
     "spread",

@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..system import positions_within
 from .chain import Change, Edges, Marginals
-from .problem import Problem, gathered, positions_within, score_columns, spread
+from .problem import Problem, gathered, score_columns, spread
 
 
 @dataclass

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import complete_sequences, sequence_rows
+from ..system import complete_sequences, sequence_rows
 from . import chain
 from .problem import Problem
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..corpora import complete_sequences, piece_rows, sequence_rows
+from ..system import complete_sequences, piece_rows, positions_within, sequence_rows
 
 _HALF = np.sqrt(0.5)
 
@@ -148,11 +148,6 @@ def pieces_of(
         inside |= cut[sequence]
     own = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
     return own, inside if inside.any() else None, sequence
-
-
-def positions_within(offsets: np.ndarray) -> np.ndarray:
-    """How far each position stands from the beginning of its sequence, [N]."""
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def score_columns(label_count: int) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..system import positions_within
 from . import _second_order, _second_order_tangent
-from .problem import positions_within
 
 
 @dataclass(frozen=True)

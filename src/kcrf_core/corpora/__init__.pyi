@@ -1,17 +1,6 @@
 from ..system import Registry
 from .arriving import Arrival, arriving_lines
-from .corpus import (
-    ATTRIBUTE_FORMAT,
-    COLUMN_FORMAT,
-    MOST_LABELS,
-    AttributeRows,
-    Corpus,
-    complete_sequences,
-    concatenate,
-    ones,
-    piece_rows,
-    sequence_rows,
-)
+from .corpus import ATTRIBUTE_FORMAT, COLUMN_FORMAT, MOST_LABELS, AttributeRows, Corpus, concatenate, ones
 from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
@@ -85,7 +74,6 @@ __all__ = [
     "check_labels",
     "check_sequences",
     "check_weights",
-    "complete_sequences",
     "concatenate",
     "corpus_of",
     "display_name",
@@ -98,9 +86,7 @@ __all__ = [
     "open_input",
     "open_vectors",
     "parse_weight",
-    "piece_rows",
     "read_corpus",
-    "sequence_rows",
     "spool_corpus",
     "stream_corpus",
     "stream_parsers",

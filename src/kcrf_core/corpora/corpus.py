@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..system import Workers
+from ..system import Workers, piece_rows, sequence_rows
 from .layout import MISSING
 from .tables import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
 
@@ -106,24 +106,6 @@ class Corpus:
             attributes=None if self.attributes is None else _attribute_subset(self.attributes, rows),
             vectors={name: array[rows] for name, array in self.vectors.items()},
         )
-
-
-def complete_sequences(labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Which sequences have all their labels, [S] bool."""
-    hidden = np.concatenate([[0], np.cumsum(labels < 0)])
-    return hidden[offsets[1:]] == hidden[offsets[:-1]]
-
-
-def sequence_rows(offsets: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Positions of the sequences numbered `which`, in that order."""
-    return piece_rows(offsets[:-1][which], offsets[1:][which])
-
-
-def piece_rows(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Positions first:last of all pieces, one piece after another."""
-    ends = np.cumsum(last - first)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(first - (ends - (last - first)), last - first)
 
 
 class CorpusBuilder:

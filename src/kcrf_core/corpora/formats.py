@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
-from ..system import PAUSE, Pause, Workers, listed, without_suffix
+from ..files import without_suffix
+from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout

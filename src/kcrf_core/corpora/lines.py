@@ -21,7 +21,8 @@ from typing import Literal, overload
 import numpy as np
 
 from ..errors import DataError
-from ..system import PAUSE, Pause, compression_of, unpacked
+from ..files import compression_of, unpacked
+from ..system import PAUSE, Pause
 from . import _text
 from .corpus import Corpus
 from .layout import PLAIN, Layout

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..system import PAUSE, Workers, counted, listed, naming
+from ..files import naming
+from ..system import PAUSE, Workers, counted, listed
 from .corpus import AttributeRows, Corpus, ones, packed
 from .embeddings import Given, open_vectors
 from .formats import no_data, stream_parsers

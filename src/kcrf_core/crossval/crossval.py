@@ -21,7 +21,7 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
-from ..corpora import CodedColumn, Corpus, piece_rows, sequence_rows
+from ..corpora import CodedColumn, Corpus
 from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
@@ -36,7 +36,7 @@ from ..scoring import (
     detect_scheme,
     evaluate,
 )
-from ..system import Budget, Whole, Workers, available_threads, counted
+from ..system import Budget, Whole, Workers, available_threads, counted, piece_rows, sequence_rows
 from ..training import Blocks, Pieces, apart, blocks_of, train
 from .folds import Units, groups_of, label_contents, size_contents
 from .grid import Setting

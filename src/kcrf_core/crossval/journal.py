@@ -17,7 +17,7 @@ import numpy as np
 from .._version import __version__
 from ..corpora import Corpus
 from ..errors import ConfigError, FileFormatError
-from ..system import naming, temporary_beside
+from ..files import naming, temporary_beside
 
 FORMAT = 1
 

@@ -19,7 +19,6 @@ from weakref import WeakMethod
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..corpora import sequence_rows
 from ..maps import RepeatedMap, Rounding
 from ..objective import (
     EngineBlocks,
@@ -30,7 +29,7 @@ from ..objective import (
     inverse_power_parts,
     spread_rows,
 )
-from ..system import Workers, size_text
+from ..system import Workers, sequence_rows, size_text
 from .backend import DOUBLE, Array
 from .device_maps import DeviceKernelRows, Evaluated, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors

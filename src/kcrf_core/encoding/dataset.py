@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..chains import borders_with_positions, borders_within, portion_borders
-from ..corpora import complete_sequences, piece_rows
+from ..system import complete_sequences, piece_rows
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -26,8 +26,9 @@ from ..corpora import (
     Layout,
 )
 from ..errors import ConfigError, DataError, FileFormatError, suggestion
+from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
-from ..system import AUTO, Contents, NotRegistered, counted, listed, pack_strings
+from ..system import AUTO, NotRegistered, counted, listed
 from .columns import Columns, TrainingColumns, column_weights
 from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset
 from .feature_storage import pack_feature, unpack_feature

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..config import FeatureConfig, feature_dict, parse_config
-from ..system import Contents, pack_strings
+from ..files import Contents, pack_strings
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
 from .label_ratio import LabelRatios
 from .template_feature import LineFeature, TemplateFeature

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
-from ..system import LARGEST
+from ..files import LARGEST
 from ._lookup import name_hashes
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100

@@ -15,12 +15,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..corpora import sequence_rows
 from ..encoding import Dataset
+from ..files import ScratchFolder
 from ..kernels import Inputs, Kernel
 from ..maps import CompressedRows, ExplicitRecipe, FeatureMap, KernelRecipe, RepeatedMap, RepeatedRecipe, new_token
 from ..model import ShardFolder, StoredShard, encoding_of
-from ..system import ScratchFolder, Workers
+from ..system import Workers, sequence_rows
 
 
 @dataclass(frozen=True, eq=False)

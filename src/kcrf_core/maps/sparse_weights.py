@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..system import LARGEST, Contents, row_products
+from ..files import LARGEST, Contents
+from ..system import row_products
 from . import _sparse
 
 if TYPE_CHECKING:

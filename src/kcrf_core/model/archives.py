@@ -17,8 +17,8 @@ import numpy as np
 from ..config import Config, parse_config
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError
+from ..files import Contents, content_digest, pack_sparse, read_container, write_container
 from ..kernels import Inputs, Kernel, kernel_to_dict
-from ..system import Contents, content_digest, pack_sparse, read_container, write_container
 from .stored_terms import pack_pivots, stored_terms
 
 

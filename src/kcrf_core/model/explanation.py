@@ -23,8 +23,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ..chains import Edges, MappedClique, positions_within
+from ..chains import Edges, MappedClique
 from ..encoding import Dataset
+from ..system import positions_within
 from .input_groups import AttributeSlot, InputGroup, input_groups, input_text, with_slots
 from .kernel_term import KernelTerm
 from .model import ROWS_AT_ONCE, Model

@@ -17,19 +17,9 @@ from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
+from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
-from ..system import (
-    LARGEST,
-    SLAB,
-    Contents,
-    Workers,
-    container_size,
-    content_digest,
-    ranges,
-    read_container,
-    sequence_chunks,
-    write_container,
-)
+from ..system import SLAB, Workers, ranges, sequence_chunks
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
 from .kernel_term import DeviceKernelTerm, KernelTerm
 from .score_calibration import ScoreCalibration

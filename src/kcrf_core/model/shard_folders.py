@@ -27,7 +27,7 @@ from .._version import __version__
 from ..config import Config
 from ..encoding import Amount, Dataset, Encoding, join_datasets, spread_sequences
 from ..errors import FileFormatError
-from ..system import (
+from ..files import (
     MAGIC,
     ScratchFolder,
     header_of,

@@ -16,9 +16,9 @@ from ..chains import CLIQUES, NODE, MappedClique
 from ..config import PRECISIONS
 from ..encoding import AttributeFeature, Encoding
 from ..errors import ConfigError, FileFormatError
+from ..files import LARGEST, Contents, pack_sparse
 from ..kernels import Inputs, Kernel, kernel_from_dict
 from ..maps import ColumnOrder, Weights, unpack_weights
-from ..system import LARGEST, Contents, pack_sparse
 
 # The first format in which terms have their precision.
 PRECISION_WITH_TERM = 4

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..config import layout_dict
 from ..encoding import UNKNOWN, UNOBSERVED, AttributeFeature, CategoricalFeature, Feature, RealFeature
+from ..files import Contents
 from ..kernels import kernel_to_dict
 from ..scoring import METRICS
-from ..system import Contents
 from .archives import StoredBasis, StoredDataset, TermBasis, unpack_basis, unpack_dataset
 from .inspection import term_weights
 from .model import Model

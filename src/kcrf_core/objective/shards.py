@@ -15,8 +15,8 @@ from math import prod
 
 import numpy as np
 
-from ..chains import Held, Problem, Sums, chain, hold, positions_within
-from ..system import sequence_chunks
+from ..chains import Held, Problem, Sums, chain, hold
+from ..system import positions_within, sequence_chunks
 
 # Positions in a shard: few enough that a shard of a reduced map stays in the second cache of one core, where its values
 # are wanted twice, and that many cores have several each; enough to keep what is done once for a shard out of the way.

@@ -1,4 +1,4 @@
-"""Threads, products of rows, memory, writing files, `.npz` containers, compressed files, registries, declared settings.
+"""Threads, products of rows, ragged arrays, memory, registries, declared settings.
 
 Nothing here knows of conditional random fields.
 """

@@ -20,10 +20,11 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import ConfigError, FileFormatError
+from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Posterior, Vector
 from ..scoring import Yardstick
 from ..solvers import INTERRUPTED, STATE_CLASSES, DevScore, Observer, Run, SolverResult, Structure, TermJudgement, Trial
-from ..system import Workers, content_digest, counted, pack_tree, read_container, unpack_tree, write_container
+from ..system import Workers, counted
 from .decoder_choice import DecoderChoice
 from .dev import Look
 from .held_out import Pieces, Split, Splits

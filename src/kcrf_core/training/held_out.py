@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..chains import Problem
-from ..corpora import piece_rows
 from ..errors import ConfigError
 from ..scoring import block_borders, median_run
+from ..system import piece_rows
 
 LEAST_POSITIONS = 10  # of a part that is fitted on or judged by
 HANDFUL = 10  # fewer units are too few to choose by without a word

@@ -14,11 +14,10 @@ from hashlib import blake2b
 import numpy as np
 
 from ..chains import Problem
-from ..corpora import sequence_rows
 from ..encoding import Dataset
 from ..fitting import FittedTerm
 from ..solvers import Observer
-from ..system import counted
+from ..system import counted, sequence_rows
 
 # Part of the positions that must fall away: rows of maps are copied for it.
 WORTH_COLLAPSING = 0.1

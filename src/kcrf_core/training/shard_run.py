@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..config import Config
-from ..corpora import sequence_rows
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
 from ..fitting import (
@@ -44,7 +43,7 @@ from ..objective import (
     term_recipe,
 )
 from ..solvers import Event, Note, Observer, Run
-from ..system import Workers, counted, hand_back
+from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
 from .repeated_sequences import SequenceGroups

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..chains import EDGE_X, Clique, Problem, positions_within
+from ..chains import EDGE_X, Clique, Problem
 from ..objective import Posterior
+from ..system import positions_within
 
 # Spread of the logarithm of lengths within which sequences exchange their errors.
 LENGTH_SPREAD = 0.2

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..chains import Edges, Problem
-from ..corpora import sequence_rows
 from ..encoding import Encoding
 from ..errors import Interrupted
 from ..fitting import FittedTerm, kept_in
 from ..model import Model
 from ..objective import Engine, ObjectiveTerm, Posterior, Vector
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult
-from ..system import Workers
+from ..system import Workers, sequence_rows
 from .held_out import Pieces
 
 

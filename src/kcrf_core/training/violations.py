@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Problem, chain, positions_within
+from ..chains import Problem, chain
 from ..config import TrainingConfig
-from ..corpora import sequence_rows
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..errors import DataError, NumericError
 from ..scoring import allowed_transitions
-from ..system import counted
+from ..system import counted, positions_within, sequence_rows
 from .problems import HANDLED, allowed_by, forbidding, problem_of
 
 DROP, FREE = HANDLED

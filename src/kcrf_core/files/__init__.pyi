@@ -1,0 +1,40 @@
+from .compression import compression_of, packing, unpacked, without_suffix
+from .containers import (
+    LARGEST,
+    MAGIC,
+    Contents,
+    container_size,
+    content_digest,
+    header_of,
+    pack_sparse,
+    pack_strings,
+    read_container,
+    write_container,
+)
+from .scratch_folders import ScratchFolder
+from .trees import pack_tree, unpack_tree
+from .writing import NamedFile, naming, replacing, temporary_beside
+
+__all__ = [
+    "LARGEST",
+    "MAGIC",
+    "Contents",
+    "NamedFile",
+    "ScratchFolder",
+    "compression_of",
+    "container_size",
+    "content_digest",
+    "header_of",
+    "naming",
+    "pack_sparse",
+    "pack_strings",
+    "pack_tree",
+    "packing",
+    "read_container",
+    "replacing",
+    "temporary_beside",
+    "unpack_tree",
+    "unpacked",
+    "without_suffix",
+    "write_container",
+]
