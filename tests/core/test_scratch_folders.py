@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no such locks
 
 MAKING = """
 import sys, time
-from kcrf_core.system import ScratchFolder
+from kcrf_core.files import ScratchFolder
 folder = ScratchFolder(sys.argv[1])
 open(folder.path + "/large", "w").write("much")
 print(folder.path, flush=True)
