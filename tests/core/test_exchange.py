@@ -14,7 +14,6 @@ from kcrf_core import Model, Workers, fit_encoding, parse_config, read_corpus, t
 from kcrf_core.config import load_template, matcher, pieces
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.exchange import (
-    AttributeLabeller,
     export_model,
     import_model,
     program_of,
@@ -22,6 +21,7 @@ from kcrf_core.exchange import (
     read_foreign,
     write_crfsuite,
 )
+from kcrf_core.model import AttributeLabeller
 from kcrf_core.pycrfsuite import Tagger
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"

@@ -15,8 +15,7 @@ from .. import options
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
     from kcrf_core.encoding import Dataset
-    from kcrf_core.exchange import AttributeSequences
-    from kcrf_core.model import Model, Wishes
+    from kcrf_core.model import AttributeSequences, Model, Wishes
     from kcrf_core.system import Pause, Workers
 
     from ..render.tagged import Writer
@@ -474,8 +473,7 @@ def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
     """Labels of attribute files straight from their bytes, where the model and its decoder allow it."""
     if not format_.attributes or model.decode != "viterbi":
         return None
-    from kcrf_core.exchange import AttributeLabeller
-    from kcrf_core.model import Decoded
+    from kcrf_core.model import AttributeLabeller, Decoded
 
     from ..render.tagged import LabelWriter
 

@@ -138,101 +138,6 @@ cdef Py_ssize_t split_quoted(
         at += 1
 
 
-def count_lines(const unsigned char[::1] data):
-    """How many line feeds there are."""
-    cdef Py_ssize_t i, first = 0, last, size = data.shape[0], total = 0
-    cdef unsigned char found
-    cdef const unsigned char* at
-    if size == 0:
-        return 0
-    with nogil:
-        while first < size:  # in parts that a byte can count
-            last = min(first + 255, size)
-            found, at = 0, &data[first]
-            for i in range(last - first):
-                found += at[i] == LINE_FEED
-            total += found
-            first = last
-    return total
-
-
-def has_weights(const unsigned char[::1] data):
-    """Whether a line begins with `# weight=`, with or without the space, or may do so behind a byte order mark."""
-    cdef Py_ssize_t at = 0, size = data.shape[0]
-    cdef const void* found
-    with nogil:
-        while at < size:
-            found = memchr(&data[at], c"#", size - at)
-            if found is NULL:
-                break
-            at = <const unsigned char*>found - &data[0]
-            if at == 0 or at == 3 or data[at - 1] == LINE_FEED:
-                at += 1
-                at += at < size and data[at] == SPACE
-                if size - at >= 7 and memcmp(&data[at], "weight=", 7) == 0:
-                    with gil:
-                        return True
-            else:
-                at += 1
-    return False
-
-
-def not_text(const unsigned char[::1] data):
-    """The first byte that is not UTF-8, the first NUL, the first carriage return inside a line; -1 where none is."""
-    cdef Py_ssize_t at = 0, size = data.shape[0], follow, i, bad = -1, zero = -1, lone = -1
-    cdef unsigned char byte, least, most
-    cdef uint64 word
-    cdef const unsigned char* text = &data[0] if size else NULL
-    with nogil:
-        while at < size:
-            if at + 8 <= size:
-                memcpy(&word, text + at, 8)
-                # No high bit, and no byte below 14 but for TAB and line feed, or else one by one.
-                if not word & 0x8080808080808080ULL:
-                    if not (((word ^ 0x0D0D0D0D0D0D0D0DULL) - 0x0101010101010101ULL)
-                            & ~(word ^ 0x0D0D0D0D0D0D0D0DULL) & 0x8080808080808080ULL) \
-                            and not ((word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL):
-                        at += 8
-                        continue
-            byte = text[at]
-            if byte < 0x80:
-                if byte == 0 and zero < 0:
-                    zero = at
-                if byte == CARRIAGE_RETURN and lone < 0 and at + 1 < size and text[at + 1] != LINE_FEED:
-                    lone = at
-                at += 1
-                continue
-            # What the second byte may be keeps out long forms, surrogates and numbers that are too large.
-            least, most = 0x80, 0xBF
-            if 0xC2 <= byte <= 0xDF:
-                follow = 1
-            elif 0xE0 <= byte <= 0xEF:
-                follow = 2
-                if byte == 0xE0:
-                    least = 0xA0
-                elif byte == 0xED:
-                    most = 0x9F
-            elif 0xF0 <= byte <= 0xF4:
-                follow = 3
-                if byte == 0xF0:
-                    least = 0x90
-                elif byte == 0xF4:
-                    most = 0x8F
-            else:
-                bad = at
-                break
-            if at + follow >= size or not least <= text[at + 1] <= most:
-                bad = at
-                break
-            for i in range(2, follow + 1):
-                if text[at + i] & 0xC0 != 0x80:
-                    bad = at
-            if bad >= 0:
-                break
-            at += follow + 1
-    return bad, zero, lone
-
-
 def first_row(const unsigned char[::1] data, Py_ssize_t begin, const unsigned char[::1] marks, const int[::1] sizes):
     """First and last byte, without its end, and number from 0 of the first line from `begin` on that is a row.
 
@@ -570,14 +475,6 @@ def place_values(const uint64[::1] hashes, Py_ssize_t count, int[::1] slots):
     """Put the numbers of the first `count` distinct values into slots, [power of two, more than twice as many]."""
     with nogil:
         fill_slots(&slots[0], slots.shape[0] - 1, &hashes[0], count)
-
-
-def translate(const int[::1] codes, const int[::1] numbers, int[::1] out):
-    """numbers[codes], into `out`."""
-    cdef Py_ssize_t t
-    with nogil:
-        for t in range(codes.shape[0]):
-            out[t] = numbers[codes[t]]
 
 
 def by_first_appearance(const int[::1] codes, int[::1] numbers, int[::1] order, int[::1] out):

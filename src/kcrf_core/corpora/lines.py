@@ -71,7 +71,8 @@ class Block:
 
     @cached_property
     def line_count(self) -> int:
-        return _text.count_lines(self.data) + (not self.ends_with_newline)
+        lines = np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
+        return int(lines) + (not self.ends_with_newline)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -287,16 +288,23 @@ def _end_of_last_blank_line(data: bytearray, start: int) -> int:
 
 
 def checked(block: Block, name: str) -> Block:
-    """The block, once its bytes are known to be text."""
-    data, first_line = block.data, block.first_line
-    bad, zero, lone = _text.not_text(data)
-    if bad >= 0:
-        message = f"byte 0x{data[bad]:02x} is not UTF-8 (convert the file, for example with iconv)"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, bad))
-    if zero >= 0:
-        message = "a NUL character (if the file is UTF-16, convert it, for example with iconv)"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, zero))
-    if lone >= 0:
-        message = r"a carriage return inside a line (if they end the lines, convert with tr '\r' '\n')"
-        raise DataError(message, name, first_line + data.count(b"\n", 0, lone))
+    """Return the block, or raise an error where its bytes are not text."""
+    data = block.data
+
+    def refuse(at: int, message: str) -> None:
+        raise DataError(message, name, block.first_line + data.count(b"\n", 0, at))
+
+    try:
+        if not data.isascii():
+            data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        refuse(error.start, f"byte 0x{data[error.start]:02x} is not UTF-8 (convert the file, for example with iconv)")
+    if (zero := data.find(b"\0")) >= 0:
+        refuse(zero, "a NUL character (if the file is UTF-16, convert it, for example with iconv)")
+    if b"\r" in data:
+        raw = np.frombuffer(data, np.uint8)
+        returns = np.flatnonzero(raw[:-1] == ord("\r"))
+        if len(lone := returns[raw[returns + 1] != ord("\n")]):
+            message = r"a carriage return inside a line (if they end the lines, convert with tr '\r' '\n')"
+            refuse(int(lone[0]), message)
     return block

@@ -562,7 +562,7 @@ def joined_codes(builders: Sequence[ColumnBuilder], sizes: Sequence[int], worker
     def work(number: int) -> None:
         for builder, codes in zip(builders, out, strict=True):
             own, numbers = builder.parts[number]
-            _text.translate(np.ascontiguousarray(own), numbers, codes[bounds[number] : bounds[number + 1]])
+            np.take(numbers, own, out=codes[bounds[number] : bounds[number + 1]], mode="clip")  # "raise" would copy
             builder.parts[number] = (np.empty(0, np.int32), numbers)
 
     if workers is None:

@@ -6,7 +6,7 @@ child's; the end of a string is at unit b itself, with the negative of its numbe
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 import numpy as np
@@ -19,6 +19,14 @@ cdef struct Node:
     int64_t left, right  # keys
     int64_t depth  # bytes that they share
     int64_t unit  # where its base goes
+
+
+cdef void* resized(void* memory, size_t size) except NULL:
+    """Memory of another size with the same beginning."""
+    cdef void* found = realloc(memory, size)
+    if found == NULL:
+        raise MemoryError
+    return found
 
 
 cdef class _Units:
@@ -38,22 +46,12 @@ cdef class _Units:
 
     cdef int reach(self, int64_t unit) except -1:
         cdef int64_t room
-        cdef void* larger
         if unit < self.room:
             return 0
         room = 2 * unit + 1024
-        larger = realloc(self.base, room * sizeof(int32_t))
-        if larger == NULL:
-            raise MemoryError
-        self.base = <int32_t*>larger
-        larger = realloc(self.check, room * sizeof(uint32_t))
-        if larger == NULL:
-            raise MemoryError
-        self.check = <uint32_t*>larger
-        larger = realloc(self.used, room)
-        if larger == NULL:
-            raise MemoryError
-        self.used = <uint8_t*>larger
+        self.base = <int32_t*>resized(self.base, room * sizeof(int32_t))
+        self.check = <uint32_t*>resized(self.check, room * sizeof(uint32_t))
+        self.used = <uint8_t*>resized(self.used, room)
         memset(self.base + self.room, 0, (room - self.room) * sizeof(int32_t))
         memset(self.check + self.room, 0, (room - self.room) * sizeof(uint32_t))
         memset(self.used + self.room, 0, room - self.room)
@@ -68,12 +66,9 @@ def build(const uint8_t[::1] text, const int64_t[::1] ends, const int32_t[::1] v
     cdef int64_t[257] codes, lefts
     cdef int64_t children
     cdef Node node
-    cdef Node* stack = <Node*>malloc(room * sizeof(Node))
-    cdef Node* larger
+    cdef Node* stack = <Node*>resized(NULL, room * sizeof(Node))
     cdef uint32_t[:, ::1] rows
     cdef bint started
-    if stack == NULL:
-        raise MemoryError
     try:
         units.reach(PADDING)
         stack[0].left, stack[0].right, stack[0].depth, stack[0].unit = 0, K, 0, 0
@@ -121,10 +116,7 @@ def build(const uint8_t[::1] text, const int64_t[::1] ends, const int32_t[::1] v
                 units.check[begin + codes[j]] = <uint32_t>begin
             if top + children > room:
                 room = 2 * (top + children)
-                larger = <Node*>realloc(stack, room * sizeof(Node))
-                if larger == NULL:
-                    raise MemoryError
-                stack = larger
+                stack = <Node*>resized(stack, room * sizeof(Node))
             for j in range(children - 1, -1, -1):
                 if codes[j] == 0:
                     units.base[begin] = -values[lefts[j]] - 1

@@ -22,7 +22,7 @@ import numpy as np
 from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
 from ..files import LARGEST
-from ._lookup import name_hashes
+from ..model import name_hashes
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
 HEADER = struct.Struct("<4sI4sI8I")

@@ -1,3 +1,4 @@
+from ._attribute_scores import ItemRows, LabelScorer, ScoredItems, name_hashes
 from .archives import (
     StoredBasis,
     TermBasis,
@@ -9,6 +10,7 @@ from .archives import (
     save_basis,
     save_dataset,
 )
+from .attribute_labels import AttributeLabeller, AttributeSequences, label_scorer
 from .decoding import Decoded, Decoder, Wishes, decided_labels, given_labels
 from .explanation import Explanation, scores_in_place, with_labels
 from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm
@@ -40,6 +42,8 @@ __all__ = [
     "TERMS",
     "AffineTerm",
     "Also",
+    "AttributeLabeller",
+    "AttributeSequences",
     "ConjunctionTerm",
     "Decoded",
     "Decoder",
@@ -47,12 +51,15 @@ __all__ = [
     "ExplicitTerm",
     "FeatureTerm",
     "Importance",
+    "ItemRows",
     "KernelTerm",
+    "LabelScorer",
     "LagDecoder",
     "Model",
     "NamedWeights",
     "PruneReport",
     "ScoreCalibration",
+    "ScoredItems",
     "ShardFolder",
     "StoredBasis",
     "StoredShard",
@@ -74,10 +81,12 @@ __all__ = [
     "importances",
     "is_shard_folder",
     "joined_digests",
+    "label_scorer",
     "load_basis",
     "load_dataset",
     "load_encoding",
     "load_folder",
+    "name_hashes",
     "new_folder",
     "save_basis",
     "save_dataset",

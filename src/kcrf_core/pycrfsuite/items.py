@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..exchange import ItemRows
+from ..model import ItemRows
 
 
 class ItemSequence(ItemRows):

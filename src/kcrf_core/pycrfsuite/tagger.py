@@ -18,17 +18,8 @@ import numpy as np
 from ..chains import Edges, chain
 from ..corpora import ITEMS, corpus_of
 from ..errors import FileFormatError, KcrfError
-from ..exchange import (
-    CrfsuiteModel,
-    ItemRows,
-    LabelScorer,
-    ScoredItems,
-    crfsuite_header,
-    crfsuite_of,
-    label_scorer,
-    read_crfsuite,
-)
-from ..model import Model
+from ..exchange import CrfsuiteModel, crfsuite_header, crfsuite_of, read_crfsuite
+from ..model import ItemRows, LabelScorer, Model, ScoredItems, label_scorer
 
 CLOSED = "the tagger is not opened"
 ARCHIVE = b"PK\x03\x04"

@@ -15,7 +15,7 @@ An item is what python-crfsuite takes for one:
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from ..chains._chain cimport best_path_of_doubles
@@ -31,13 +31,24 @@ cdef enum:
 # ----------------------------------------------------------------------------- hashes
 
 
-cdef inline uint32_t turned(uint32_t word, int bits) noexcept nogil:
+cdef inline uint32_t rotated(uint32_t word, int bits) noexcept nogil:
     return (word << bits) | (word >> (32 - bits))
 
 
 cdef inline uint32_t word_at(const uint8_t* key) noexcept nogil:
     """Four bytes, the first of them the lowest."""
     return <uint32_t>key[0] | <uint32_t>key[1] << 8 | <uint32_t>key[2] << 16 | <uint32_t>key[3] << 24
+
+
+cdef inline void mix(uint32_t* a, uint32_t b, uint32_t* c, int bits) noexcept nogil:
+    """One step of the hash's loop."""
+    a[0] = (a[0] - c[0]) ^ rotated(c[0], bits)
+    c[0] += b
+
+
+cdef inline void finish(uint32_t* a, uint32_t b, int bits) noexcept nogil:
+    """One step of the hash's end."""
+    a[0] = (a[0] ^ b) - rotated(b, bits)
 
 
 cdef uint32_t name_hash(const uint8_t* key, Py_ssize_t size) noexcept nogil:
@@ -51,24 +62,12 @@ cdef uint32_t name_hash(const uint8_t* key, Py_ssize_t size) noexcept nogil:
         b += word_at(key + 4)
         # The last of the twelve bytes is never the zero at the end: then no more than twelve would be left.
         c += word_at(key + 8)
-        a -= c
-        a ^= turned(c, 4)
-        c += b
-        b -= a
-        b ^= turned(a, 6)
-        a += c
-        c -= b
-        c ^= turned(b, 8)
-        b += a
-        a -= c
-        a ^= turned(c, 16)
-        c += b
-        b -= a
-        b ^= turned(a, 19)
-        a += c
-        c -= b
-        c ^= turned(b, 4)
-        b += a
+        mix(&a, b, &c, 4)
+        mix(&b, c, &a, 6)
+        mix(&c, a, &b, 8)
+        mix(&a, b, &c, 16)
+        mix(&b, c, &a, 19)
+        mix(&c, a, &b, 4)
         key += 12
         left -= 12
     memset(rest, 0, 12)
@@ -76,20 +75,13 @@ cdef uint32_t name_hash(const uint8_t* key, Py_ssize_t size) noexcept nogil:
     a += word_at(rest)
     b += word_at(rest + 4)
     c += word_at(rest + 8)
-    c ^= b
-    c -= turned(b, 14)
-    a ^= c
-    a -= turned(c, 11)
-    b ^= a
-    b -= turned(a, 25)
-    c ^= b
-    c -= turned(b, 16)
-    a ^= c
-    a -= turned(c, 4)
-    b ^= a
-    b -= turned(a, 14)
-    c ^= b
-    c -= turned(b, 24)
+    finish(&c, b, 14)
+    finish(&a, c, 11)
+    finish(&b, a, 25)
+    finish(&c, b, 16)
+    finish(&a, c, 4)
+    finish(&b, a, 14)
+    finish(&c, b, 24)
     return c
 
 
@@ -109,6 +101,14 @@ def name_hashes(const uint8_t[::1] text, const int64_t[::1] lengths):
 # ----------------------------------------------------------------------------- items
 
 
+cdef void* resized(void* memory, size_t size) except NULL:
+    """Memory of another size with the same beginning."""
+    cdef void* found = realloc(memory, size)
+    if found == NULL:
+        raise MemoryError
+    return found
+
+
 cdef class _Walk:
     """Goes through the attributes of items; what becomes of them is for `take` to say."""
 
@@ -117,9 +117,7 @@ cdef class _Walk:
 
     def __cinit__(self):
         self.room = 1024
-        self.buffer = <char*>malloc(self.room)
-        if self.buffer == NULL:
-            raise MemoryError
+        self.buffer = <char*>resized(NULL, self.room)
 
     def __dealloc__(self):
         free(self.buffer)
@@ -131,7 +129,6 @@ cdef class _Walk:
         """Write a name into the buffer behind its first `at` bytes; returns where it ends."""
         cdef Py_ssize_t size
         cdef const char* source
-        cdef char* larger
         if isinstance(text, str):
             source = PyUnicode_AsUTF8AndSize(text, &size)
         elif isinstance(text, bytes):
@@ -140,10 +137,7 @@ cdef class _Walk:
         else:
             raise TypeError(f"the name of an attribute must be a string, not {text!r}")
         if at + size + 1 > self.room:
-            larger = <char*>realloc(self.buffer, 2 * (at + size + 1))
-            if larger == NULL:
-                raise MemoryError
-            self.buffer = larger
+            self.buffer = <char*>resized(self.buffer, 2 * (at + size + 1))
             self.room = 2 * (at + size + 1)
         memcpy(self.buffer + at, source, size)
         return at + size
@@ -265,10 +259,8 @@ cdef class LabelScorer:
         while size < 2 * A:
             size *= 2
         self.mask = <uint32_t>(size - 1)
-        self.table = <int32_t*>malloc(size * sizeof(int32_t))
-        self.hashes = <uint32_t*>malloc((A or 1) * sizeof(uint32_t))
-        if self.table == NULL or self.hashes == NULL:
-            raise MemoryError
+        self.table = <int32_t*>resized(self.table, size * sizeof(int32_t))
+        self.hashes = <uint32_t*>resized(self.hashes, (A or 1) * sizeof(uint32_t))
         memset(self.table, 0xff, size * sizeof(int32_t))
         for a in range(A):
             hashed = name_hash(self.text + self.starts[a], self.lengths[a])
@@ -365,22 +357,11 @@ cdef class ScoredItems(_Walk):
     cdef int next_row(self) except -1:
         """Make room for the scores of one more item."""
         cdef Py_ssize_t most
-        cdef void* larger
         if self.rows == self.most:
             most = 2 * self.most + 16
-            for_scores = most * self.Y * sizeof(double)
-            larger = realloc(self.scores, for_scores)
-            if larger == NULL:
-                raise MemoryError
-            self.scores = <double*>larger
-            larger = realloc(self.work, for_scores)
-            if larger == NULL:
-                raise MemoryError
-            self.work = <double*>larger
-            larger = realloc(self.path, most * sizeof(int))
-            if larger == NULL:
-                raise MemoryError
-            self.path = <int*>larger
+            self.scores = <double*>resized(self.scores, most * self.Y * sizeof(double))
+            self.work = <double*>resized(self.work, most * self.Y * sizeof(double))
+            self.path = <int*>resized(self.path, most * sizeof(int))
             self.most = most
         self.now = self.scores + self.rows * self.Y
         memset(self.now, 0, self.Y * sizeof(double))

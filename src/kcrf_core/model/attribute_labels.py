@@ -12,10 +12,11 @@ import numpy as np
 
 from ..corpora import CodedColumn, Corpus, NameCells
 from ..encoding import AttributeFeature
-from ..maps import without_zeros
-from ..model import ExplicitTerm, Model
+from ..maps import as_dense, matrix_of, without_zeros
 from ..system import sequence_chunks
-from ._lookup import LabelScorer
+from ._attribute_scores import LabelScorer
+from .feature_terms import ExplicitTerm
+from .model import Model
 
 ROWS_AT_ONCE = 8192
 
@@ -37,7 +38,10 @@ def label_scorer(model: Model) -> LabelScorer | None:
     feature = encoding.features[0]
     assert isinstance(feature, AttributeFeature)
     Y, names = len(model.labels), [name.encode() for name in feature.vocabulary.values]
-    weights = without_zeros(term.weights if term.clique.columns(Y) == Y else term.by_labels(_dense(term), Y))
+    weights = term.weights
+    if term.clique.columns(Y) != Y:
+        weights = term.by_labels(as_dense(matrix_of(weights)), Y)
+    weights = without_zeros(weights)
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     return LabelScorer(
         model.labels,
@@ -53,10 +57,6 @@ def label_scorer(model: Model) -> LabelScorer | None:
     )
 
 
-def _dense(term: ExplicitTerm) -> np.ndarray:
-    return term.weights if isinstance(term.weights, np.ndarray) else term.weights.dense()
-
-
 @dataclass(frozen=True)
 class AttributeSequences:
     """Some sequences of a corpus of attributes."""
@@ -64,12 +64,7 @@ class AttributeSequences:
     corpus: Corpus
     first: int
     last: int
-
     missing: tuple[tuple[str, int], ...] = ()  # values, of which attributes have none
-
-    @classmethod
-    def of(cls, corpus: Corpus) -> AttributeSequences:
-        return cls(corpus, 0, corpus.sequences)
 
     @property
     def offsets(self) -> np.ndarray:
@@ -102,7 +97,7 @@ class AttributeLabeller:
         self._model.encoding.check_vectors(
             {name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source
         )
-        return AttributeSequences.of(corpus)
+        return AttributeSequences(corpus, 0, corpus.sequences)
 
     def best_labels(self, block: AttributeSequences) -> np.ndarray:
         """Numbers of the best labels, [n] int32."""
