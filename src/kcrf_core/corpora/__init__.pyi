@@ -5,7 +5,7 @@ from .crfsuite import WEIGHT, escaped
 from .embeddings import NamedVectors, VectorStream, open_vectors, with_vectors
 from .formats import Format, guess_format, read_corpus, stream_corpus, stream_parsers
 from .layout import MISSING, PLAIN, Layout
-from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines, open_input
+from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
 from .sequences import (
     BREAKS,
     COLUMNS,
@@ -83,7 +83,6 @@ __all__ = [
     "guess_format",
     "in_order",
     "ones",
-    "open_input",
     "open_vectors",
     "parse_weight",
     "read_corpus",

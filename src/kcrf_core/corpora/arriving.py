@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ConfigError
 from . import FORMATS
 from .layout import PLAIN, Layout
-from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, open_input, unclosed_quote
+from .lines import Block, ParsedBlock, blocks, display_name, end_of_quoted_rows, opened, unclosed_quote
 
 # A weight says something about the line below it, and is refused where there is none.
 _WEIGHT = re.compile(rb"(?:\A|\n)(?:\xef\xbb\xbf)?(?:# ?weight=|@weight:)[^\n]*\n\Z")
@@ -29,55 +28,50 @@ class Arrival:
 def arriving_lines(
     path: str | os.PathLike[str], format: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
 ) -> Iterator[Arrival]:
-    """The lines of a file, as many at a time as there are; a sequence may go on in what comes next."""
+    """Yield the lines of a file, as many at a time as there are; a sequence may go on in what comes next."""
     chosen = FORMATS[format]
     if chosen.sequence_per_line or not chosen.takes_columns:
         raise ConfigError(f"{chosen.title} is read by whole sequences, which cannot be labelled while they arrive")
-    stream = open_input(path)
     name = display_name(path)
-    with nullcontext() if os.fspath(path) == "-" else stream:
+    with opened(path) as stream:
         parts = blocks(stream, name, sequence_per_line=True)
         if layout.quoted:
-            parts = _whole_rows(parts, name, layout)
-        for parsed in chosen.parse(_whole_lines(parts), name, columns, layout):
+            parts = _cut(parts, lambda block: _end_of_rows(block, name, layout))
+        for parsed in chosen.parse(_cut(parts, _before_weight), name, columns, layout):
             yield _arrival(parsed)
 
 
-def _whole_rows(parts: Iterator[Block], name: str, layout: Layout) -> Iterator[Block]:
-    """The blocks, a row whose quotes are open at the end of one moved to the next."""
+def _cut(parts: Iterator[Block], end: Callable[[Block], int]) -> Iterator[Block]:
+    """Move what stands behind the `end` of each block, which begins a line, to the next one."""
     held = None
     for block in parts:
         if held is not None:
             block = Block(held.first_line, held.data + block.data)
             held = None
-        if b'"' in block.data and block.ends_with_newline:
-            _, at, unclosed = end_of_quoted_rows(block.data, 0, block.first_line, layout)
-            if unclosed:
-                raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
-            if at < len(block.data):
-                held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
-                block = Block(block.first_line, block.data[:at])
-        if block.data:
-            yield block
-    if held is not None:
-        yield held
-
-
-def _whole_lines(parts: Iterator[Block]) -> Iterator[Block]:
-    """The blocks, a weight at the end of one moved to the next."""
-    held = None
-    for block in parts:
-        if held is not None:
-            block = Block(held.first_line, held.data + block.data)
-            held = None
-        if (found := _WEIGHT.search(block.data)) is not None:
-            at = found.start() + block.data.startswith(b"\n", found.start())
+        at = end(block)
+        if at < len(block.data):
             held = Block(block.first_line + block.data.count(b"\n", 0, at), block.data[at:])
             block = Block(block.first_line, block.data[:at])
         if block.data:
             yield block
     if held is not None:
         yield held
+
+
+def _end_of_rows(block: Block, name: str, layout: Layout) -> int:
+    """Return where a row begins whose quotes are open at the end of a block."""
+    if b'"' not in block.data or not block.ends_with_newline:
+        return len(block.data)
+    _, at, unclosed = end_of_quoted_rows(block.data, 0, block.first_line, layout)
+    if unclosed:
+        raise unclosed_quote(name, block.first_line + block.data.count(b"\n", 0, at))
+    return at
+
+
+def _before_weight(block: Block) -> int:
+    """Return where a weight begins that is the last line of a block."""
+    found = _WEIGHT.search(block.data)
+    return len(block.data) if found is None else found.start() + block.data.startswith(b"\n", found.start())
 
 
 def _arrival(parsed: ParsedBlock) -> Arrival:
@@ -93,5 +87,5 @@ def _arrival(parsed: ParsedBlock) -> Arrival:
 
 
 def _has_blank(block: Block, first: int, last: int) -> bool:
-    """Whether one of the lines first:last of a block, counted from 0, is blank."""
+    """Return True if one of the lines first:last of a block, counted from 0, is blank."""
     return first < last and any(not line.strip(" ") for line in block.content()[first:last])

@@ -13,7 +13,17 @@ import numpy as np
 
 from ..system import Workers, piece_rows, sequence_rows
 from .layout import MISSING
-from .tables import Cells, CodedColumn, ColumnBuilder, ColumnSpan, NumberColumn, Table, TableBuilder, joined_codes
+from .tables import (
+    Cells,
+    CodedColumn,
+    ColumnBuilder,
+    ColumnSpan,
+    NumberColumn,
+    Table,
+    TableBuilder,
+    build_columns,
+    joined_columns,
+)
 
 # Formats of files that can stand in the place of a corpus that never was one: with columns, and with attributes.
 COLUMN_FORMAT = "conll"
@@ -163,11 +173,10 @@ class CorpusBuilder:
         if self._names is None:
             return None
         rows = [part.attributes for part in self._parts if part.attributes is not None]
-        sizes = [int(part.indptr[-1]) for part in rows]
         counts = np.concatenate([np.diff(part.indptr) for part in rows])
         return AttributeRows(
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            names=self._names.column(joined_codes([self._names], sizes, workers)[0]),
+            names=build_columns([self._names], workers)[0],
             values=joined_values([part.values for part in rows]),
         )
 
@@ -214,13 +223,8 @@ def _column_span(column: Sequence[str], rows: slice) -> Sequence[str]:
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> Sequence[str]:
-    columns = [part for part in parts if isinstance(part, CodedColumn)]
-    if len(columns) == len(parts):
-        builder = ColumnBuilder()
-        for column in columns:
-            builder.add(column.packed())
-        return builder.column(joined_codes([builder], [len(part) for part in parts], None)[0])
-    return [value for part in parts for value in part]
+    columns = [part.packed() for part in parts if isinstance(part, CodedColumn)]
+    return joined_columns(columns) if len(columns) == len(parts) else [value for part in parts for value in part]
 
 
 def _attribute_span(attributes: AttributeRows, rows: slice) -> AttributeRows:

@@ -132,6 +132,16 @@ class NamedVectors:
             "mean_length": lengths / max(self.rows, 1),
         }
 
+    def check_rows(self, positions: int, source: str, complete: bool = True) -> None:
+        """Refuse vectors without a row for each position of `source`; `complete` if all have been counted."""
+        if self.rows != positions:
+            raise DataError(
+                f"{counted(self.rows, 'row')} of vectors '{self.name}', but {source} has "
+                f"{'' if complete else 'at least '}{counted(positions, 'position')}: a row is needed for each, and "
+                "none for blank lines",
+                self.source,
+            )
+
     def take(self, begin: int, end: int, corpus: Corpus) -> np.ndarray:
         """Rows begin:end, which belong to the positions of `corpus`; those of a single file are not copied."""
         ends = list(accumulate(len(file.array) for file in self.files))
@@ -177,13 +187,7 @@ class VectorStream:
     def check_count(self, source: str, complete: bool = True) -> None:
         """Refuse vectors that have not a row for each position; `complete` if all positions have been counted."""
         for vectors in self._vectors:
-            if vectors.rows != self._position:
-                least = "" if complete else "at least "
-                raise DataError(
-                    f"{counted(vectors.rows, 'row')} of vectors '{vectors.name}', but {source} has {least}"
-                    f"{counted(self._position, 'position')}: a row is needed for each, and none for blank lines",
-                    vectors.source,
-                )
+            vectors.check_rows(self._position, source, complete)
 
 
 def with_vectors(corpus: Corpus, vectors: Mapping[str, Given | Sequence[Given]] | Sequence[NamedVectors]) -> Corpus:

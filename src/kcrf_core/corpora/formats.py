@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +16,7 @@ from ..system import PAUSE, Pause, Workers, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .layout import PLAIN, Layout
-from .lines import CONTENTS, Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, open_input
+from .lines import CONTENTS, Block, ParsedBlock, append_labels, blocks, checked, display_name, may_wait, opened
 
 
 @dataclass(frozen=True)
@@ -151,12 +150,9 @@ def stream_corpus(
     `columns` are those to take where the format has names for them, the label's last. Other files have those that they
     have.
     """
-    chosen = FORMATS[guess_format(path) if format is None else format]
-    name = display_name(path)
-    stream = open_input(path)
-    with nullcontext() if os.fspath(path) == "-" else stream:
-        parts = blocks(stream, name, chosen.sequence_per_line, layout=layout)
-        yield from chosen.parse(parts, name, columns, layout)
+    for parse in stream_parsers(path, format, columns, layout):
+        if parse is not PAUSE:
+            yield parse()
 
 
 def stream_parsers(
@@ -170,14 +166,37 @@ def stream_parsers(
     There is a `PAUSE` among them wherever more of the file has to be waited for.
     """
     chosen = FORMATS[guess_format(path) if format is None else format]
-    stream = open_input(path)
-    with nullcontext() if os.fspath(path) == "-" else stream:
+    with opened(path) as stream:
         yield from chosen.parsers(stream, display_name(path), columns, layout)
 
 
-def no_data(read: int, content: int, name: str) -> DataError:
-    """An error for a file of so many bytes without positions, whose `content` is a number in `CONTENTS`."""
-    return DataError(f"no data: {f'only {CONTENTS[content]}' if read else 'the file is empty'}", name)
+def packed_parts(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    workers: Workers | None = None,
+    layout: Layout = PLAIN,
+    progress: Callable[[int], object] | None = None,
+) -> Iterator[Corpus]:
+    """Yield the sequences of each block of a file, without its bytes; raise an error if there are none at all."""
+
+    def packed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
+        parsed = parse()
+        corpus = packed(parsed.corpus, layout.missing)
+        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
+
+    parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
+    # More ahead than there are threads would only take memory.
+    parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
+    read = positions = content = 0
+    for corpus, size, own in parts:
+        read, positions, content = read + size, positions + corpus.positions, max(content, own)
+        yield corpus
+        if progress is not None:
+            progress(size)
+    if not positions:
+        only = f"only {CONTENTS[content]}" if read else "the file is empty"
+        raise DataError(f"no data: {only}", display_name(path))
 
 
 def read_corpus(
@@ -197,22 +216,7 @@ def read_corpus(
     >>> corpus.sequences, corpus.positions, corpus.width
     (500, 5652, 6)
     """
-
-    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
-        parsed = parse()
-        corpus = packed(parsed.corpus, layout.missing)
-        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
-
-    parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
-    # More ahead than there are threads would only take memory.
-    parts = map(parsed_part, parsers) if workers is None else workers.stream(parsed_part, parsers, workers.threads)
     builder = CorpusBuilder()
-    read = positions = content = 0
-    for corpus, size, own in parts:
-        read, positions, content = read + size, positions + corpus.positions, max(content, own)
-        builder.add(corpus)
-        if progress is not None:
-            progress(size)
-    if not positions:
-        raise no_data(read, content, display_name(path))
+    for part in packed_parts(path, format, columns, workers, layout, progress):
+        builder.add(part)
     return builder.corpus(workers)

@@ -7,6 +7,7 @@ output repeats them byte for byte.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -131,16 +132,18 @@ def display_name(path: str | os.PathLike[str]) -> str:
     return "<stdin>" if path == "-" else path
 
 
-def open_input(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a file for `blocks`: `-` is standard input (not to be closed), `*.gz` and the like are decompressed."""
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
+    """Open a file for `blocks`: `-` is standard input, which stays open; `*.gz` and the like are decompressed."""
     path = os.fspath(path)
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
-        return sys.stdin.buffer  # type: ignore[return-value]  # typeshed leaves open what it is
-    stream = open(path, "rb")  # noqa: SIM115, the caller's to close
+        yield sys.stdin.buffer  # type: ignore[misc]  # typeshed leaves open what it is
+        return
     kind = compression_of(path)
-    return stream if kind is None else unpacked(stream, kind, display_name(path))
+    with open(path, "rb") as stream:
+        yield stream if kind is None else unpacked(stream, kind, display_name(path))
 
 
 def may_wait(stream: io.BufferedReader) -> bool:

@@ -11,22 +11,21 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
 from ..files import naming
-from ..system import PAUSE, Workers, counted, listed
+from ..system import Workers, counted, listed
 from .corpus import AttributeRows, Corpus, ones, packed
 from .embeddings import Given, open_vectors
-from .formats import no_data, stream_parsers
+from .formats import packed_parts
 from .layout import PLAIN, Layout
-from .lines import ParsedBlock, display_name
-from .tables import CodedColumn, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
+from .lines import display_name
+from .tables import CodedColumn, ColumnList, LateColumn, PackedColumn, Strings, Table, TablePart, coded, in_order
 
 COPIED_AT_ONCE = 1 << 20  # values of a column
 
@@ -424,20 +423,17 @@ class Spool:
             columns=columns,
             offsets=self.offsets[first : last + 1] - rows.start,
             lines=self._lines.read(rows.start, rows.stop),
-            weights=self._weights_of(first, last),
+            weights=None if self._all_weights is None else self._all_weights[first:last],
             attributes=None if self._attributes is None else self._attributes.read(rows.start, rows.stop),
         )
         # Files are mapped for each part anew: pages of a mapping count as memory as long as it is there.
         vectors = {one.name: np.array(one.take(rows.start, rows.stop, corpus)) for one in open_vectors(self._vectors)}
         return replace(corpus, vectors=vectors)
 
-    def _weights_of(self, first: int, last: int) -> np.ndarray | None:
+    @cached_property
+    def _all_weights(self) -> np.ndarray | None:
         if all(own is None for own in self._weights):
             return None
-        return self._all_weights[first:last]
-
-    @cached_property
-    def _all_weights(self) -> np.ndarray:
         pairs = zip(self._weights, self._lengths, strict=True)
         return np.concatenate([np.ones(len(lengths)) if own is None else own for own, lengths in pairs])
 
@@ -456,15 +452,10 @@ class Spool:
     def check_vectors(self) -> None:
         """Refuse vectors that have not a row for each position."""
         for vectors in open_vectors(self._vectors):
-            if vectors.rows != self.positions:
-                raise DataError(
-                    f"{counted(vectors.rows, 'row')} of vectors '{vectors.name}', but {self.source} has "
-                    f"{counted(self.positions, 'position')}: a row is needed for each, and none for blank lines",
-                    vectors.source,
-                )
+            vectors.check_rows(self.positions, self.source)
 
 
-class SpooledRows(Sequence[CodedColumn]):
+class SpooledRows(ColumnList):
     """The columns of some rows, each read when it is asked for."""
 
     def __init__(self, spool: Spool, rows: slice):
@@ -473,10 +464,8 @@ class SpooledRows(Sequence[CodedColumn]):
     def __len__(self) -> int:
         return self._spool.width
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return tuple(self[number] for number in range(*place.indices(len(self))))
-        return self._spool.column(range(len(self))[place], self._rows)
+    def column(self, number: int) -> CodedColumn:
+        return self._spool.column(number, self._rows)
 
     def shared(self, column: int) -> SharedColumn:
         """A column by the numbers that its values have in all rows."""
@@ -493,24 +482,8 @@ def spool_corpus(
     progress: Callable[[int], object] | None = None,
 ) -> None:
     """Read files into a spool, one after another, in memory that does not grow with them; see `read_corpus`."""
-
-    def parsed_part(parse: Callable[[], ParsedBlock]) -> tuple[Corpus, int, int]:
-        parsed = parse()
-        corpus = packed(parsed.corpus, layout.missing)
-        return corpus, len(parsed.block.data), 0 if corpus.positions else parsed.content
-
     for path in paths:
-        parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
-        parts: Iterator = map(parsed_part, parsers)
-        if workers is not None:
-            parts = workers.stream(parsed_part, parsers, workers.threads)
-        before, read, content = spool.positions, 0, 0
         spool.begin_file(display_name(path))
-        for corpus, size, own in parts:
-            read, content = read + size, max(content, own)
-            spool.add(corpus)
-            if progress is not None:
-                progress(size)
-        if spool.positions == before:
-            raise no_data(read, content, display_name(path))
+        for part in packed_parts(path, format, columns, workers, layout, progress):
+            spool.add(part)
     spool.check_vectors()

@@ -1,15 +1,15 @@
 """Columns of a corpus: values as codes, as numbers, or as places in bytes that were read.
 
-Nobody makes a string of a value that occurs: `Cells` say where the values of a block stand. Whole files are read part
-by part, one for each block, in which columns are codes and distinct values, or numbers and the bytes that they were; a
-`Table` is all of them. Which of the two a column is does not matter to those who use it: numbers are made of codes and
-codes of numbers where they are asked for, and are the same.
+No string is made of each value: `Cells` say where the values of a block stand. Whole files are read part by part, one
+for each block, in which columns are codes and distinct values, or numbers and the bytes that they were; a `Table` is
+all of them. Users of a column need not know which of the two it is: numbers are made of codes and codes of numbers
+where they are asked for, and are the same.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, overload
 
@@ -19,14 +19,17 @@ from ..system import Workers
 from . import _text
 from .layout import MISSING
 
-NUMBER, LACKING, WORD = 1, 0, -1  # what a value may be to those who look for numbers
+NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
 
 
 @lru_cache(maxsize=64)
 def packed_marks(marks: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Texts end to end and their lengths, as Cython takes them."""
+    """Return texts end to end and their lengths, as Cython takes them."""
     encoded = [mark.encode() for mark in marks]
     return np.frombuffer(b"".join(encoded), np.uint8), np.array([len(mark) for mark in encoded], dtype=np.int32)
+
+
+# ----------------------------------------------------------------------------- columns
 
 
 class CodedColumn(Sequence[str]):
@@ -42,12 +45,12 @@ class CodedColumn(Sequence[str]):
 
     @property
     def codes(self) -> np.ndarray:
-        """The number of the value of each position, [N] int32."""
+        """Number of the value of each position, [N] int32."""
         return self._codes
 
     @classmethod
     def of(cls, values: Sequence[str]) -> CodedColumn:
-        """A column of any values."""
+        """Return a column of any values."""
         if isinstance(values, CodedColumn):
             return values
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
@@ -55,7 +58,7 @@ class CodedColumn(Sequence[str]):
 
     @cached_property
     def present(self) -> frozenset[str]:
-        """The values that some position has."""
+        """Values that some position has."""
         counts = np.bincount(self.codes, minlength=len(self.values))
         return frozenset(value for value, count in zip(self.values, counts.tolist(), strict=True) if count)
 
@@ -71,22 +74,22 @@ class CodedColumn(Sequence[str]):
         return map(self.values.__getitem__, self.codes.tolist())
 
     def take(self, rows: np.ndarray | slice) -> CodedColumn:
-        """The values of some positions."""
+        """Return the values of some positions."""
         order, codes = in_order(self.codes[rows], len(self.values))
         return CodedColumn([self.values[code] for code in order.tolist()], codes)
 
     def packed(self) -> PackedColumn:
-        """The same with its values as bytes."""
+        """Return the column with its values as bytes."""
         encoded = [value.encode() for value in self.values]
         ends = np.cumsum([len(value) for value in encoded], dtype=np.int64)
         return PackedColumn(self.codes, np.frombuffer(b"".join(encoded), np.uint8), ends)
 
     def distinct_numbers(self, missing: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """What the distinct values are as numbers [V], NaN where they are none, and which kind each has [V] int8."""
+        """Return the distinct values as numbers [V], NaN where they are none, and the kind of each [V] int8."""
         return self.packed().distinct_numbers(missing)
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        """The column as finite numbers [N], NaN where one is missing, or None where it is no such column."""
+        """Return the column as finite numbers [N], NaN where one is missing; None where it has words."""
         numbers, kinds = self.distinct_numbers(missing)
         used = np.bincount(self.codes, minlength=len(kinds)) > 0
         return None if (kinds[used] == WORD).any() else numbers[self.codes]
@@ -115,48 +118,59 @@ class PackedColumn(CodedColumn):
         return np.concatenate([np.array([self.begin], dtype=np.int64), self.ends])[: len(self.ends)]
 
     @property
+    def _cells(self) -> Cells:
+        """Distinct values as one column."""
+        starts = self._starts
+        return Cells(self.blob, starts[None], (self.ends - starts).astype(np.int32)[None])
+
+    @property
     def hashes(self) -> np.ndarray:
         """Hashes of the values, [V]."""
         if self._hashes is None:
-            self._hashes = coded(self.blob, self._starts, (self.ends - self._starts).astype(np.int32)).hashes
+            self._hashes = self._cells.coded(0).hashes
         return self._hashes
 
     def packed(self) -> PackedColumn:
         return self
 
     def distinct_numbers(self, missing: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-        starts = self._starts
-        V = len(starts)
-        numbers, kinds = np.empty((1, V)), np.empty((1, V), dtype=np.int8)
-        lengths = (self.ends - starts).astype(np.int32)
-        _numbers(self.blob, starts[None], lengths[None], np.zeros(1, np.int64), missing, numbers, kinds)
+        kinds = np.empty((1, len(self.ends)), dtype=np.int8)
+        numbers, _ = self._cells.parsed(np.zeros(1, np.int64), missing, kinds)
         return numbers[0], kinds[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "values"}
 
 
-class NameCells(CodedColumn):
-    """Values where they stand in the bytes of a block, numbered when that is asked for."""
+class LateColumn(CodedColumn):
+    """A column that is coded when its codes are asked for."""
+
+    @abstractmethod
+    def packed(self) -> PackedColumn:
+        """Return the column, coded."""
+
+    @property
+    def values(self) -> list[str]:
+        return self.packed().values
+
+    @property
+    def codes(self) -> np.ndarray:
+        return self.packed().codes
+
+
+class NameCells(LateColumn):
+    """Values where they stand in the bytes of a block."""
 
     def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray):
         self.data = data  # uint8
         self.starts, self.lengths = starts, lengths  # [N] int64, [N] int32
 
     @cached_property
-    def _column(self) -> PackedColumn:
+    def _packed(self) -> PackedColumn:
         return coded(self.data, self.starts, self.lengths)
 
-    @property
-    def values(self) -> list[str]:
-        return self._column.values
-
-    @property
-    def codes(self) -> np.ndarray:
-        return self._column.codes
-
     def packed(self) -> PackedColumn:
-        return self._column
+        return self._packed
 
 
 class ColumnSpan(CodedColumn):
@@ -201,13 +215,13 @@ class NumberColumn(Sequence[str]):
             return list(map(repr, self.numbers[place].tolist()))
         return repr(float(self.numbers[place]))
 
-    def take(self, rows: np.ndarray) -> NumberColumn:
-        """The values of some positions."""
+    def take(self, rows: np.ndarray | slice) -> NumberColumn:
+        """Return the values of some positions."""
         return NumberColumn(self.numbers[rows])
 
 
 def decoded(blob: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> list[str]:
-    """Strings that stand between places of UTF-8 bytes, one after the other."""
+    """Return the strings between places of UTF-8 bytes, which follow one another."""
     if not len(ends):
         return []
     first, last = int(starts[0]), int(ends[-1])
@@ -221,7 +235,7 @@ def decoded(blob: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> list[str]
 
 
 def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The codes that occur, in order of their first appearance, and the same codes numbered so."""
+    """Return the codes that occur, in order of first appearance, and all codes numbered in that order."""
     codes = np.ascontiguousarray(codes, dtype=np.int32)
     numbers, order, out = np.full(size, -1, np.int32), np.empty(size, np.int32), np.empty(len(codes), np.int32)
     count = _text.by_first_appearance(codes, numbers, order, out)
@@ -229,8 +243,27 @@ def in_order(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coded(data: Any, starts: np.ndarray, lengths: np.ndarray) -> PackedColumn:
-    """A column whose values stand at the given places."""
-    return _coded_columns(data, starts[None], lengths[None], np.zeros(1, np.int64)).column(0)
+    """Return a column whose values stand at the given places."""
+    return Cells(data, starts[None], lengths[None]).coded(0)
+
+
+# ----------------------------------------------------------------------------- several columns of the same rows
+
+
+class ColumnList(Sequence[CodedColumn]):
+    """Columns of the same rows, each made when it is asked for."""
+
+    @abstractmethod
+    def column(self, number: int) -> CodedColumn:
+        """Return a column by its number, from 0."""
+
+    @overload
+    def __getitem__(self, place: int) -> CodedColumn: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[CodedColumn, ...]: ...
+    def __getitem__(self, place: Any) -> Any:
+        numbers = range(len(self))[place]
+        return tuple(map(self.column, numbers)) if isinstance(place, slice) else self.column(numbers)
 
 
 class _Coded:
@@ -247,43 +280,7 @@ class _Coded:
         return PackedColumn(self.codes[m], self.blob, self.ends[first:last], self.hashes[first:last], begin)
 
 
-def _coded_columns(data: Any, starts: np.ndarray, lengths: np.ndarray, which: np.ndarray) -> _Coded:
-    m, n = len(which), starts.shape[1]
-    if n == 0 or m == 0:
-        nothing = np.zeros(0, np.int64)
-        return _Coded(
-            np.zeros((m, n), np.int32), np.zeros(0, np.uint8), nothing, nothing.astype(np.uint64), np.zeros(m + 1, int)
-        )
-    slots = np.empty(max(1 << (4 * n - 1).bit_length(), 512), np.int32)
-    first, codes, counts = np.empty((m, n), np.int32), np.empty((m, n), np.int32), np.empty(m, np.int64)
-    size = _text.code_columns(data, starts, lengths, which, slots, np.empty(n, np.uint64), first, codes, counts)
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    V = int(bounds[-1])
-    blob, ends, hashes = np.empty(size, np.uint8), np.empty(V, np.int64), np.empty(V, np.uint64)
-    _text.copy_values(data, starts, lengths, which, first, counts, blob, ends, hashes)
-    return _Coded(codes, blob, ends, hashes, bounds)
-
-
-def _numbers(
-    data: Any,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    which: np.ndarray,
-    missing: tuple[str, ...],
-    numbers: np.ndarray,
-    kinds: np.ndarray | None = None,
-) -> np.ndarray:
-    """Parse columns into `numbers` [m, n]; whether each is made of numbers and missing values, [m]."""
-    numeric = np.empty(len(which), dtype=np.uint8)
-    none = np.empty((0, 0), dtype=np.int8)
-    marks = packed_marks(missing)
-    _text.number_columns(
-        data, starts, lengths, which, *marks, numbers, numeric, kinds is not None, none if kinds is None else kinds
-    )
-    return numeric.astype(bool)
-
-
-class Cells(Sequence[CodedColumn]):
+class Cells(ColumnList):
     """The columns of the rows of a block, by the places of their values in its bytes."""
 
     def __init__(self, data: Any, starts: np.ndarray, lengths: np.ndarray):
@@ -294,37 +291,59 @@ class Cells(Sequence[CodedColumn]):
     def __len__(self) -> int:
         return len(self.starts)
 
-    @overload
-    def __getitem__(self, place: int) -> CellColumn: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CellColumn, ...]: ...
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return tuple(self[number] for number in range(*place.indices(len(self))))
-        return CellColumn(self, range(len(self))[place])
+    def column(self, number: int) -> CellColumn:
+        return CellColumn(self, number)
 
     def coded(self, column: int) -> PackedColumn:
+        """Return a column as codes."""
         if column not in self._coded:
-            self._coded[column] = coded(self.data, self.starts[column], self.lengths[column])
+            self._coded[column] = self._coded_columns(np.array([column])).column(0)
         return self._coded[column]
 
+    def _coded_columns(self, which: np.ndarray) -> _Coded:
+        m, n = len(which), self.starts.shape[1]
+        first, codes, counts = np.empty((m, n), np.int32), np.empty((m, n), np.int32), np.zeros(m, np.int64)
+        size = 0
+        if m and n:
+            slots = np.empty(max(1 << (4 * n - 1).bit_length(), 512), np.int32)
+            hashes = np.empty(n, np.uint64)
+            cells = self.data, self.starts, self.lengths, which
+            size = _text.code_columns(*cells, slots, hashes, first, codes, counts)
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        V = int(bounds[-1])
+        blob, ends, hashes = np.empty(size, np.uint8), np.empty(V, np.int64), np.empty(V, np.uint64)
+        if V:
+            _text.copy_values(*cells, first, counts, blob, ends, hashes)
+        return _Coded(codes, blob, ends, hashes, bounds)
+
+    def parsed(
+        self, which: np.ndarray, missing: tuple[str, ...], kinds: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return columns as numbers [m, n], and which of them are made of numbers and missing values, [m] bool.
+
+        A column is parsed up to its first word, or all of it if the kinds of its values are to be put into `kinds`.
+        """
+        numbers, numeric = np.empty((len(which), self.starts.shape[1])), np.empty(len(which), dtype=np.uint8)
+        none = np.empty((0, 0), dtype=np.int8)
+        marks, found = packed_marks(missing), none if kinds is None else kinds
+        _text.number_columns(
+            self.data, self.starts, self.lengths, which, *marks, numbers, numeric, kinds is not None, found
+        )
+        return numbers, numeric.astype(bool)
+
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
-        """Some columns as numbers, [n, len(which)], NaN where one is missing; None where one is not made of these."""
-        places, n = np.asarray(which, dtype=np.int64), self.starts.shape[1]
-        numbers = np.empty((len(places), n))
-        if not _numbers(self.data, self.starts, self.lengths, places, missing, numbers).all():
-            return None
-        return _rows(numbers, np.arange(len(places)))
+        """Return columns as numbers, [n, len(which)], NaN where one is missing; None where one has words."""
+        numbers, numeric = self.parsed(np.asarray(which, dtype=np.int64), missing)
+        return _rows(numbers, np.arange(len(numbers))) if numeric.all() else None
 
     def packed(self, missing: tuple[str, ...], numeric: bool) -> Table:
-        """The same columns without the bytes of the block; `numeric` unless none of them is looked at as numbers.
+        """Return the columns without the bytes of the block; `numeric` unless none of them is looked at as numbers.
 
-        The last column is the label, which nobody takes for a number.
+        The last column is the label, which is never a number.
         """
         width, n = self.starts.shape
         tried = np.arange(width - 1 if numeric else 0)
-        numbers = np.empty((len(tried), n))
-        found = _numbers(self.data, self.starts, self.lengths, tried, missing, numbers)
+        numbers, found = self.parsed(tried, missing)
         is_number = np.zeros(width, dtype=bool)
         is_number[: len(tried)] = found
         which = np.flatnonzero(is_number)
@@ -332,25 +351,9 @@ class Cells(Sequence[CodedColumn]):
         text = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
         _text.copy_texts(self.data, self.starts, self.lengths, which, text)
         least = np.min_scalar_type(int(lengths.max(initial=0)))
-        others = _coded_columns(self.data, self.starts, self.lengths, np.flatnonzero(~is_number))
+        others = self._coded_columns(np.flatnonzero(~is_number))
         part = TablePart(n, is_number, numbers if found.all() else numbers[found], text, lengths.astype(least), others)
         return Table([part], missing)
-
-
-class LateColumn(CodedColumn):
-    """A column that is coded when its codes are asked for."""
-
-    @abstractmethod
-    def packed(self) -> PackedColumn:
-        """The column, coded."""
-
-    @property
-    def values(self) -> list[str]:
-        return self.packed().values
-
-    @property
-    def codes(self) -> np.ndarray:
-        return self.packed().codes
 
 
 class CellColumn(LateColumn):
@@ -385,10 +388,10 @@ class TablePart:
         self.rows, self.is_number = rows, is_number
         self.numbers, self.text, self.lengths = numbers, text, lengths
         self.others: _Coded | None = others  # None once a builder has taken them
-        self.place = np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1  # [width]
+        self.place = _places(is_number)
 
     def coded(self, column: int) -> PackedColumn:
-        """A column as codes."""
+        """Return a column as codes."""
         if not self.is_number[column]:
             assert self.others is not None
             return self.others.column(int(self.place[column]))
@@ -396,18 +399,23 @@ class TablePart:
         return coded(text, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
     def text_of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """The text of a column of numbers, its values end to end, and their lengths [n] int32."""
+        """Return the text of a column of numbers, its values end to end, and their lengths [n] int32."""
         place = int(self.place[column])
         return self.text[slice(*self._text_bounds[place : place + 2])], self.lengths[place].astype(np.int32)
 
     @cached_property
     def _text_bounds(self) -> np.ndarray:
-        """Where the text of each column of numbers begins."""
+        """Beginnings of the text of each column of numbers."""
         sizes = self.lengths.sum(axis=1, dtype=np.int64)
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
-class Table(Sequence[CodedColumn]):
+def _places(is_number: np.ndarray) -> np.ndarray:
+    """Return the place [width] of each column among those of numbers, or among the others."""
+    return np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1
+
+
+class Table(ColumnList):
     """The columns of a file."""
 
     def __init__(self, parts: list[TablePart], missing: tuple[str, ...]):
@@ -417,14 +425,6 @@ class Table(Sequence[CodedColumn]):
         self.place = parts[0].place
         self._coded: dict[int, PackedColumn] = {}
 
-    @classmethod
-    def joined(cls, tables: Iterable[Table], workers: Workers | None = None) -> Table:
-        """One table out of consecutive ones, which are used up."""
-        builder = TableBuilder()
-        for table in tables:
-            builder.add(table)
-        return builder.table(workers)
-
     @property
     def rows(self) -> int:
         return sum(part.rows for part in self.parts)
@@ -432,25 +432,13 @@ class Table(Sequence[CodedColumn]):
     def __len__(self) -> int:
         return len(self.is_number)
 
-    @overload
-    def __getitem__(self, place: int) -> CodedColumn: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CodedColumn, ...]: ...
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return tuple(self[number] for number in range(*place.indices(len(self))))
-        number = range(len(self))[place]
+    def column(self, number: int) -> CodedColumn:
         return TableColumn(self, number) if self.is_number[number] else self.coded(number)
 
     def coded(self, column: int) -> PackedColumn:
+        """Return a column as codes."""
         if column not in self._coded:
-            strings = Strings()
-            parts = [part.coded(column) for part in self.parts]
-            if len(parts) == 1:
-                self._coded[column] = parts[0]
-            else:
-                codes = [strings.add(part)[part.codes] for part in parts]
-                self._coded[column] = strings.column(np.concatenate(codes))
+            self._coded[column] = joined_columns([part.coded(column) for part in self.parts])
         return self._coded[column]
 
     def number_rows(self, which: Sequence[int], missing: tuple[str, ...]) -> np.ndarray | None:
@@ -459,11 +447,6 @@ class Table(Sequence[CodedColumn]):
         if missing != self.missing or not self.is_number[places].all():
             return None
         return _rows(self.numbers, self.place[places])
-
-    def numbers_of(self, column: int, missing: tuple[str, ...]) -> np.ndarray | None:
-        if missing == self.missing:
-            return self.numbers[self.place[column]]
-        return self.coded(column).numbers(missing)
 
 
 class TableColumn(LateColumn):
@@ -479,14 +462,19 @@ class TableColumn(LateColumn):
         return self._table.coded(self._column)
 
     def numbers(self, missing: tuple[str, ...]) -> np.ndarray | None:
-        return self._table.numbers_of(self._column, missing)
+        if missing == self._table.missing:
+            return self._table.numbers[self._table.place[self._column]]
+        return self.packed().numbers(missing)
 
 
 def _rows(numbers: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Rows of numbers [., N] as columns, [N, len(which)]."""
+    """Return rows of numbers [., N] as columns, [N, len(which)]."""
     out = np.empty((numbers.shape[1], len(which)))
     _text.gather_rows(numbers, which.astype(np.int64), out)
     return out
+
+
+# ----------------------------------------------------------------------------- joining
 
 
 class Strings:
@@ -498,7 +486,7 @@ class Strings:
         self._hashes, self._slots = np.empty(256, np.uint64), np.full(512, -1, np.int32)
 
     def add(self, column: PackedColumn) -> np.ndarray:
-        """The numbers [V] of the distinct values of a column among all."""
+        """Return the numbers [V] of the distinct values of a column among all."""
         new = len(column.ends)
         numbers = np.empty(new, np.int32)
         if not new:
@@ -510,29 +498,20 @@ class Strings:
         if len(self._slots) <= 2 * (self.count + new):
             self._slots = np.empty(1 << (3 * (self.count + new)).bit_length(), np.int32)
             _text.place_values(self._hashes, self.count, self._slots)
-        self.count = _text.merge_values(
-            column.blob,
-            column.begin,
-            column.ends,
-            column.hashes,
-            self._slots,
-            self._blob,
-            self._ends,
-            self._hashes,
-            self.count,
-            numbers,
-        )
+        given = column.blob, column.begin, column.ends, column.hashes
+        known = self._slots, self._blob, self._ends, self._hashes
+        self.count = _text.merge_values(*given, *known, self.count, numbers)
         return numbers
 
     def column(self, codes: np.ndarray) -> PackedColumn:
-        """A column of codes, which are numbers of these strings."""
+        """Return a column of codes, which are numbers of these strings."""
         size = int(self._ends[self.count - 1]) if self.count else 0
         ends, hashes = self._ends[: self.count].copy(), self._hashes[: self.count].copy()
         return PackedColumn(codes, self._blob[:size].copy(), ends, hashes)
 
 
 def _with_room(array: np.ndarray, size: int, used: int) -> np.ndarray:
-    """The array, or a larger one with the same beginning."""
+    """Return the array, or a larger one with the same beginning."""
     if len(array) >= size:
         return array
     out = np.empty(max(size, 2 * len(array)), array.dtype)
@@ -543,20 +522,20 @@ def _with_room(array: np.ndarray, size: int, used: int) -> np.ndarray:
 class ColumnBuilder:
     """One column of codes out of consecutive ones. Distinct values are joined as they come, codes at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Iterable[PackedColumn] = ()) -> None:
         self.strings = Strings()
-        self.parts: list[tuple[np.ndarray, np.ndarray]] = []  # codes, and what they are among all
+        self.parts: list[tuple[np.ndarray, np.ndarray]] = []  # codes, and their numbers among all
+        for column in columns:
+            self.add(column)
 
     def add(self, column: PackedColumn) -> None:
         self.parts.append((column.codes, self.strings.add(column)))
 
-    def column(self, codes: np.ndarray) -> PackedColumn:
-        return self.strings.column(codes)
 
-
-def joined_codes(builders: Sequence[ColumnBuilder], sizes: Sequence[int], workers: Workers | None) -> np.ndarray:
-    """Codes [m, N] of columns whose parts have these sizes; a part is the work of one thread."""
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+def build_columns(builders: Sequence[ColumnBuilder], workers: Workers | None = None) -> list[PackedColumn]:
+    """Return the columns of builders with parts of the same rows; a part is the work of one thread."""
+    sizes = [len(codes) for codes, _ in builders[0].parts] if builders else []
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
     out = np.empty((len(builders), bounds[-1]), np.int32)
 
     def work(number: int) -> None:
@@ -565,12 +544,22 @@ def joined_codes(builders: Sequence[ColumnBuilder], sizes: Sequence[int], worker
             np.take(numbers, own, out=codes[bounds[number] : bounds[number + 1]], mode="clip")  # "raise" would copy
             builder.parts[number] = (np.empty(0, np.int32), numbers)
 
-    if workers is None:
-        for number in range(len(sizes)):
-            work(number)
-    else:
-        workers.run(work, range(len(sizes)))
-    return out
+    _run(work, len(sizes), workers)
+    return [builder.strings.column(codes) for builder, codes in zip(builders, out, strict=True)]
+
+
+def joined_columns(columns: Sequence[PackedColumn]) -> PackedColumn:
+    """Return one column out of consecutive ones."""
+    return columns[0] if len(columns) == 1 else build_columns([ColumnBuilder(columns)])[0]
+
+
+def _run(work: Callable[[int], None], count: int, workers: Workers | None) -> None:
+    """Call `work` with 0, 1, ..., count - 1, by the threads of `workers` if there are any."""
+    if workers is not None:
+        workers.run(work, range(count))
+        return
+    for number in range(count):
+        work(number)
 
 
 class TableBuilder:
@@ -600,11 +589,9 @@ class TableBuilder:
                 part.others = None
 
     def _begin(self, columns: np.ndarray) -> None:
-        """Take these columns for codes, those of the parts so far among them."""
+        """Take these columns for codes, in the parts so far, too."""
         for column in columns.tolist():
-            builder = self._builders[column] = ColumnBuilder()
-            for part in self._parts:
-                builder.add(part.coded(column))
+            self._builders[column] = ColumnBuilder(part.coded(column) for part in self._parts)
         if len(self._parts) == 1:
             self._parts[0].others = None
 
@@ -613,10 +600,8 @@ class TableBuilder:
         if len(self._parts) == 1:
             return out
         parts, which = self._parts, np.flatnonzero(self._is_number)
-        sizes = [part.rows for part in parts]
-        bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        out.is_number = self._is_number
-        out.place = np.where(out.is_number, np.cumsum(out.is_number), np.cumsum(~out.is_number)) - 1
+        bounds = np.concatenate([[0], np.cumsum([part.rows for part in parts])]).tolist()
+        out.is_number, out.place = self._is_number, _places(self._is_number)
         out.numbers = np.empty((len(which), bounds[-1]))
 
         def copy(number: int) -> None:
@@ -627,12 +612,7 @@ class TableBuilder:
             part.numbers = np.empty((0, 0))  # a part of it would keep all of it
 
         if len(which):
-            if workers is None:
-                for number in range(len(parts)):
-                    copy(number)
-            else:
-                workers.run(copy, range(len(parts)))
-        codes = joined_codes(list(self._builders.values()), sizes, workers)
-        for (column, builder), own in zip(self._builders.items(), codes, strict=True):
-            out._coded[column] = builder.column(own)
+            _run(copy, len(parts), workers)
+        columns = build_columns(list(self._builders.values()), workers)
+        out._coded.update(zip(self._builders, columns, strict=True))
         return out
