@@ -59,6 +59,11 @@ def test_words_are_positions():
     assert corpus.subset([1]).names == corpus.names
 
 
+def test_a_sentence_without_words_is_none():
+    empty = "0.1\tgran\tgrande\tADJ\ta\t_\t_\t_\t5:amod\t_\n\n"
+    assert corpus_of(f"{empty}{TEXT}\n{empty}{TEXT}{empty}").offsets.tolist() == [0, 5, 7, 12, 14]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("column, place", [("upos", 3), ("misc", 9)])
 @pytest.mark.parametrize("start, end", [("", ""), ("\ufeff", ""), ("", "cut")])

@@ -98,36 +98,26 @@ cdef int parse_number(const unsigned char* text, Py_ssize_t length, double* numb
     cdef Py_ssize_t at = 0
     cdef uint64 w = 0
     cdef int digit, significant = 0, exponent = 0, written = 0
-    cdef bint negative = False, negative_exponent = False, any_digit = False, lost = False
+    cdef bint negative = False, negative_exponent = False, any_digit = False, lost = False, behind_point = False
     if length and (text[0] == c"-" or text[0] == c"+"):
         negative = text[0] == c"-"
         at = 1
     while at < length:
         digit = text[at] - c"0"
-        if digit < 0 or digit > 9:
-            break
-        any_digit = True
-        if significant < 19:
-            w = 10 * w + digit
-            significant += w != 0
-        else:
-            lost |= digit != 0
-            exponent += 1
-        at += 1
-    if at < length and text[at] == c".":
-        at += 1
-        while at < length:
-            digit = text[at] - c"0"
-            if digit < 0 or digit > 9:
-                break
+        if 0 <= digit <= 9:
             any_digit = True
             if significant < 19:
                 w = 10 * w + digit
                 significant += w != 0
-                exponent -= 1
+                exponent -= behind_point
             else:
                 lost |= digit != 0
-            at += 1
+                exponent += not behind_point
+        elif text[at] == c"." and not behind_point:
+            behind_point = True
+        else:
+            break
+        at += 1
     if not any_digit:
         return False
     if at < length and (text[at] == c"e" or text[at] == c"E"):

@@ -19,14 +19,6 @@ def split_rows(
     numbers: np.ndarray,
     offsets: np.ndarray,
 ) -> tuple[int, int, int, int, int, int]: ...
-def keep_words(
-    data: bytes,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    offsets: np.ndarray,
-    kept: np.ndarray,
-    begins: np.ndarray,
-) -> tuple[int, int, int, int]: ...
 def code_columns(
     data: bytes,
     starts: np.ndarray,

@@ -246,56 +246,6 @@ def split_rows(
     return row, sequences, uneven, columns, stray, unclosed
 
 
-def keep_words(
-    const unsigned char[::1] data,
-    const int64[::1] starts,           # [rows] where IDs stand
-    const int[::1] lengths,            # [rows]
-    const int64[::1] offsets,          # [sequences + 1]
-    int64[::1] kept,                   # [rows] out: rows that are words
-    int64[::1] begins,                 # [sequences + 1] out: the words that sentences begin with, then their number
-):
-    """Find the words of CoNLL-U: rows whose IDs count from 1; words and sentences, then the first row with another ID
-    and what it should be, or -1.
-
-    IDs such as 1-2 and 1.1 are those of multiword tokens and empty nodes, which are left out.
-    """
-    cdef Py_ssize_t s, t, i, count = 0, sentences = 0, words = 0, bad = -1
-    cdef int64 number, second
-    cdef const unsigned char* text
-    with nogil:
-        for s in range(offsets.shape[0] - 1):
-            words = 0
-            for t in range(offsets[s], offsets[s + 1]):
-                text = &data[0] + starts[t]
-                number, i = 0, 0
-                while i < lengths[t] and c"0" <= text[i] <= c"9" and i < 18:
-                    number = 10 * number + text[i] - c"0"
-                    i += 1
-                if i > 0 and i == lengths[t] and number == words + 1 and text[0] != c"0":
-                    if words == 0:
-                        begins[sentences] = count
-                        sentences += 1
-                    words += 1
-                    kept[count] = t
-                    count += 1
-                    continue
-                while i < lengths[t] and c"0" <= text[i] <= c"9":
-                    i += 1
-                second = i + 1
-                if 0 < i < lengths[t] - 1 and (text[i] == c"-" or text[i] == c"."):
-                    i += 1
-                    while i < lengths[t] and c"0" <= text[i] <= c"9":
-                        i += 1
-                    if i == lengths[t] and i >= second:
-                        continue
-                bad = t
-                break
-            if bad >= 0:
-                break
-        begins[sentences] = count
-    return count, sentences, bad, words + 1
-
-
 cdef inline uint64 hashed(const unsigned char* value, Py_ssize_t length) noexcept nogil:
     """Eight bytes at a time, mixed so that the low bits depend on all of them."""
     cdef uint64 h = 0x9E3779B97F4A7C15ULL ^ <uint64>length, word

@@ -25,7 +25,7 @@ from .formats import Format
 from .layout import PLAIN, Layout
 from .lines import Block, ParsedBlock
 from .tables import Cells, packed_marks
-from .weight_lines import sequence_weights, take_comments
+from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
 
@@ -34,7 +34,7 @@ COMMENT_MARKS = ("#", "%", "//", "-DOCSTART-")
 
 SPACES = re.compile(" +")
 
-BYTE_ORDER_MARK = "\ufeff".encode()
+_WEIGHT = WeightLines("# weight=", rb"# ?weight=([^\r\n]*)()", spaces=" ")
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,11 @@ def parse_blocks(blocks: Iterable[Block], name: str, layout: Layout = PLAIN) -> 
 
 def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layout: Layout = PLAIN) -> ParsedBlock:
     """Parse one block; `known` is one that came before it, None if they had no data."""
-    data, weights = block.data, dict[int, tuple[int, float]]()
-    begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+    data, begin, weights = block.data, block.begin, dict[int, tuple[int, float]]()
     if b"#" in data and b"weight=" in data:  # a single byte is found ten times as fast
         headed = layout.header and known is None
         first = _text.first_row(data, begin, *packed_marks(layout.comment))[0] if headed else None
-        data, weights = take_comments(data, name, block.first_line, layout.comment, 0 if first == begin else first)
+        data, weights = taken_weights(block, _WEIGHT, name, layout.comment, 0 if first == begin else first)
     line, header, header_end = 0, None, None
     if known is not None:
         separator, width, header = known.separator, known.corpus.width, known.corpus.header
@@ -131,12 +130,12 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
     if width is not None and separator is not None:
         rows = split(block, data, name, separator, width, layout, begin, line, known=known)
     if rows is None or not len(rows.lines):
-        sequence_weights(weights, nothing, np.zeros(1, np.int64), "# weight=", name)  # there is nothing below them
+        sequence_weights(weights, nothing, np.zeros(1, np.int64), _WEIGHT, name)  # there is nothing below them
         no_rows = (0 if header is None else len(header), 0)
         columns = () if header is None else Cells(b"", np.zeros(no_rows, np.int64), np.zeros(no_rows, np.int32))
         corpus = Corpus(name, columns, np.zeros(1, np.int64), nothing, header=header)
         return ParsedBlock(block, corpus, separator, nothing, layout, header_end)
-    weighed = sequence_weights(weights, rows.lines, rows.offsets, "# weight=", name)
+    weighed = sequence_weights(weights, rows.lines, rows.offsets, _WEIGHT, name)
     corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
     return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end)
 

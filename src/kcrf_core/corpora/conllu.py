@@ -9,13 +9,13 @@ of what stands in its column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from ..errors import DataError
-from . import _text
-from .conll import BYTE_ORDER_MARK, split
+from .conll import Rows, split
 from .corpus import Corpus
 from .formats import Format
 from .layout import Layout
@@ -25,6 +25,8 @@ from .tables import Cells
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DEFAULT = ("form", "upos")  # what else there is, people or programs have added knowing the label
 
+NO_WORD = 0  # in the place of a number
+_NUMBER, _NO_WORD = re.compile("[1-9][0-9]{0,17}"), re.compile("[0-9]+[-.][0-9]+")
 _LAYOUT = Layout(separator="\t", comment=("#",))
 
 
@@ -43,26 +45,42 @@ def parse_after(block: Block, name: str, known: ParsedBlock) -> ParsedBlock:
 
 
 def _parse_block(block: Block, name: str, names: tuple[str, ...], places: list[int]) -> ParsedBlock:
-    data = block.data
-    begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
-    rows = split(block, data, name, "\t", len(COLUMNS), _LAYOUT, begin, what="CoNLL-U, ")
-    starts, lengths = rows.cells.starts, rows.cells.lengths
-    kept, begins = np.empty(len(rows.lines), np.int64), np.empty(len(rows.offsets), np.int64)
-    words, sentences, bad, expected = _text.keep_words(data, starts[0], lengths[0], rows.offsets, kept, begins)
-    if bad >= 0:
-        found = data[starts[0, bad] : starts[0, bad] + lengths[0, bad]].decode("utf-8")
-        hint = " (is a blank line between two sentences missing?)" if found == "1" else ""
-        raise DataError(f"'{found}' where the ID of word {expected} was expected{hint}", name, int(rows.lines[bad]))
-    kept = kept[:words]
+    rows = split(block, block.data, name, "\t", len(COLUMNS), _LAYOUT, block.begin, what="CoNLL-U, ")
+    kept, offsets = _words(rows, name)
+    cells = rows.cells
     corpus = Corpus(
         source=name,
-        columns=Cells(data, *(np.stack([table[place][kept] for place in places]) for table in (starts, lengths))),
-        offsets=begins[: sentences + 1].copy(),
+        columns=Cells(
+            cells.data, *(np.stack([own[place][kept] for place in places]) for own in (cells.starts, cells.lengths))
+        ),
+        offsets=offsets,
         lines=rows.lines[kept],
         names=names,
         file_format=CONLLU.name,
     )
     return ParsedBlock(block, corpus, "\t")
+
+
+def _words(rows: Rows, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that are words, whose IDs count from 1 in each sentence, and where sentences begin in them."""
+    ids = rows.cells.coded(0)
+    numbers = np.array([_word_number(text) for text in ids.values], dtype=np.int64)[ids.codes]
+    kept = np.flatnonzero(numbers != NO_WORD)
+    begins = np.searchsorted(kept, rows.offsets)
+    expected = np.arange(1, len(kept) + 1) - np.repeat(begins[:-1], np.diff(begins))
+    wrong = np.flatnonzero(numbers[kept] != expected)
+    if len(wrong):
+        bad, number = int(kept[wrong[0]]), int(expected[wrong[0]])
+        hint = " (is a blank line between two sentences missing?)" if ids[bad] == "1" else ""
+        raise DataError(f"'{ids[bad]}' where the ID of word {number} was expected{hint}", name, int(rows.lines[bad]))
+    return kept, np.unique(begins)
+
+
+def _word_number(text: str) -> int:
+    """Return the number that an ID is, `NO_WORD` for multiword tokens and empty nodes, or -1."""
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    return NO_WORD if _NO_WORD.fullmatch(text) else -1
 
 
 def put_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:

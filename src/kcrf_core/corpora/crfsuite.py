@@ -8,7 +8,6 @@ Unlike CRFsuite we know no comments: `#` is a character like others, and tokens 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -19,13 +18,11 @@ from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .lines import Block, ParsedBlock
 from .tables import Cells, NameCells
-from .weight_lines import parse_weight, sequence_weights
+from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 WEIGHT = "@weight"
 
-_WEIGHT_LINE = re.compile(rb"^(?:\xef\xbb\xbf)?(@weight(?::([^\t\r\n]*))?(?=[\t\r\n]|\Z)[^\r\n]*)", re.MULTILINE)
-
-BYTE_ORDER_MARK = "\ufeff".encode()
+_WEIGHT = WeightLines(WEIGHT, rb"@weight(?::([^\t\r\n]*))?(?=[\t\r\n]|\Z)([^\r\n]*)", ":")
 
 NOT_A_NUMBER = r"is not a finite number (a colon inside a name is written \:)"
 
@@ -45,12 +42,13 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
     """Parse one block; its corpus has the labels as the only column."""
     data, weights = block.data, dict[int, tuple[int, float]]()
     if WEIGHT.encode() in data:
-        data, weights = _take_weight_lines(block, name)
-    begin = len(BYTE_ORDER_MARK) if block.first_line == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+        data, weights = taken_weights(block, _WEIGHT, name)
     lines = block.line_count
     starts, ends, numbers, offsets = (np.empty(lines + extra, np.int64) for extra in (0, 0, 0, 1))
     lengths = np.empty(lines, np.int32)
-    rows, sequences, empty, spaces, fields = _text.split_labels(data, begin, starts, lengths, ends, numbers, offsets)
+    rows, sequences, empty, spaces, fields = _text.split_labels(
+        data, block.begin, starts, lengths, ends, numbers, offsets
+    )
     if empty >= 0:
         message = "no label before the first TAB (write any known label if there is none)"
         raise DataError(message, name, block.first_line + empty)
@@ -63,7 +61,7 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         columns=Cells(data, starts[None], lengths[None]),
         offsets=offsets,
         lines=numbers,
-        weights=sequence_weights(weights, numbers, offsets, WEIGHT, name),
+        weights=sequence_weights(weights, numbers, offsets, _WEIGHT, name),
         attributes=_attribute_rows(data, starts + lengths + 1, ends, fields, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t", ends)
@@ -80,7 +78,7 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     cells, ends = parsed.cells, parsed.row_ends
     kept = cells.starts[0] + cells.lengths[0]  # where labels end, and other things begin
     # A weight is no position: an empty line in its place keeps the number of lines.
-    weights = [found.span(1) for found in _WEIGHT_LINE.finditer(data)] if corpus.weights is not None else []
+    weights = [found.span(1) for found in _WEIGHT.pattern.finditer(data)] if corpus.weights is not None else []
     cuts = np.concatenate([np.stack([kept, ends], axis=1), np.array(weights, np.int64).reshape(-1, 2)])
     if weights:
         cuts = cuts[np.argsort(cuts[:, 0])]
@@ -91,24 +89,6 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     gone = np.concatenate([[0], np.cumsum(last - first)])  # bytes cut before each cut
     ends = kept - gone[np.searchsorted(first, kept)]
     return ParsedBlock(Block(parsed.block.first_line, out.tobytes()), corpus, parsed.separator, ends)
-
-
-def _take_weight_lines(block: Block, name: str) -> tuple[bytes, dict[int, tuple[int, float]]]:
-    """The text with lines that weigh a sequence made blank, and their values by line number."""
-    data, weights = block.data, dict[int, tuple[int, float]]()
-    out, counted, line = bytearray(data), 0, block.first_line
-    for found in _WEIGHT_LINE.finditer(data):
-        line += data.count(b"\n", counted, found.start())
-        counted = found.start()
-        above = data[data.rfind(b"\n", 0, max(found.start() - 1, 0)) + 1 : found.start()]
-        if above.strip(b" \r\n\xef\xbb\xbf"):
-            raise DataError(f"{WEIGHT} stands only at the head of a sequence, and once", name, line)
-        if found.group(1).partition(b"\t")[2].strip(b"\t"):
-            raise DataError(f"{WEIGHT} stands on a line of its own", name, line)
-        text = (found.group(2) or b"").decode("utf-8")
-        weights[line] = line + 1, parse_weight(text, WEIGHT, f"{WEIGHT}:2.5", name, line)
-        out[found.start(1) : found.end(1)] = b" " * (found.end(1) - found.start(1))
-    return bytes(out), weights
 
 
 def _attribute_rows(

@@ -70,6 +70,12 @@ class Block:
     def ends_with_newline(self) -> bool:
         return self.data.endswith(b"\n")
 
+    @property
+    def begin(self) -> int:
+        """Place of the first line, behind a byte order mark."""
+        mark = BYTE_ORDER_MARK.encode()
+        return len(mark) if self.first_line == 1 and self.data.startswith(mark) else 0
+
     @cached_property
     def line_count(self) -> int:
         lines = np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))

@@ -10,13 +10,24 @@ import re
 import numpy as np
 
 from ..errors import DataError
+from .lines import Block
 
-_COMMENT = re.compile(rb"^(?:\xef\xbb\xbf)?(# ?weight=([^\r\n]*))", re.MULTILINE)
 _NUMBER = re.compile(r"[0-9.eE+-]+\Z")
 
 
+class WeightLines:
+    """Form of the lines that weigh sequences in one format."""
+
+    def __init__(self, mark: str, pattern: bytes, before: str = "", spaces: str = ""):
+        self.mark = mark  # in messages
+        self.example = f"{mark}{before}2.5"
+        self.spaces = spaces  # that may stand around the number
+        # The line, in it the number, and behind that nothing but TABs.
+        self.pattern = re.compile(rb"^(?:\xef\xbb\xbf)?(%b)" % pattern, re.MULTILINE)
+
+
 def parse_weight(text: str, mark: str, example: str, name: str, line: int) -> float:
-    """A finite number that is not negative."""
+    """Return a finite number that is not negative."""
     try:
         weight = float(text) if _NUMBER.match(text) else np.nan
     except ValueError:
@@ -27,9 +38,9 @@ def parse_weight(text: str, mark: str, example: str, name: str, line: int) -> fl
 
 
 def sequence_weights(
-    weights: dict[int, tuple[int, float]], numbers: np.ndarray, offsets: np.ndarray, mark: str, name: str
+    weights: dict[int, tuple[int, float]], numbers: np.ndarray, offsets: np.ndarray, form: WeightLines, name: str
 ) -> np.ndarray | None:
-    """Weights [S] of sequences, from those that stand above their first lines; None where there are none.
+    """Return weights [S] of sequences, from those that stand above their first lines; None where there are none.
 
     `weights` are, by the line of each, the line that its sequence should begin with and what it weighs.
     """
@@ -39,23 +50,23 @@ def sequence_weights(
     sequence_at = {line: s for s, line in enumerate(numbers[offsets[:-1]].tolist())}
     for line, (below, weight) in weights.items():
         if below not in sequence_at:
-            raise DataError(f"{mark} with no sequence below it (remove the line)", name, line)
+            raise DataError(f"{form.mark} with no sequence below it (remove the line)", name, line)
         out[sequence_at[below]] = weight
     return out
 
 
-def take_comments(
-    data: bytes, name: str, first_line: int, comments: tuple[str, ...] = (), header: int | None = None
+def taken_weights(
+    block: Block, form: WeightLines, name: str, comments: tuple[str, ...] = (), header: int | None = None
 ) -> tuple[bytes, dict[int, tuple[int, float]]]:
-    """Text with `# weight=` lines made blank, byte for byte as long as before.
+    """Return the bytes of a block with lines of weights made blank, byte for byte as long as before, and the weights.
 
-    Their values, by line number, come with the line that a sequence should begin with: the next that is no comment.
-    `header` says where the line with the names of columns begins, if that is there: a sequence may begin below it.
+    These come by line number, with the line that a sequence should begin with: the next that is no comment.
+    `header` is the place of the line with the names of columns, if that is there: a sequence may begin below it.
     """
-    marks = tuple(comment.encode() for comment in comments)
+    data, marks = block.data, tuple(comment.encode() for comment in comments)
     weights: dict[int, tuple[int, float]] = {}
-    out, counted, line = bytearray(data), 0, first_line
-    for found in _COMMENT.finditer(data):
+    out, counted, line = bytearray(data), 0, block.first_line
+    for found in form.pattern.finditer(data):
         line += data.count(b"\n", counted, found.start())
         counted = found.start()
         above, below, end = line, line + 1, found.start()
@@ -67,14 +78,16 @@ def take_comments(
             above -= 1
             if above in weights or not (marks and before.startswith(marks)):
                 if before.strip(b" \r\n\xef\xbb\xbf") or above in weights:
-                    raise DataError("# weight= stands only at the head of a sequence, and once", name, line)
+                    raise DataError(f"{form.mark} stands only at the head of a sequence, and once", name, line)
                 break
             end -= len(before)
-        text = found.group(2).decode("utf-8").strip(" ")
-        weight = parse_weight(text, "# weight=", "# weight=2.5", name, line)
-        out[found.start(1) : found.end()] = b" " * (found.end() - found.start(1))
+        if found.group(3).strip(b"\t"):
+            raise DataError(f"{form.mark} stands on a line of its own", name, line)
+        text = (found.group(2) or b"").decode("utf-8").strip(form.spaces)
+        weight = parse_weight(text, form.mark, form.example, name, line)
+        out[found.start(1) : found.end(1)] = b" " * (found.end(1) - found.start(1))
         start = data.find(b"\n", found.end()) + 1
-        while marks and 0 < start < len(data) and data.startswith(marks, start) and not _COMMENT.match(data, start):
+        while marks and 0 < start < len(data) and data.startswith(marks, start) and not form.pattern.match(data, start):
             start, below = data.find(b"\n", start) + 1, below + 1
         weights[line] = below, weight
     return bytes(out), weights
