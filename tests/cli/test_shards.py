@@ -115,7 +115,7 @@ def test_what_needs_text_is_refused(kcrf, shards, tmp_path, option):
     model = tmp_path / "model.npz"
     assert kcrf("train", shards, "--sigma2", 1, "--max-passes", 2, "-o", model, "-q").code == 0
     done = kcrf("tag", "-m", model, shards, *option)
-    assert done.code == 2 and ("needs the text itself" in done.err or "leave out --vectors" in done.err)
+    assert done.code == 2 and ("needs the text itself" in done.err or "leave out 'vectors' (--vectors)" in done.err)
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,12 @@ from kcrf_core.audit import (
 from kcrf_core.audit.correcting import HEADER
 from kcrf_core.chains import chain
 from kcrf_core.corpora import Layout, read_corpus
-from kcrf_core.crossval import Division, Scored, make_plan, make_settings
+from kcrf_core.crossval import Division, make_plan, make_settings
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
-from kcrf_core.training import train
+from kcrf_core.training import Scored, train
 
 
 def scored(order=1):

@@ -9,13 +9,12 @@ import pytest
 
 from kcrf_core.config import parse_config
 from kcrf_core.corpora import read_corpus
-from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import UNOBSERVED, fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.files import pack_tree, unpack_tree
 from kcrf_core.solvers import FinalFit, Observer, Progress
 from kcrf_core.system import Workers
-from kcrf_core.training import Checkpoint, HoldOut, train
+from kcrf_core.training import Checkpoint, HoldOut, fit_calibration, train
 
 LINEAR = {"terms": [{"features": ["c0", "c1"]}, {"type": "edge"}]}
 SEVERAL = {

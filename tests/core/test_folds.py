@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from kcrf_core.corpora import Corpus
-from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, read_folds
+from kcrf_core.crossval import Division, base_seed, make_plan, make_settings
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
-from kcrf_core.training import deal
+from kcrf_core.training import deal, read_folds
 
 
 def corpus_of(sequences):

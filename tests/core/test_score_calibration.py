@@ -11,7 +11,6 @@ import pytest
 import models
 from kcrf_core.chains import chain
 from kcrf_core.corpora import read_corpus
-from kcrf_core.crossval import fit_calibration
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import ConfigError, DataError, FileFormatError, Interrupted
 from kcrf_core.exchange import export_model
@@ -19,7 +18,7 @@ from kcrf_core.model import Also, Decoder, Model, ScoreCalibration, Wishes, from
 from kcrf_core.scoring import JudgementOptions, judge
 from kcrf_core.scoring.spans import spans
 from kcrf_core.system import Workers
-from kcrf_core.training import HoldOut, train
+from kcrf_core.training import HoldOut, fit_calibration, train
 
 
 def calibrated(order=1, kinds=models.KINDS, labels=("A", "B", "C")):

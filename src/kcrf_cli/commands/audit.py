@@ -221,11 +221,12 @@ def _by_model(
 ) -> tuple[Audit, Layout, Sequence[str]]:
     from kcrf_core.audit import audit_by_model
     from kcrf_core.corpora import display_name, open_vectors
+    from kcrf_core.files import is_encoded
     from kcrf_core.model import Model
 
-    from ..io.files import is_archive, is_folder, read_data
+    from ..io.files import read_data
 
-    if is_folder(data) or is_archive(data):
+    if is_encoded(data):
         raise click.UsageError(f"{data} is encoded already, and has no text to show: give the text")
     model = Model.load(path)
     encoding = model.encoding
@@ -255,12 +256,13 @@ def _by_folds(
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings
     from kcrf_core.encoding import column_names, described
     from kcrf_core.errors import ConfigError
+    from kcrf_core.files import is_encoded
     from kcrf_core.training import open_engine
 
-    from ..io.files import fold_numbers, is_archive, is_folder, load_config, read_data, unless
+    from ..io.files import fold_numbers, load_config, read_data, unless
 
     engine = options.engine_of(values)
-    if is_folder(data) or is_archive(data):
+    if is_encoded(data):
         raise click.UsageError(f"{data} is encoded already, with a vocabulary that has seen all folds: give the text")
     options.check_held_out(group, folds_file, block)
     if folds_file is not None and folds is not None:

@@ -133,20 +133,11 @@ def crossval(
     from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
+    from kcrf_core.files import is_encoded
     from kcrf_core.scoring import Decision
     from kcrf_core.training import open_engine
 
-    from ..io.files import (
-        fold_numbers,
-        is_archive,
-        is_folder,
-        load_config,
-        output_stream,
-        read_data,
-        show,
-        unless,
-        write_out,
-    )
+    from ..io.files import fold_numbers, load_config, output_stream, read_data, show, unless, write_out
     from ..render import crossval_text
     from ..render import figures as render
     from ..report import plots
@@ -158,7 +149,7 @@ def crossval(
         raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
     _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
     plots.check_plot(plot)
-    if is_archive(data) or is_folder(data):
+    if is_encoded(data):
         raise click.UsageError(
             f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
         )

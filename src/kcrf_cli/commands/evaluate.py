@@ -383,10 +383,9 @@ def _labellings(
     """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, guess_format
     from kcrf_core.errors import DataError
+    from kcrf_core.files import is_archive, is_folder
     from kcrf_core.model import Also, Model, trained_by
     from kcrf_core.scoring import from_tagged
-
-    from ..io.files import is_archive, is_folder
 
     def tagged(path: str, kind: str) -> Labelling:
         return from_tagged(read(path, kind))
@@ -445,10 +444,9 @@ def _with_model(
     """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
     from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
     from kcrf_core.errors import FileFormatError
+    from kcrf_core.files import is_archive, is_folder, refuse_vectors
     from kcrf_core.model import from_model, from_model_and_dataset, from_model_and_folder, load_dataset, load_folder
     from kcrf_core.system import Workers
-
-    from ..io.files import is_archive, is_folder, refuse_vectors
 
     with Workers(threads) as workers:
         if is_folder(data):

@@ -86,10 +86,10 @@ def inspect(
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import open_vectors
-    from kcrf_core.files import read_container
+    from kcrf_core.files import is_folder, read_container
     from kcrf_core.model import Model, summarise, unpack
 
-    from ..io.files import check_writable, is_folder, show, write_out
+    from ..io.files import check_writable, show, write_out
     from ..render import figures as render
     from ..render.inspection_text import text
     from ..report.plots import check_plot
@@ -176,10 +176,11 @@ def _importance(
     from tqdm import tqdm
 
     from kcrf_core.errors import FileFormatError
+    from kcrf_core.files import is_archive
     from kcrf_core.model import importances, load_dataset
     from kcrf_core.system import Workers
 
-    from ..io.files import is_archive, read_data
+    from ..io.files import read_data
 
     encoding = model.encoding
     if is_archive(data):

@@ -189,10 +189,11 @@ def tag(
     """
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
+    from kcrf_core.files import is_folder
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
 
-    from ..io.files import check_writable, is_folder, output_stream, say
+    from ..io.files import check_writable, output_stream, say
 
     _check(values | {"vectors": vectors})
     if output not in (None, "-"):
@@ -328,7 +329,7 @@ def _wishes(values: dict[str, Any]) -> Wishes:
 
 def _check_folder(data: str, values: dict[str, Any]) -> None:
     """A usage error for what needs the text that a folder of shards was made of."""
-    from ..io.files import refuse_vectors
+    from kcrf_core.files import refuse_vectors
 
     refuse_vectors(data, values["vectors"])
     for name in ("lag", "json_lines", "force", "format"):

@@ -14,8 +14,7 @@ from .. import options
 
 if TYPE_CHECKING:
     from kcrf_core.encoding import Dataset
-
-    from ..io.files import Prepared
+    from kcrf_core.training import Prepared
 
 
 @click.command(cls=options.Command, short_help="Train a model.")
@@ -183,18 +182,26 @@ def train(
       kcrf train sample_data/digits.conll --kernel rbf --engine dask://127.0.0.1:8786 --dry-run
       kcrf train sample_data/pitch_accent.conll --vectors emb=sample_data/pitch_accent.npy --sigma2 1 -o model.npz
     """
-    from kcrf_core.crossval import fit_calibration
     from kcrf_core.errors import Interrupted
     from kcrf_core.exchange import training_configuration
+    from kcrf_core.files import is_folder
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED, WorkersThere
-    from kcrf_core.training import EVERY, MIN_GAIN, Checkpoint, HoldOut, WarmStart, open_engine, train_shards
+    from kcrf_core.training import (
+        EVERY,
+        MIN_GAIN,
+        Checkpoint,
+        HoldOut,
+        WarmStart,
+        fit_calibration,
+        open_engine,
+        train_shards,
+    )
     from kcrf_core.training import train as fit
 
     from ..io.files import (
         check_writable,
         fold_numbers,
-        is_folder,
         load_dev,
         memory_line,
         prepare,

@@ -159,23 +159,12 @@ def tune(
     """
     from kcrf_core._version import __version__
     from kcrf_core.config import configuration_text, parse_config, with_options
-    from kcrf_core.crossval import groups_of
     from kcrf_core.encoding import column_names
-    from kcrf_core.training import HoldOut, open_engine
+    from kcrf_core.files import is_archive, is_folder
+    from kcrf_core.training import HoldOut, groups_of, open_engine
     from kcrf_core.tuning import tune as search
 
-    from ..io.files import (
-        check_writable,
-        fold_numbers,
-        is_archive,
-        is_folder,
-        load_config,
-        output_stream,
-        read_data,
-        say,
-        unless,
-        write_out,
-    )
+    from ..io.files import check_writable, fold_numbers, load_config, output_stream, read_data, say, unless, write_out
     from ..io.interruption import StopRequest
     from ..io.leaderboard import Leaderboard
     from ..render import figures as render

@@ -8,14 +8,14 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
 from kcrf_core.errors import ConfigError, DataError, FileFormatError
-from kcrf_core.files import naming
+from kcrf_core.files import is_encoded, is_folder, naming
 
 from ..render.visible import shown, shown_lines
 
@@ -28,42 +28,11 @@ if TYPE_CHECKING:
     from kcrf_core.device import DeviceChoice
     from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.fitting import Footprint
-    from kcrf_core.model import ShardFolder, StoredBasis
     from kcrf_core.system import Budget, Workers
+    from kcrf_core.training import Prepared
 
 
 VectorPaths = Sequence[tuple[str, str]]  # names of vectors, and the files that hold them
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Encoded training data and the configuration in force."""
-
-    encoding: Encoding
-    dataset: Dataset
-    config: Config
-    basis: StoredBasis | None = None
-    groups: np.ndarray | None = None  # [S] what belongs together, where that was said
-    said: str | None = None  # of features that the data suggested
-    folder: ShardFolder | None = None  # of shards, of which the dataset is the outline
-
-    def remarks(self) -> list[str]:
-        """What a user should hear of the data before work begins."""
-        found = self.encoding.remarks(self.dataset if self.folder is None else self.folder.amount)
-        return found if self.said is None else [*found[:2], self.said, *found[2:]]
-
-
-def is_archive(path: str) -> bool:
-    """Whether a path names one of our `.npz` files rather than text."""
-    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        return False  # what is read from a pipe is gone: only files may be looked into
-    with open(path, "rb") as stream:
-        return stream.read(4) == b"PK\x03\x04"
-
-
-def is_folder(path: str) -> bool:
-    """Whether a path names a folder, which can only be one of shards."""
-    return path != "-" and os.path.isdir(path)
 
 
 def load_config(path: str | None) -> dict[str, Any]:
@@ -139,87 +108,32 @@ def prepare(
     group: str | None = None,
     otherwise: dict[str, Any] | None = None,
 ) -> Prepared:
-    """Read and encode training data under a configuration file, options, and perhaps a basis.
+    """Read and encode training data under a configuration file and options; see `kcrf_core.training.prepare`."""
+    from kcrf_core.training import prepare as encoded
 
-    Without a file the raw configuration `otherwise` is in force. A basis or an encoded dataset brings its own encoding:
-    what contradicts it is a usage error. The column `group` says what belongs together, and is no feature unless the
-    configuration says so.
-    """
-    from kcrf_core.crossval import groups_of, without_column
-    from kcrf_core.encoding import UNKNOWN, column_names, configured, described, fit_encoding
-    from kcrf_core.model import load_basis, load_dataset, load_folder
-
-    raw: Mapping[str, Any] = load_config(config_path)
-    encoded = is_archive(data) or is_folder(data)
-    if config_path is None and basis_path is None and not encoded:
-        raw = otherwise or {}
-    source = config_path or "options"
-    if basis_path is None and not encoded:
-        config = described(raw, options, source)  # its mistakes come before any reading
-        corpus = read_data(data, format_, config.columns, config.layout, threads, quiet, vectors)
-        groups = None
-        if group is not None:
-            names = column_names(config, corpus)
-            groups = groups_of(corpus, group, names)
-            raw = without_column(raw, config, names, group, corpus.vectors)
-        config, said = configured(raw, options, corpus, source)
-        encoding, dataset = fit_encoding(config, corpus)
-        return Prepared(encoding, dataset, config, groups=groups, said=said)
-
-    basis = load_basis(basis_path) if basis_path is not None else None
-    groups = folder = None
-    if encoded:
-        if group is not None:
-            raise click.UsageError(f"{data} is encoded already, and has no column to group by: give --folds-file")
-        refuse_vectors(data, vectors)
-        if is_folder(data):
-            folder = load_folder(data)
-            encoding, dataset, stored = folder.encoding, folder.outline(), folder.config
-        else:
-            archive = load_dataset(data)
-            encoding, dataset, stored = archive.encoding, archive.dataset, archive.config
-        if basis is not None and not basis.encoding.same_as(encoding):
-            raise FileFormatError(f"{data}: encoded unlike {basis_path}: featurize it with --like {basis_path}")
-    else:
-        assert basis is not None
-        encoding = basis.encoding
-        if encoding.features_of_labels:
-            raise ConfigError(
-                f"'{encoding.features_of_labels[0]}' of {basis_path} knows the labels of its data (label-ratio), which "
-                "training must not see: featurize the data, and give the result to select-basis and train"
-            )
-        corpus = read_data(data, format_, encoding.columns, encoding.layout, threads, quiet, vectors)
-        dataset = encoding.encode(corpus, weighed=True)
-        if group is not None:
-            groups = groups_of(corpus, group, encoding.columns)
-    origin = basis_path or data
-    if dataset.labels is None:
-        raise DataError("no labels to train on", data)
-    if (dataset.labels == UNKNOWN).any():
-        line = int(dataset.lines[(dataset.labels == UNKNOWN).argmax()])
-        raise DataError(f"a label that {origin} does not know", data, line)
-    if basis is not None:
-        config = _merge(basis.config, raw, options, (*ENCODING_PARTS, "mapped_terms"), origin, source)
-    else:
-        config = _merge(stored, raw, options, ENCODING_PARTS, origin, source, encoding, dataset.positions)
-    return Prepared(encoding, dataset, config, basis, groups, folder=folder)
+    return encoded(
+        data,
+        None if config_path is None else load_config(config_path),
+        options,
+        source=config_path or "options",
+        format_=format_,
+        vectors=vectors,
+        group=group,
+        basis_path=basis_path,
+        otherwise=otherwise,
+        read=partial(read_data, threads=threads, quiet=quiet, vectors=vectors),
+    )
 
 
 def fold_numbers(path: str, corpus: Corpus | Dataset) -> np.ndarray:
-    """The fold of each sequence, out of a file."""
-    from kcrf_core.crossval import read_folds
+    """Read the fold of each sequence from a file."""
+    from kcrf_core.training import read_folds
 
     try:
         with open(path, encoding="utf-8-sig") as stream:
             return read_folds(stream.read(), path, corpus)
     except UnicodeDecodeError:
         raise DataError("not a text of fold numbers, one on each line", path) from None
-
-
-def refuse_vectors(path: str, vectors: VectorPaths, option: str = "--vectors") -> None:
-    """A usage error where vectors are given beside data that is encoded already."""
-    if vectors:
-        raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out {option}")
 
 
 def load_dev(
@@ -235,11 +149,12 @@ def load_dev(
     from kcrf_core.encoding import UNOBSERVED, join_datasets
     from kcrf_core.model import ShardFolder, load_dataset, load_folder
 
-    if is_archive(path) or is_folder(path):
-        refuse_vectors(path, vectors, "--dev-vectors")
+    if is_encoded(path):
+        if vectors:
+            raise click.UsageError(f"{path} is encoded already, and holds its vectors: leave out --dev-vectors")
         stored = load_folder(path) if is_folder(path) else load_dataset(path)
         if not stored.encoding.same_as(encoding):
-            hint = f"featurize it with --like {data}" if is_archive(data) or is_folder(data) else "give it as text"
+            hint = f"featurize it with --like {data}" if is_encoded(data) else "give it as text"
             raise FileFormatError(f"{path}: encoded unlike {data}: {hint}")
         dataset = join_datasets(list(stored.datasets())) if isinstance(stored, ShardFolder) else stored.dataset
     else:
@@ -252,57 +167,6 @@ def load_dev(
     if dataset.labels is None or (dataset.labels == UNOBSERVED).all():
         raise DataError("no labels to score by (--dev)", path)
     return dataset
-
-
-ENCODING_PARTS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "ignore", "plain", "features"),
-    *("separator", "header", "comment", "missing"),
-)
-
-
-def _merge(
-    base: Config,
-    raw: Mapping[str, Any],
-    options: dict[str, Any],
-    fixed: tuple[str, ...],
-    origin: str,
-    source: str,
-    suggested_by: Encoding | None = None,
-    positions: int = 0,
-) -> Config:
-    """`base` with a configuration file and options laid over it, which may not change its `fixed` parts.
-
-    Features that the data suggested, in an encoding of so many positions, get terms that suit them.
-    """
-    from kcrf_core.config import default_terms, parse_config, with_options
-    from kcrf_core.encoding import RealFeature, kernel_is_open, number_terms, with_terms
-
-    stored = base.to_dict()
-    if base.suggested and not base.training.observed_features:
-        del stored["training"]["observed_features"]  # which nobody asked for
-    combined = {**stored, **raw}
-    if isinstance(raw.get("training"), dict):
-        combined["training"] = {**stored["training"], **raw["training"]}
-    _refuse_changes(base, parse_config(combined, source), fixed, source, origin)
-    numbers: set[str] = set()
-    if suggested_by is not None:
-        numbers = {one.config.name for one in suggested_by.features if isinstance(one, RealFeature)}
-        all_numbers = all(numbers.issuperset(one.config.columns) for one in suggested_by.features)
-        unsaid = base.suggested and base.terms == default_terms()
-        if all_numbers and unsaid and kernel_is_open(raw, options, positions):
-            combined["terms"] = number_terms()
-    laid_over = with_options(combined, options)
-    _refuse_changes(base, parse_config(laid_over, source), fixed, "an option", origin)
-    if suggested_by is not None:
-        laid_over = with_terms(laid_over, len(suggested_by.labels), numbers, source)
-    return parse_config(laid_over, source)
-
-
-def _refuse_changes(base: Config, new: Config, fixed: tuple[str, ...], what: str, origin: str) -> None:
-    for part in fixed:
-        if getattr(new, part) != getattr(base, part):
-            shown = {"mapped_terms": "terms"}.get(part, part).replace("_", "-")
-            raise ConfigError(f"{what} contradicts {origin}, which was made with other {shown}")
 
 
 def say(text: str) -> None:

@@ -13,10 +13,9 @@ from kcrf_core.system import LEAST_TOLERANCE, counted, size_text
 from .visible import shown, shown_json
 
 if TYPE_CHECKING:
-    from kcrf_core.crossval import CalibrationReport
     from kcrf_core.model import PruneReport
     from kcrf_core.solvers import DevScore, GrowthRound, Structure
-    from kcrf_core.training import DevReport, Growth, Report
+    from kcrf_core.training import CalibrationReport, DevReport, Growth, Report
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> str:

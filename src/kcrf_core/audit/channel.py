@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..chains import Edges, chain
-from ..crossval import Scored
 from ..system import Workers
+from ..training import Scored
 
 MOST_POSITIONS = 20_000  # to find the sharpness of scores by; the rate is found by all of them
 EVALUATIONS, STEPS = 70, 12

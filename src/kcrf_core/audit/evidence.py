@@ -21,10 +21,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..chains import Edges, chain, run_probabilities
-from ..crossval import Scored
 from ..model import scores_in_place
 from ..scoring import SpanFinder, detect_scheme
 from ..system import Workers
+from ..training import Scored
 from .channel import Channel
 
 

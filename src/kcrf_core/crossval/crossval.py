@@ -37,8 +37,8 @@ from ..scoring import (
     evaluate,
 )
 from ..system import Budget, Whole, Workers, available_threads, counted, piece_rows, sequence_rows
-from ..training import Blocks, Pieces, apart, blocks_of, train
-from .folds import Units, groups_of, label_contents, size_contents
+from ..training import Blocks, Pieces, apart, blocks_of, groups_of, train, without_column
+from .folds import Units, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
 from .processes import Processes, TaskFailed
@@ -248,18 +248,6 @@ def _enough(units: Units, which: np.ndarray, count: int, source: str, what: str)
     found = units.count(which)
     if found < count:
         raise DataError(f"{counted(found, units.what.removesuffix('s'))} cannot make {count} {what}", source)
-
-
-def without_column(
-    raw: Mapping[str, Any], config: Config, names: Sequence[str], column: str, vectors: Iterable[str]
-) -> Mapping[str, Any]:
-    """The configuration without features of the group's column, unless it says which features it wants."""
-    if config.features is not None:
-        return raw
-    others = [name for name in names[:-1] if name != column]
-    if not others and not vectors:
-        raise ConfigError(f"'{column}' is the only column of input: with it as the group, nothing is left to look at")
-    return {**raw, "ignore": [*config.ignore, column]}
 
 
 # ----------------------------------------------------------------------------- one training

@@ -11,6 +11,7 @@ from .containers import (
     read_container,
     write_container,
 )
+from .kinds import is_archive, is_encoded, is_folder, refuse_vectors
 from .scratch_folders import ScratchFolder
 from .trees import pack_tree, unpack_tree
 from .writing import NamedFile, naming, replacing, temporary_beside
@@ -25,12 +26,16 @@ __all__ = [
     "container_size",
     "content_digest",
     "header_of",
+    "is_archive",
+    "is_encoded",
+    "is_folder",
     "naming",
     "pack_sparse",
     "pack_strings",
     "pack_tree",
     "packing",
     "read_container",
+    "refuse_vectors",
     "replacing",
     "temporary_beside",
     "unpack_tree",

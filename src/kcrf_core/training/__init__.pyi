@@ -1,9 +1,12 @@
+from .calibrating import CalibrationReport, fit_calibration
 from .checkpoint import EVERY, Checkpoint
 from .decoder_choice import DecoderChoice, choose_decoder
 from .dev import DevReport
 from .engines import OpenEngine, named_engine, open_engine
 from .growth import Growth
 from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
+from .preparing import Prepared, groups_of, prepare, read_folds, without_column
+from .scored import Scored, scored_parts
 from .shard_run import SAMPLE_POSITIONS, train_shards
 from .structure import MIN_GAIN
 from .training import Report, Verdict, judge, problem_splits, train
@@ -15,6 +18,7 @@ __all__ = [
     "SAMPLE_POSITIONS",
     "SEQUENCES",
     "Blocks",
+    "CalibrationReport",
     "Checkpoint",
     "DecoderChoice",
     "DevReport",
@@ -22,7 +26,9 @@ __all__ = [
     "HoldOut",
     "OpenEngine",
     "Pieces",
+    "Prepared",
     "Report",
+    "Scored",
     "Split",
     "Splits",
     "Verdict",
@@ -31,11 +37,17 @@ __all__ = [
     "blocks_of",
     "choose_decoder",
     "deal",
+    "fit_calibration",
+    "groups_of",
     "judge",
     "make_splits",
     "named_engine",
     "open_engine",
+    "prepare",
     "problem_splits",
+    "read_folds",
+    "scored_parts",
     "train",
     "train_shards",
+    "without_column",
 ]

@@ -23,8 +23,10 @@ from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
 from ..system import Workers, counted
-from ..training import Checkpoint, HoldOut, Report, deal, train
+from .checkpoint import Checkpoint
+from .held_out import HoldOut, deal
 from .scored import Scored, scored_parts
+from .training import Report, train
 
 FOLDS = 5
 
