@@ -8,6 +8,7 @@ and on NumPy, where it is tested. Types are NumPy's throughout, whatever a backe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ class Backend(Protocol):
 
     name: str  # as users say it
     title: str  # what it is, for messages
+    xp: ModuleType  # numpy or torch: functions that both have alike
 
     def array(self, values: np.ndarray, dtype: np.dtype | None = None) -> Array:
         """Values as an array there."""
@@ -113,6 +115,7 @@ class NumpyBackend:
     """Arrays of this process."""
 
     name = title = "numpy"
+    xp = np
 
     def array(self, values: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
         return np.array(values, dtype=dtype)

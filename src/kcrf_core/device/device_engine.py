@@ -3,35 +3,25 @@
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
 so that a card can record and replay it. Sums are in double precision, and so are messages of forward-backward.
 
-What is asked for now and then - blocks of the Hessian, predictions, what rounding may change - is done by a
-`ThreadEngine` on maps whose products are taken on the device (`LentMap`); so is a pass whose messages cannot be
-trusted.
+What is asked for now and then, such as blocks of the Hessian and predictions, is done as by a `ThreadEngine`, on maps
+whose products are taken on the device (`LentMap`); so is a pass whose messages cannot be trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
 import numpy as np
 
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
-from ..maps import RepeatedMap, Rounding
-from ..objective import (
-    EngineBlocks,
-    ObjectiveTerm,
-    Predictions,
-    TermShape,
-    ThreadEngine,
-    inverse_power_parts,
-    spread_rows,
-)
+from ..maps import Extent, Rounding
+from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
 from ..system import Workers, sequence_rows, size_text
 from .backend import DOUBLE, Array
-from .device_maps import DeviceKernelRows, Evaluated, LentMap, map_on, row_sums
+from .device_maps import Evaluated, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
 from .packed_pairs import PairChains
@@ -50,7 +40,7 @@ def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given: held()(*given)
 
 
-class DeviceEngine:
+class DeviceEngine(ThreadEngine):
     """One problem on a device, with the maps of its terms; vectors are arrays there."""
 
     def __init__(
@@ -61,23 +51,17 @@ class DeviceEngine:
         device: ArrayPlace,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,
-        vectors: DeviceVectors | None = None,
     ):
-        self.problem, self.objective_terms, self.workers = problem, tuple(objective_terms), workers
-        self.device, self.backend, self.dtype, self.forbidden = device, device.backend, np.dtype(dtype), forbidden
         lent = [
-            replace(term, map=LentMap(term.map, self.dtype, device)) if term.clique.mapped else term
-            for term in self.objective_terms
+            term if term.map is None else replace(term, map=LentMap.of(term.map, np.dtype(dtype), device))
+            for term in objective_terms
         ]
-        self.here = ThreadEngine(problem, lent, workers, self.dtype, forbidden)
-        self.terms: tuple[TermShape, ...] = self.here.terms
-        self.vectors = vectors or DeviceVectors(self.here.vectors.blocks, self.backend)
+        super().__init__(problem, lent, workers, dtype, forbidden)
+        self.device, self.backend = device, device.backend
+        self.vectors: Vectors = DeviceVectors(self.host.blocks, self.backend)
         self._exact: DeviceEngine | None = None  # the same in double precision, with no kernel values held
-        self._mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
-        self._per_position = any(self.terms[j].clique.per_position for j in self._mapped)
-        self._second_order = any(term.clique.second_order for term in self.terms)
-        self._maps = {j: map_on(device, self.objective_terms[j].map, self.dtype) for j in self._mapped}
-        self._kept = {j: self.backend.array(self.terms[j].kept) for j in self._mapped if self.terms[j].kept is not None}
+        self._maps = {j: map_on(device, own.here, self.dtype) for j, own in self.maps.items()}
+        self._kept = {j: self.backend.array(self.terms[j].kept) for j in self.mapped if self.terms[j].kept is not None}
         self._chains_there = self._fits_there()
         if self._chains_there:
             self._set_up_chains()
@@ -94,7 +78,7 @@ class DeviceEngine:
                 f"one after another (it does so for up to {MOST_STEPS:,})"
             )
             return False
-        pairs = self._second_order or self._per_position
+        pairs = self.second_order or self.per_position
         needed = 8 * problem.positions * (PAIR_ARRAYS * Y * Y if pairs else SINGLE_ARRAYS * Y)
         if needed > self.backend.free_memory():
             self.device.say(f"threads do forward-backward, which would take {size_text(needed)} of its memory")
@@ -104,7 +88,7 @@ class DeviceEngine:
     def _set_up_chains(self) -> None:
         """What the labels of the problem are on the device."""
         problem, backend, Y = self.problem, self.backend, self.problem.label_count
-        kind = PairChains if self._second_order else Chains
+        kind = PairChains if self.second_order else Chains
         self._chains = kind(problem.offsets, problem.cut, problem.weights, Y, backend)
         self._none = backend.zeros((Y, Y)), backend.zeros((Y,))
         self._forbidden = None
@@ -118,10 +102,10 @@ class DeviceEngine:
         self._gold = backend.array(gold)  # [N, Y]
         self._known = backend.array(known.astype(np.float64))  # [N]
         self._gold_places = self._cliques_of(labels, known)
-        observed = Sums.observed(problem, self._per_position, self._second_order)
-        self._observed = backend.array(observed.edge), None
-        if self._second_order:
-            self._observed = self._observed[0], backend.array(observed.triple)
+        observed = Sums.observed(problem, self.per_position, self.second_order)
+        self._observed_there = backend.array(observed.edge), None
+        if self.second_order:
+            self._observed_there = self._observed_there[0], backend.array(observed.triple)
         self._ends = []
         for end, rows in enumerate((problem.offsets[:-1], problem.offsets[1:] - 1)):
             self._ends.append(backend.array(rows[problem.with_end(end)].astype(np.int64)))
@@ -132,13 +116,13 @@ class DeviceEngine:
     def _cliques_of(self, labels: np.ndarray, known: np.ndarray) -> dict[int, tuple[Array, Array]]:
         """Positions with pairs, or triples, of observed labels: their places among all, and 1 or 0, [N] each."""
         Y, out = self.problem.label_count, {}
-        for order in (1, 2) if self._second_order else (1,):
+        for order in (1, 2) if self.second_order else (1,):
             within = np.arange(len(labels)) - np.repeat(self.problem.offsets[:-1], np.diff(self.problem.offsets))
             there, place = known & (within >= order), np.zeros(len(labels), dtype=np.int64)
             for back in range(order, -1, -1):
                 place = place * Y + np.roll(labels, back)
             place = np.where(there, place, 0)
-            if order == 1 and self._per_position:
+            if order == 1 and self.per_position:
                 place = np.arange(len(labels)) * Y * Y + place
             out[order] = self.backend.array(place), self.backend.array(there.astype(np.float64))
         return out
@@ -165,13 +149,13 @@ class DeviceEngine:
             block = laid
         return block.reshape(term.rows, term.columns)
 
-    def _potentials(self, vector: Array, forbidden: Edges | None) -> ChainPotentials:
+    def _chain_potentials(self, vector: Array, forbidden: Edges | None) -> ChainPotentials:
         backend, Y = self.backend, self.problem.label_count
         edges = self._label_edges(vector)
         if forbidden is not None:
             edges = edges.plus(forbidden)
         columns: dict[Clique, Array] = {}
-        for j in self._mapped:
+        for j in self.mapped:
             own, clique = self._maps[j], self.terms[j].clique
             found = own.scores(own.ready(self._weights(vector, j)))
             columns[clique] = columns[clique] + found if clique in columns else found
@@ -193,7 +177,7 @@ class DeviceEngine:
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """The log-likelihood with 1 where it can be trusted, [2], and the gradient of its negative."""
         backend, chains = self.backend, self._chains
-        potentials = self._potentials(theta, self._forbidden)
+        potentials = self._chain_potentials(theta, self._forbidden)
         found = chains.passed(potentials)
         trusted = found.trusted.all()
         each = self._gold_scores(potentials) - found.log_z - found.shift
@@ -237,7 +221,7 @@ class DeviceEngine:
         """A vector out of weighted errors, or changes, of positions; sums may have to lose what is observed."""
         backend, Y = self.backend, self.problem.label_count
         edge, triple, pairs = found.edge, found.triple, None
-        if self._per_position:
+        if self.per_position:
             weighted = edge * self._chains.weights[:, None, None]
             if observed:
                 place, there = self._gold_places[1]
@@ -246,9 +230,9 @@ class DeviceEngine:
                 weighted = weighted - flat.reshape(-1, Y, Y)
             pairs, edge = weighted.reshape(-1, Y * Y), weighted.sum(0)
         elif observed:
-            edge = edge - self._observed[0]
+            edge = edge - self._observed_there[0]
         if triple is not None and observed:
-            triple = triple - self._observed[1]
+            triple = triple - self._observed_there[1]
         parts = []
         for j, term in enumerate(self.terms):
             if term.clique.mapped:
@@ -265,29 +249,20 @@ class DeviceEngine:
         return backend.together(parts)
 
     def evaluate(self, theta: Array) -> tuple[float, Array]:
-        """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
-        with self.device.watched():
-            if not self._chains_there:
-                return self._evaluate_here(theta)
+        if self._chains_there:
             told, gradient = self._evaluated(self._double(theta))
             likelihood, trusted = self.backend.numpy(told).tolist()
             if trusted and np.isfinite(likelihood):
                 return likelihood, self.backend.copy(gradient)
-            return self._evaluate_here(theta)
-
-    def _evaluate_here(self, theta: Array) -> tuple[float, Array]:
-        """The same with chains in this process, which knows logarithms."""
-        likelihood, gradient = self.here.evaluate(self.vectors.to_array(theta))
-        return likelihood, self.vectors.from_array(gradient)
+        return super().evaluate(theta)  # which knows logarithms
 
     def evaluate_all(self, thetas: Sequence[Array]) -> Iterator[tuple[float, Array]]:
-        """The same at several points."""
         return map(self.evaluate, thetas)
 
     def _product(self, theta: Array, vector: Array) -> tuple[Array, Array]:
-        """Whether it can be trusted, and the Hessian of the negative log-likelihood times a vector."""
-        potentials, direction = self._potentials(theta, self._forbidden), self._potentials(vector, None)
-        if self._second_order and direction.edges.triples is None:
+        """Return 1 if it can be trusted, and the Hessian of the negative log-likelihood times a vector."""
+        potentials, direction = self._chain_potentials(theta, self._forbidden), self._chain_potentials(vector, None)
+        if self.second_order and direction.edges.triples is None:
             none = self.backend.zeros((self.problem.label_count,) * 3)
             direction = replace(direction, edges=direction.edges.with_triples(none))
         found = self._chains.tangent(potentials, direction)
@@ -301,108 +276,41 @@ class DeviceEngine:
         return self.backend.cast(trusted, DOUBLE), self._collected(found, observed=False)
 
     def product(self, theta: Array, vector: Array) -> Array:
-        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
-        with self.device.watched():
-            if self._chains_there:
-                trusted, found = self._multiplied(self._double(theta), self._double(vector))
-                if float(trusted):
-                    return self.backend.copy(found)
-            arrays = (self.vectors.to_array(each) for each in (theta, vector))
-            return self.vectors.from_array(self.here.product(*arrays))
+        if self._chains_there:
+            trusted, found = self._multiplied(self._double(theta), self._double(vector))
+            if float(trusted):
+                return self.backend.copy(found)
+        return super().product(theta, vector)
 
     def _double(self, vector: Array) -> Array:
         return self.backend.cast(vector, DOUBLE)
 
     # ------------------------------------------------------------------------- other engines
 
-    def in_double(self, held: bool) -> DeviceEngine:
-        """The same in double precision, with the same vectors; itself where it is."""
-        if self.dtype == np.float64:
-            return self
-        if not held and self._exact is not None:
-            return self._exact
-        terms = [
-            replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
-        ]
-        with self.device.watched():
-            made = DeviceEngine(
-                self.problem, terms, self.workers, self.device, np.float64, self.forbidden, self.vectors
-            )
-        if not held:
-            self._exact = made
-        return made
+    def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> DeviceEngine:
+        return DeviceEngine(self.problem, terms, self.workers, self.device, dtype, self.forbidden)
 
-    def narrowed(self, sizes: dict[int, int]) -> DeviceEngine:
-        """The same problem on the first m columns of some terms' nested maps."""
-        terms = [
-            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
-            for j, term in enumerate(self.objective_terms)
-        ]
-        with self.device.watched():
-            return DeviceEngine(self.problem, terms, self.workers, self.device, self.dtype, self.forbidden)
+    def _in_double(self, held: bool) -> ThreadEngine:
+        if held:
+            return super()._in_double(held)
+        if self._exact is None:
+            self._exact = super()._in_double(held)
+        return self._exact
 
-    # ------------------------------------------------------------------------- what is done in this process
+    # ------------------------------------------------------------------------- columns of maps
 
-    def edges(self, theta: Array) -> Edges:
-        """T, s, e and U, those that are there, without what is forbidden."""
-        return self.here.edges(self.vectors.to_array(theta))
+    def _term_rounding(
+        self, term: int, theta: Array, error_sum: float, extent: Extent, outside: Callable[[float], float]
+    ) -> Rounding:
+        about = Evaluated(error_sum, self.problem.positions, extent, outside)
+        return self._maps[term].rounding(self._weights(self._double(theta), term), about)
 
-    def potentials(self, theta: Array) -> Edges:
-        """The same with forbidden transitions at minus infinity."""
-        return self.here.potentials(self.vectors.to_array(theta))
-
-    def rounding(self, theta: Array) -> list[Rounding]:
-        """What rounding may change about an evaluation in double precision at theta, for each term."""
-        error_sum, theta = 2 * float(self.problem.position_weights().sum()), self._double(theta)
-        found = [Rounding()] * len(self.terms)
-        with self.device.watched():
-            for j in self._mapped:
-                extent = self.here.extent(j, self.objective_terms[j].map.head.scale)
-                about = Evaluated(error_sum, self.problem.positions, extent, partial(self._outside_roots, theta, j))
-                found[j] = self._maps[j].rounding(self._weights(theta, j), about)
-        return found
-
-    def _outside_roots(self, theta: Array, term: int, gram: float) -> float:
-        return self.here.outside_roots(self.vectors.to_array(theta), term, gram)
-
-    def _asked(self, question: str, theta: Array, *others: Any) -> Any:
-        with self.device.watched():
-            return getattr(self.here, question)(self.vectors.to_array(theta), *others)
-
-    def blocks(self, theta: Array, guess: bool = False, settled: float = 0.0) -> DeviceBlocks:
-        """Blocks of the Hessian at theta (30)."""
-        return DeviceBlocks(self, self._asked("blocks", theta, guess, settled))
-
-    def column_squares(self, term: int) -> np.ndarray:
-        """Weighted sum of squares of each column of a term's map, [D]."""
-        return self.here.column_squares(term)
-
-    def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
-        """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
-        weights, rows = self.problem.position_weights(), spread_rows(self.problem, most)
-        with self.device.watched():
-            phi = self._leading_features(term, m, rows)
-            own = self.backend.array(weights[rows], DOUBLE)[:, None]
-            gram = row_sums(phi, self.backend.cast(phi, DOUBLE) * own, self.backend)
-            return self.backend.numpy(gram) * (weights.sum() / weights[rows].sum())
-
-    def _leading_features(self, term: int, m: int, rows: np.ndarray) -> Array:
-        """The first m columns of a nested map at some positions, [n, m]."""
-        own = self.objective_terms[term].map
-        group = rows
-        if isinstance(own, RepeatedMap):
-            own, group = own.distinct, own.group[rows]
-        chosen, places = np.unique(group, return_inverse=True)
-        inverse = self.backend.array(own.head.inverse(m, self.dtype), self.dtype)
-        few = DeviceKernelRows(own.rows.leading(m).subset(chosen), self.dtype, self.device, held=False)
-        return self.backend.rows(few.times(inverse), self.backend.array(places.ravel().astype(np.int64)))
+    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        phi = self.maps[term].leading(len(inverse)).subset(rows).features_there(inverse)
+        weights = self.backend.array(self.problem.position_weights()[rows], DOUBLE)[:, None]
+        return self.backend.numpy(row_sums(phi, self.backend.cast(phi, DOUBLE) * weights, self.backend))
 
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
-        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
-        with self.device.watched():
-            return self._inverse_power(matrix, shift, power)
-
-    def _inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
         m, backend = len(matrix), self.backend
         if m == 0:
             return np.zeros((0, 0))
@@ -413,39 +321,6 @@ class DeviceEngine:
             total = total + backend.inverse(there + unit * more) * factor
         found = backend.numpy(total) * scale
         return (found + found.T) / 2
-
-    def real_grams(self, theta: Array, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
-        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
-        return self._asked("real_grams", theta, most)
-
-    def leading_columns(self, term: int, m: int) -> np.ndarray:
-        """The first m columns of a nested map, [N, m]."""
-        with self.device.watched():
-            return self.here.leading_columns(term, m)
-
-    def errors(self, theta: Array, clique: Clique) -> np.ndarray:
-        """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
-        return self._asked("errors", theta, clique)
-
-    def predictions(self, theta: Array) -> Predictions:
-        """The best labels by each decoder and the probabilities of gold labels, by one forward-backward."""
-        return self._asked("predictions", theta)
-
-    def mean_label_log_probability(self, theta: Array) -> float:
-        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
-        return self._asked("mean_label_log_probability", theta)
-
-    def accuracy(self, theta: Array) -> float:
-        """Part of the positions whose most probable labelling is right, weighted by sequence."""
-        return self._asked("accuracy", theta)
-
-    def sequence_log_probabilities(self, theta: Array) -> np.ndarray:
-        """log p(y | x) of each sequence, [S]."""
-        return self._asked("sequence_log_probabilities", theta)
-
-    def drawn_labels(self, theta: Array, chance: np.ndarray) -> np.ndarray:
-        """Labels drawn from a first-order model by uniform numbers [draws, N], [draws, N]."""
-        return self._asked("drawn_labels", theta, chance)
 
 
 class HeldChains:
@@ -498,33 +373,3 @@ class HeldChains:
         node = node - self._spread(held.node) * weights[:, None]
         edge = edge - (self._spread(held.edge) if len(edge.shape) == 3 else held.edge)
         return node, edge, triple if triple is None else triple - held.triple
-
-
-class DeviceBlocks:
-    """Blocks of the Hessian at one point, of an engine in this process with maps on the device."""
-
-    def __init__(self, engine: DeviceEngine, here: EngineBlocks):
-        self._engine, self._here = engine, here
-        self.operations, self.unsettled = here.operations, here.unsettled
-
-    def small(self, term: int) -> np.ndarray:
-        """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
-        return self._here.small(term)
-
-    def share(self, term: int) -> float:
-        """The part of the positions that a product with a term's block goes through."""
-        return self._here.share(term)
-
-    def product(self, term: int, block: Array) -> Array:
-        """The block of a term with a map times a block of a vector."""
-        backend = self._engine.backend
-        with self._engine.device.watched():
-            return backend.array(self._here.product(term, backend.numpy(block)), DOUBLE)
-
-    def diagonal(self, term: int) -> np.ndarray:
-        """The diagonal of the block of a term with an explicit map, [size]."""
-        return self._here.diagonal(term)
-
-    def leading(self, term: int, columns: Any, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        """Inverses [C, m, m] of the block on leading columns, label by label, and the operations they took."""
-        return self._here.leading(term, columns, sigma2, settled)

@@ -308,6 +308,11 @@ class LentMap:
     def __init__(self, here: FeatureMap, dtype: np.dtype, place: ArrayPlace):
         self.here, self._dtype, self._place = here, np.dtype(dtype), place
 
+    @classmethod
+    def of(cls, own: FeatureMap | LentMap, dtype: np.dtype, place: ArrayPlace) -> LentMap:
+        """Lend a map, which may be lent already."""
+        return cls(own.here if isinstance(own, LentMap) else own, dtype, place)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)
 
@@ -344,15 +349,15 @@ class LentMap:
         return found
 
     def features(self, workers: Workers, inverse: np.ndarray | None = None) -> np.ndarray:
-        """Kernel values times a matrix, [N, M]."""
-        own, backend = map_on(self._place, self.here, self._dtype), self._place.backend
-        group, inner = None, own
-        if isinstance(own, RepeatedDeviceMap):
-            group, inner = self.here.group, own.distinct
+        """Return kernel values times a matrix, [N, M]."""
         if inverse is None:
             inverse = self.here.head.inverse(self.here.size, self._dtype)
-        found = backend.numpy(inner.rows.times(backend.array(inverse, self._dtype)))
-        return found if group is None else found[group]
+        return self._place.backend.numpy(self.features_there(inverse))
+
+    def features_there(self, inverse: np.ndarray) -> Array:
+        """Return kernel values times a matrix as an array of the device."""
+        own, right = map_on(self._place, self.here, self._dtype), self._place.backend.array(inverse, self._dtype)
+        return own.scores(right)
 
     def _lent(self, here: FeatureMap) -> LentMap:
         return LentMap(here, self._dtype, self._place)

@@ -28,6 +28,8 @@ WARM_UP = 2  # calls before one is recorded: libraries set themselves up in the 
 class TorchBackend:
     """Arrays on one device of PyTorch, by its name there."""
 
+    xp = torch
+
     def __init__(self, name: str, device: str):
         self.name, self.device = name, torch.device(device)
         self._card = self.device.type == "cuda"

@@ -1,6 +1,6 @@
 from .composed_engine import ComposedEngine, ComposedTerm
 from .crews import Crew, LocalCrew
-from .engine import Engine, EngineBlocks, Predictions, TermShape, Vector
+from .engine import Engine, EngineBlocks, Predictions, TermShape
 from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
 from .parts import (
     Accumulator,
@@ -16,8 +16,8 @@ from .parts import (
 )
 from .posterior import HessianBlocks, Point, Posterior, Slack, mixed_bound
 from .shards import MOST_POSITIONS
-from .thread_engine import ObjectiveTerm, ThreadEngine, spread_rows
-from .vectors import Vectors, minimised_model
+from .thread_engine import ObjectiveTerm, ThreadEngine
+from .vectors import HostVectors, Pairs, Vector, Vectors
 
 __all__ = [
     "MOST_POSITIONS",
@@ -31,9 +31,11 @@ __all__ = [
     "EngineBlocks",
     "EnginePart",
     "HessianBlocks",
+    "HostVectors",
     "LocalCrew",
     "MapRecipe",
     "ObjectiveTerm",
+    "Pairs",
     "PartRecipe",
     "Point",
     "Posterior",
@@ -46,10 +48,8 @@ __all__ = [
     "Vector",
     "Vectors",
     "inverse_power_parts",
-    "minimised_model",
     "mixed_bound",
     "recipes_of",
-    "spread_rows",
     "summed",
     "term_recipe",
 ]

@@ -1,31 +1,46 @@
-"""The seam between the objective and whoever does its arithmetic.
+"""Engines: the arithmetic of the objective, and the parameter vectors that it is done with.
 
-P, its gradient, its Hessian and its blocks are sums over shards of sequences (see `shards`). An engine owns the shards
-of one problem and all vectors like theta, and answers the questions below; solvers know nothing else of the data, nor
-does what training asks about a fit. Arguments are vectors of the engine, small arrays and plain values: no function
-that an engine would have to run elsewhere is ever handed to it.
+P, its gradient, its Hessian and its blocks are sums over sequences. An engine owns the data of one problem and all
+vectors like theta, and answers the questions below; solvers know nothing else of the data, nor does what training asks
+about a fit. Arguments are vectors of the engine, small arrays and plain values: no function that an engine would have
+to run elsewhere is ever handed to it.
 
-`ThreadEngine` works with threads of this process. Another engine is another class with these members.
+`Engine` has what follows from a term's head and from answers of its subclasses. `ThreadEngine` works with threads of
+this process, `ComposedEngine` with partitions wherever they are, `device.DeviceEngine` with arrays of a device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..chains import Clique, Edges, Problem
-from ..maps import KeptPlaces, KeptWeights, Rounding
+from ..maps import (
+    Extent,
+    FeatureMap,
+    Head,
+    KeptPlaces,
+    KeptWeights,
+    Portions,
+    Rounding,
+    has_nested_columns,
+    real_columns,
+)
+from ..system import Workers
+from .inverse_powers import inverse_power
+from .vectors import Vector, Vectors
 
-Vector = Any  # whatever `Vectors` of the engine takes: nobody else may look inside
+LeadingColumns: TypeAlias = Any  # of an engine, for its own blocks: an array, or handles of partitions
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What some parameters say of N positions."""
+    """Predicted labels of N positions at some parameters."""
 
     labels: dict[str, np.ndarray]  # [N] int32 the best labels, by each of DECODINGS
     gold: np.ndarray  # [N] the probabilities of gold labels
@@ -33,7 +48,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class TermShape:
-    """What a term's parameters are, without its data."""
+    """Shape of a term's parameters, without its data."""
 
     clique: Clique
     size: int  # parameters
@@ -44,13 +59,25 @@ class TermShape:
     real: int = 0  # last rows of W that are those of real columns, with a parameter at every place
     real_columns: int = 0  # all last rows of W that are those of real columns
 
+    @classmethod
+    def of(cls, clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
+        """Return the shape for Y labels of a term with a map, of which no more than its head may be here."""
+        if own is None:
+            return cls(clique, clique.size(Y))
+        rows, columns = own.size, clique.columns(Y)
+        size = rows * columns if kept is None else len(kept)
+        real = all_real = real_columns(own)
+        if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
+            real = 0
+        return cls(clique, size, rows, columns, has_nested_columns(own), kept, real, all_real)
+
     @property
     def product_size(self) -> int:
         """Weights that a product with the map goes through, D C."""
         return self.rows * self.columns
 
     def weights(self, block: np.ndarray) -> np.ndarray:
-        """W [D, columns] of a term with a map: a view of its block, but where only some places have parameters."""
+        """Return W [D, columns]: a view of its block, but where only some places have parameters."""
         if self.kept is None:
             return block.reshape(self.rows, self.columns)
         weights = np.zeros((self.rows, self.columns), dtype=block.dtype)
@@ -59,11 +86,11 @@ class TermShape:
 
     @cached_property
     def places(self) -> KeptPlaces | None:
-        """The places that have parameters, as products want them; None: all."""
+        """Places that have parameters, as products want them; None: all."""
         return None if self.kept is None else KeptPlaces(self.kept, self.rows, self.columns)
 
     def of_map(self, block: np.ndarray) -> np.ndarray | KeptWeights:
-        """W in the form that maps take: never laid out where only some places have parameters."""
+        """Return W in the form that maps take: never laid out where only some places have parameters."""
         return self.weights(block) if self.places is None else KeptWeights(self.places, block)
 
     def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -73,107 +100,246 @@ class TermShape:
         return raw * (np.repeat(factors, self.columns) if self.kept is None else factors[self.kept // self.columns])
 
     def block(self, weights: np.ndarray) -> np.ndarray:
-        """Inverse of `weights`; places without a parameter have no say."""
+        """Invert `weights`; places without a parameter are left out."""
         return weights.ravel() if self.kept is None else weights.ravel()[self.kept]
 
 
 class EngineBlocks(Protocol):
     """Blocks of the Hessian at one point (30): each term by itself, its cliques taken as independent of each other."""
 
-    operations: int  # floating-point operations beyond those of half a pass
-    unsettled: float  # mean variance of labels, as a part of the largest possible
+    @property
+    def operations(self) -> int: ...  # floating-point operations beyond those of half a pass
+
+    @property
+    def unsettled(self) -> float: ...  # mean variance of labels, as a part of the largest possible
 
     def small(self, term: int) -> np.ndarray:
-        """The block of a term over labels alone, without the prior: a matrix, or a diagonal that stands in for it."""
+        """Return the block of a term over labels alone, without the prior: a matrix, or a diagonal in its place."""
 
     def share(self, term: int) -> float:
-        """The part of the positions that a product with a term's block goes through."""
+        """Return the part of the positions that a product with a term's block goes through."""
 
     def product(self, term: int, block: Vector) -> Vector:
-        """The block of a term with a map, without the prior, times a block of a vector."""
+        """Multiply the block of a term with a map, without the prior, by a block of a vector."""
 
     def diagonal(self, term: int) -> np.ndarray:
-        """The diagonal of the block of a term with an explicit map, without the prior, [size]."""
+        """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
 
-    def leading(self, term: int, columns: Any, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
-        """Inverses [C, m, m] of the block on leading columns, label by label, with the prior; operations that took.
+    def leading(self, term: int, columns: LeadingColumns, sigma2: float, settled: float) -> tuple[np.ndarray, int]:
+        """Return inverses [C, m, m] of the block on leading columns, label by label, and operations that took.
 
-        Positions whose variance of a label is up to `settled` are left out.
+        The prior is part of them. Positions whose variance of a label is up to `settled` are left out.
         """
 
 
-class Engine(Protocol):
-    """Shards of one problem with its terms' maps, and vectors like theta."""
+def spread_rows(problem: Problem, most: int) -> np.ndarray:
+    """Choose at most so many positions, evenly spread over all."""
+    N = problem.positions
+    return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
 
-    vectors: Any  # see `Vectors`
-    terms: tuple[TermShape, ...]
-    problem: Problem  # labels, offsets and weights, without inputs
-    dtype: np.dtype  # of scores
-    forbidden: Edges | None  # minus infinity where labels must not follow each other, else zero
+
+class Engine(ABC):
+    """Data of one problem with its terms' maps, and vectors like theta."""
+
+    vectors: Vectors
+
+    def __init__(
+        self,
+        problem: Problem,  # labels, offsets and weights, without inputs
+        terms: Sequence[TermShape],
+        workers: Workers,
+        dtype: np.dtype | type,  # of scores
+        forbidden: Edges | None,  # minus infinity where labels must not follow each other, else zero
+    ):
+        self.problem, self.workers, self.dtype, self.forbidden = problem, workers, np.dtype(dtype), forbidden
+        self.terms = tuple(terms)
+        self.mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
+        self.portions = Portions(problem.offsets[problem.borders].astype(np.int64))  # of positions
+        self._extents: dict[tuple[int, int], Extent] = {}
+
+    def block_slices(self) -> list[slice]:
+        """List where the block of each term stands in a vector."""
+        ends = np.cumsum([term.size for term in self.terms], dtype=np.int64)
+        return [slice(int(end) - term.size, int(end)) for term, end in zip(self.terms, ends, strict=True)]
+
+    @abstractmethod
+    def head(self, term: int) -> Head:
+        """Return the head of the map of a term that has one."""
+
+    # ------------------------------------------------------------------------- parameters as arrays
+
+    def block(self, vector: Vector, term: int) -> np.ndarray:
+        """Return the block of a term, as an array that is not to be changed."""
+        return self.vectors.to_array(self.vectors.take(vector, term))
+
+    def edges(self, theta: Vector) -> Edges:
+        """Return T, s, e and U, those that are there, without what is forbidden."""
+        edges = Edges.zeros(self.problem.label_count)
+        for j, term in enumerate(self.terms):
+            if not term.clique.mapped:
+                edges = term.clique.edges(self.block(theta, j), edges, self.problem.label_count)
+        return edges
+
+    def potentials(self, theta: Vector) -> Edges:
+        """Return the edges with forbidden transitions at minus infinity."""
+        edges = self.edges(theta)
+        return edges if self.forbidden is None else edges.plus(self.forbidden)
+
+    # ------------------------------------------------------------------------- P and its derivatives
 
     def evaluate(self, theta: Vector) -> tuple[float, Vector]:
-        """The weighted log-likelihood, and the gradient of its negative; sums are in double precision."""
+        """Return the weighted log-likelihood and the gradient of its negative; sums are in double precision."""
+        return self._evaluate_together([theta])[0]
 
     def evaluate_all(self, thetas: Sequence[Vector]) -> Iterator[tuple[float, Vector]]:
-        """The same at several points, one after another or going through the data once."""
+        """Evaluate several points.
+
+        Kernel values that are not held are computed once for all of them. Where no term has such, points go one after
+        another, for weights side by side take memory.
+        """
+        if len(thetas) > 1 and any(term.nested for term in self.terms):
+            return iter(self._evaluate_together(thetas))
+        return map(self.evaluate, thetas)
+
+    @abstractmethod
+    def _evaluate_together(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
+        """Evaluate several points, going through the data once."""
+
+    @abstractmethod
+    def product(self, theta: Vector, vector: Vector) -> Vector:
+        """Multiply the Hessian of the negative log-likelihood at theta by a vector."""
+
+    @abstractmethod
+    def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> EngineBlocks:
+        """Return the blocks of the Hessian; a `guess` takes diagonals of small ones. `settled` cliques are left out."""
 
     def in_double(self, held: bool) -> Engine:
-        """The same problem in double precision, with the same vectors; itself where it is.
+        """Return the engine of the same problem in double precision, with the same vectors; itself where it is.
 
         What maps need for it is held as far as memory allows, or computed every time.
         """
+        return self if self.dtype == np.float64 else self._in_double(held)
+
+    @abstractmethod
+    def _in_double(self, held: bool) -> Engine: ...
+
+    @abstractmethod
+    def narrowed(self, sizes: dict[int, int]) -> Engine:
+        """Return the engine of the same problem on the first m columns of some terms' nested maps."""
+
+    # ------------------------------------------------------------------------- rounding
 
     def rounding(self, theta: Vector) -> list[Rounding]:
-        """What rounding may change about an evaluation in double precision at theta, for each term."""
+        """Bound what rounding may change about an evaluation in double precision at theta, for each term."""
+        error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
+        found = [Rounding()] * len(self.terms)
+        for j in self.mapped:
+            extent = self.extent(j, self.head(j).scale)
+            found[j] = self._term_rounding(j, theta, error_sum, extent, partial(self.outside_roots, theta, j))
+        return found
 
-    def product(self, theta: Vector, vector: Vector) -> Vector:
-        """The Hessian of the negative log-likelihood at theta, times a vector."""
+    def _term_rounding(
+        self, term: int, theta: Vector, error_sum: float, extent: Extent, outside: Callable[[float], float]
+    ) -> Rounding:
+        W = self.terms[term].of_map(self.block(theta, term))
+        return self.head(term).rounding(W, error_sum, self.problem.positions, extent, outside)
 
-    def blocks(self, theta: Vector, guess: bool, settled: float) -> EngineBlocks:
-        """Blocks of the Hessian; a `guess` takes diagonals of small blocks. Cliques that are `settled` are left out."""
+    def extent(self, term: int, scale: np.ndarray) -> Extent:
+        """Return what is largest about a term's rows, with factors of its columns or without."""
+        if (term, len(scale)) not in self._extents:
+            self._extents[term, len(scale)] = self._find_extent(term, scale)
+        return self._extents[term, len(scale)]
+
+    @abstractmethod
+    def _find_extent(self, term: int, scale: np.ndarray) -> Extent: ...
+
+    @abstractmethod
+    def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
+        """Return what lies outside the pivots of a term that stands for a whole space, for `Head.rounding`."""
+
+    # ------------------------------------------------------------------------- columns of maps
 
     def column_squares(self, term: int) -> np.ndarray:
-        """Weighted sum of squares of each column of a term's map, [D]."""
+        """Return the weighted sum of squares of each column of a term's map, [D]."""
+        return self.head(term).squares(self.raw_squares(term))
+
+    @abstractmethod
+    def raw_squares(self, term: int) -> np.ndarray:
+        """Return what `Head.squares` takes, summed over rows."""
 
     def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
-        """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
+        """Return Phi^T Phi [m, m] of the first m columns of a nested map, scaled to all from at most `most` rows."""
+        rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
+        gram = self.sampled_gram(term, self.head(term).inverse(m, self.dtype), rows)
+        return gram * (weights.sum() / weights[rows].sum())
 
-    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
-        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
+    @abstractmethod
+    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return Phi^T Phi [m, m] of some rows, for kernel values with the first m pivots times a matrix."""
 
-    def real_grams(self, theta: Vector, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
-        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
+    def leading_columns(self, term: int, m: int) -> LeadingColumns:
+        """Return the first m columns of a nested map, for `EngineBlocks.leading`."""
+        return self.leading_features(term, self.head(term).inverse(m, self.dtype))
+
+    @abstractmethod
+    def leading_features(self, term: int, inverse: np.ndarray) -> LeadingColumns:
+        """Return kernel values with the first m pivots times a matrix [m, m], [N, m]."""
+
+    def real_grams(self, theta: Vector, most: Mapping[int, int]) -> tuple[dict[int, np.ndarray], float]:
+        """Return Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and `EngineBlocks.unsettled`.
 
         q is the mean variance of a term's states at each position; `most` says of how many positions the sum is taken
         at most, and it is scaled to all.
         """
+        rows = {j: spread_rows(self.problem, many) for j, many in most.items()}
+        grams, variance = self.sampled_real_grams(theta, rows)
+        weights = self.problem.position_weights()
+        scales = [weights.sum() / weights[own].sum() for own in rows.values()]
+        scaled = {j: gram * scale for j, gram, scale in zip(rows, grams, scales, strict=True)}
+        return scaled, self.part_of_variance(variance)
 
-    def leading_columns(self, term: int, m: int) -> Any:
-        """The first m columns of a nested map, for `EngineBlocks.leading`."""
+    @abstractmethod
+    def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
+        """Return Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
 
-    def narrowed(self, sizes: dict[int, int]) -> Engine:
-        """The same problem on the first m columns of some terms' nested maps."""
+    def part_of_variance(self, variance: float) -> float:
+        """Divide a variance, summed over positions, by the largest possible."""
+        return variance / max(self.problem.positions * (1 - 1 / self.problem.label_count), 1e-300)
 
-    def edges(self, theta: Vector) -> Edges:
-        """T, s, e and U, those that are there, without what is forbidden."""
+    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
+        """Return (matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
+        return inverse_power(matrix, shift, power, self.workers)
 
-    def potentials(self, theta: Vector) -> Edges:
-        """The same with forbidden transitions at minus infinity."""
+    # ------------------------------------------------------------------------- predictions
 
+    @abstractmethod
     def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
-        """w (p - e_y) of the cliques of each position, what the gradient is made of, [N, columns]."""
+        """Return w (p - e_y) of the cliques of each position, which gradients are made of, [N, columns]."""
 
+    @abstractmethod
     def predictions(self, theta: Vector) -> Predictions:
-        """The best labels by each decoder and the probabilities of gold labels; of labels unknown, any."""
+        """Predict by each decoder, and return the probabilities of gold labels; of labels unknown, any."""
 
     def mean_label_log_probability(self, theta: Vector) -> float:
-        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
+        """Return the mean over positions of log p(y_t | x), gold labels by their marginals, weighted by sequence."""
+        return self.label_logs(theta) / self.problem.weight
+
+    @abstractmethod
+    def label_logs(self, theta: Vector) -> float:
+        """Return the weighted sum over positions of log p(y_t | x)."""
 
     def accuracy(self, theta: Vector) -> float:
-        """Part of the positions whose most probable labelling is right, weighted by sequence."""
+        """Return the part of the positions whose most probable labelling is right, weighted by sequence."""
+        return self.right_labels(theta) / self.problem.weight
 
+    @abstractmethod
+    def right_labels(self, theta: Vector) -> float:
+        """Count the positions that are right, weighted by sequence."""
+
+    @abstractmethod
     def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
-        """log p(y | x) of each sequence, of what is observed of y, [S]."""
+        """Return log p(y | x) of each sequence, of what is observed of y, [S]."""
 
+    @abstractmethod
     def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
-        """Labels drawn from a first-order model by uniform numbers [draws, N], [draws, N]."""
+        """Draw labels [draws, N] from a first-order model by uniform numbers [draws, N]."""

@@ -14,18 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..chains import Clique, Edges, Problem
-from ..maps import TOGETHER, Extent, KeptPlaces, Portions, add_rows, new_token, tree_sum
+from ..maps import TOGETHER, KeptPlaces, Portions, add_rows, new_token, tree_sum
 from ..system import Workers
-from .engine import Predictions
 from .thread_engine import ObjectiveTerm, ThreadBlocks, ThreadEngine
-from .vectors import Vectors
-
-Blocks = Sequence[np.ndarray]  # of parameters, one for each term
+from .vectors import HostVectors
 
 
 class MapRecipe(Protocol):
@@ -238,6 +235,8 @@ def _into(total: Any, answer: Any) -> Any:
 
 # ----------------------------------------------------------------------------- a part
 
+Block: TypeAlias = np.ndarray | SomeRows  # of an answer, for one term
+
 
 @dataclass(frozen=True, eq=False)
 class RowPlan:
@@ -272,7 +271,10 @@ def row_plans(rows: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, list[R
     return np.flatnonzero(several), [RowPlan(several[own], number[own][several[own]]) for own in rows]
 
 
-class PartVectors(Vectors):
+Blocks: TypeAlias = Sequence[np.ndarray | DealtBlock]  # of parameters, one for each term
+
+
+class PartVectors(HostVectors):
     """Vectors of a part, which may also be lists of blocks in precisions of their own."""
 
     def take(self, vector: np.ndarray | list[np.ndarray], number: int) -> np.ndarray:
@@ -305,11 +307,11 @@ class EnginePart:
     def _vector(self, blocks: Blocks) -> list[np.ndarray]:
         return [(block.laid_out() if isinstance(block, DealtBlock) else block).reshape(-1) for block in blocks]
 
-    def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
+    def _blocks(self, vector: np.ndarray, sizes: Sequence[int]) -> list[Block]:
         """The blocks of a vector, as parts of those of the whole, whose terms have so many rows."""
         return [self._block(self.engine.vectors.take(vector, j), j, size) for j, size in enumerate(sizes)]
 
-    def _block(self, block: np.ndarray, term: int, size: int) -> np.ndarray | SomeRows:
+    def _block(self, block: np.ndarray, term: int, size: int) -> Block:
         shape = self.engine.terms[term]
         if not shape.clique.mapped:
             return block
@@ -326,59 +328,32 @@ class EnginePart:
             return SomeRows(size, self._places[term], block.reshape(-1, 1))
         return SomeRows(size, self._columns[term], block.reshape(shape.rows, shape.columns))
 
-    def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> np.ndarray | SomeRows:
-        """The same of sums in double precision."""
+    def sums_of_squares(self, block: np.ndarray, term: int, size: int) -> Block:
+        """Return sums in double precision as a part of those of the whole."""
         shape = self.engine.terms[term]
         return block.reshape(shape.rows, -1) if self._columns[term] is None else self.some_rows(block, term, size)
 
-    # ------------------------------------------------------------------------- questions about P
+    # ------------------------------------------------------------------------- questions
 
-    def evaluate(self, points: Sequence[Blocks], sizes: Sequence[int]) -> tuple[np.ndarray, list]:
-        """Log-likelihoods and gradients at some points."""
+    def evaluate(self, points: Sequence[Blocks], sizes: Sequence[int]) -> tuple[np.ndarray, list[list[Block]]]:
+        """Return log-likelihoods and gradients at some points."""
         found = list(self.engine.evaluate_all([self._vector(blocks) for blocks in points]))
         return np.array([value for value, _ in found]), [self._blocks(gradient, sizes) for _, gradient in found]
 
-    def product(self, theta: Blocks, vector: Blocks, sizes: Sequence[int]) -> list[np.ndarray | SomeRows]:
+    def product(self, theta: Blocks, vector: Blocks, sizes: Sequence[int]) -> list[Block]:
         return self._blocks(self.engine.product(self._vector(theta), self._vector(vector)), sizes)
 
-    def raw_squares(self, term: int, size: int) -> np.ndarray | SomeRows:
-        raw = self.engine.raw_squares(term)
-        return raw if self._columns[term] is None else SomeRows(size, self._columns[term], raw[:, None])
+    def raw_squares(self, term: int, size: int) -> Block:
+        raw, columns = self.engine.raw_squares(term), self._columns[term]
+        return raw if columns is None else SomeRows(size, columns, raw[:, None])
 
-    def extent(self, term: int, scale: np.ndarray) -> Extent:
-        return self.engine.extent(term, scale)
+    def at(self, theta: Blocks, question: str, *others: Any) -> Any:
+        """Ask the engine a question about parameters, with further arguments."""
+        return getattr(self.engine, question)(self._vector(theta), *others)
 
-    def outside_roots(self, theta: Blocks, term: int, gram: float) -> float:
-        return self.engine.outside_roots(self._vector(theta), term, gram)
-
-    def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return self.engine.sampled_gram(term, inverse, rows)
-
-    def sampled_real_grams(self, theta: Blocks, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        return self.engine.sampled_real_grams(self._vector(theta), rows)
-
-    def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
-        return self.engine.leading_features(term, inverse)
-
-    # ------------------------------------------------------------------------- questions about a fit
-
-    def errors(self, theta: Blocks, clique: Clique) -> np.ndarray:
-        return self.engine.errors(self._vector(theta), clique)
-
-    def predictions(self, theta: Blocks) -> Predictions:
-        return self.engine.predictions(self._vector(theta))
-
-    def label_logs(self, theta: Blocks) -> float:
-        return self.engine.label_logs(self._vector(theta))
-
-    def right_labels(self, theta: Blocks) -> float:
-        return self.engine.right_labels(self._vector(theta))
-
-    def sequence_log_probabilities(self, theta: Blocks) -> np.ndarray:
-        return self.engine.sequence_log_probabilities(self._vector(theta))
-
-    def drawn_labels(self, theta: Blocks, chance: np.ndarray) -> np.ndarray:
-        return self.engine.drawn_labels(self._vector(theta), chance)
+    def of_term(self, question: str, *arguments: Any) -> Any:
+        """Ask the engine a question about a term's map."""
+        return getattr(self.engine, question)(*arguments)
 
     # ------------------------------------------------------------------------- other parts
 
@@ -405,12 +380,12 @@ class PartBlocks:
         open_rows = [self._blocks.open_rows(j) for j, term in enumerate(terms) if term.clique.mapped]
         return self._blocks.operations, self._blocks.variance, small, open_rows
 
-    def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> np.ndarray | SomeRows:
+    def product(self, term: int, block: np.ndarray | DealtBlock, leave_out: bool, size: int) -> Block:
         block = block.laid_out() if isinstance(block, DealtBlock) else block
         found = self._blocks.product(term, block.reshape(-1), leave_out)
         return self._part._block(found, term, size)
 
-    def raw_diagonal(self, term: int, size: int) -> np.ndarray | SomeRows:
+    def raw_diagonal(self, term: int, size: int) -> Block:
         return self._part.sums_of_squares(self._blocks.raw_diagonal(term), term, size)
 
     def leading_grams(self, term: int, columns: np.ndarray, settled: float) -> tuple[np.ndarray, np.ndarray]:

@@ -28,12 +28,9 @@ from ..maps import (
     FeatureMap,
     Head,
     Portions,
-    Rounding,
     accumulate,
-    has_nested_columns,
     new_sums,
     ordered_sums,
-    real_columns,
     sum_of_parts,
     summed_by,
     tree_sum,
@@ -41,10 +38,9 @@ from ..maps import (
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY
 from ..system import Workers, hand_back, linear_algebra, ranges
 from ._passes import MOST_MAPS, Passes
-from .engine import Predictions, TermShape
-from .inverse_powers import inverse_power
+from .engine import Engine, Predictions, TermShape
 from .shards import Rooms, ScoredShard, Shard, make_shards, make_tasks
-from .vectors import Vectors
+from .vectors import HostVectors, Vector
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 WORTH_LEAVING_OUT = 0.4  # part of the rows: rows that stay are copied once for all products
@@ -73,31 +69,10 @@ class ObjectiveTerm:
         return self.threshold[self.kept // shape.columns]
 
     def shape(self, Y: int) -> TermShape:
-        return term_shape(self.clique, self.map, self.kept, Y)
+        return TermShape.of(self.clique, self.map, self.kept, Y)
 
 
-def term_shape(clique: Clique, own: FeatureMap | Head | None, kept: np.ndarray | None, Y: int) -> TermShape:
-    """The shape of a term with a map, of which no more than its head may be here, or of one without."""
-    if not clique.mapped:
-        return TermShape(clique, clique.size(Y))
-    rows, columns = own.size, clique.columns(Y)
-    size = rows * columns if kept is None else len(kept)
-    real = all_real = real_columns(own)
-    if kept is not None and np.count_nonzero(kept >= (rows - real) * columns) < real * columns:
-        real = 0
-    return TermShape(clique, size, rows, columns, has_nested_columns(own), kept, real, all_real)
-
-
-def label_edges(terms: Sequence[TermShape], vectors: Vectors, theta: np.ndarray, Y: int) -> Edges:
-    """T, s, e and U, those that are there, of parameters."""
-    edges = Edges.zeros(Y)
-    for j, term in enumerate(terms):
-        if not term.clique.mapped:
-            edges = term.clique.edges(vectors.take(theta, j), edges, Y)
-    return edges
-
-
-class ThreadEngine:
+class ThreadEngine(Engine):
     """Shards of one problem on threads of this process; vectors are NumPy arrays."""
 
     def __init__(
@@ -106,39 +81,36 @@ class ThreadEngine:
         objective_terms: Sequence[ObjectiveTerm],
         workers: Workers,
         dtype: np.dtype | type = np.float64,
-        forbidden: Edges | None = None,  # minus infinity where labels must not follow each other, else zero
+        forbidden: Edges | None = None,
     ):
-        self.problem, self.objective_terms, self.workers = problem, tuple(objective_terms), workers
-        self.dtype, self.forbidden = np.dtype(dtype), forbidden
-        self.terms = tuple(term.shape(problem.label_count) for term in self.objective_terms)
-        ends = np.cumsum([term.size for term in self.terms], dtype=np.int64)
-        blocks = [slice(int(end) - term.size, int(end)) for term, end in zip(self.terms, ends, strict=True)]
-        self.vectors = Vectors(blocks, workers)
-        self._mapped = [j for j, term in enumerate(self.terms) if term.clique.mapped]
+        shapes = [term.shape(problem.label_count) for term in objective_terms]
+        super().__init__(problem, shapes, workers, dtype, forbidden)
+        self.objective_terms = tuple(objective_terms)
+        self.maps = {j: term.map for j, term in enumerate(self.objective_terms) if term.map is not None}
+        # Vectors of this process, which sums are put into; a subclass may hand out others.
+        self.vectors = self.host = HostVectors(self.block_slices(), workers)
         # Terms of one type add their scores up before they meet the potentials.
-        self._types = list(dict.fromkeys(self.terms[j].clique for j in self._mapped))
-        self._per_position = any(clique.per_position for clique in self._types)
-        self._second_order = any(term.clique.second_order for term in self.terms)
-        widths = [self.objective_terms[j].map.dense_size for j in self._mapped]
+        self._types = list(dict.fromkeys(self.terms[j].clique for j in self.mapped))
+        self.per_position = any(clique.per_position for clique in self._types)
+        self.second_order = any(term.clique.second_order for term in self.terms)
+        widths = [own.dense_size for own in self.maps.values()]
         self.shards = make_shards(problem, max(widths, default=0))
-        self.portions = Portions(problem.offsets[problem.borders].astype(np.int64))  # of positions
         Y = problem.label_count
-        sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self._mapped, strict=True)]
+        sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
         borders, among_tasks = make_tasks(self.shards, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.portions.borders)
         self._tasks = [self.shards[first:last] for first, last in pairwise(borders.tolist())]
         self._portion_tasks = Portions(among_tasks)
         self._passes = self._make_passes(borders)
         # Cliques of sequences that lack labels come with every pass, see `ScoredShard.subtract_observed`.
         self._observed = [
-            Sums.observed(problem.portion(number), self._per_position, self._second_order)
+            Sums.observed(problem.portion(number), self.per_position, self.second_order)
             for number in range(len(self.portions))
         ]
         self._rooms = Rooms()
-        self._extents: dict[tuple[int, int], Extent] = {}
 
     def _make_passes(self, borders: np.ndarray) -> Passes | None:
         """Passes without the interpreter, where the problem allows them."""
-        alone = [clique.axes for clique in self._types] == [1] and not self._second_order
+        alone = [clique.axes for clique in self._types] == [1] and not self.second_order
         if not alone or not self.problem.complete.all() or not self.problem.positions:
             return None
         problem, ends = self.problem, np.cumsum([0, *(len(shard.weights) for shard in self.shards)])
@@ -152,37 +124,15 @@ class ThreadEngine:
             problem.label_count,
         )
 
-    # ------------------------------------------------------------------------- parameters as arrays
-
-    def edges(self, theta: np.ndarray) -> Edges:
-        """T, s, e and U, those that are there, without what is forbidden."""
-        return label_edges(self.terms, self.vectors, theta, self.problem.label_count)
-
-    def potentials(self, theta: np.ndarray) -> Edges:
-        """The same with forbidden transitions at minus infinity."""
-        edges = self.edges(theta)
-        return edges if self.forbidden is None else edges.plus(self.forbidden)
+    def head(self, term: int) -> Head:
+        return self.maps[term].head
 
     # ------------------------------------------------------------------------- P and its derivatives
 
-    def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The weighted log-likelihood and the gradient of its negative; sums are in double precision."""
-        return self._evaluate_side_by_side([theta])[0]
-
-    def evaluate_all(self, thetas: Sequence[np.ndarray]) -> Iterator[tuple[float, np.ndarray]]:
-        """The same at several points.
-
-        Kernel values that are not held are computed once for all of them. Where no term has such, points go one after
-        another, for weights side by side take memory.
-        """
-        if len(thetas) > 1 and any(term.nested for term in self.terms):
-            return iter(self._evaluate_side_by_side(thetas))
-        return map(self.evaluate, thetas)
-
-    def _evaluate_side_by_side(self, thetas: Sequence[np.ndarray]) -> list[tuple[float, np.ndarray]]:
+    def _evaluate_together(self, thetas: Sequence[Vector]) -> list[tuple[float, Vector]]:
         adjoint = _Adjoint(self, len(thetas))
         edges = [self.potentials(theta) for theta in thetas]
-        prepared = {j: self._prepared(j, thetas) for j in self._mapped}
+        prepared = {j: self._prepared(j, thetas) for j in self.mapped}
         if len(thetas) > 1 or not self._evaluate_natively(adjoint, edges[0], prepared):
             potentials = partial(self._potentials_of, prepared, edges, self._rooms)
             self.workers.fold(partial(_likelihoods, adjoint, potentials), self._tasks, adjoint.add)
@@ -192,14 +142,14 @@ class ThreadEngine:
         return list(zip(adjoint.log_likelihoods(), adjoint.collect(), strict=True))
 
     def _evaluate_natively(self, adjoint: _Adjoint, edges: Edges, prepared: dict[int, object]) -> bool:
-        """The same at one point, without the interpreter; False where some part of it needs that.
+        """Evaluate one point without the interpreter; False where some part of it needs that.
 
         Both ways give the same bits: which one it is may depend on the memory there is.
         """
         if self._passes is None:
             return False
-        columns = self.terms[self._mapped[0]].columns
-        found = {j: self.objective_terms[j].map.native(ready, columns) for j, ready in prepared.items()}
+        columns = self.terms[self.mapped[0]].columns
+        found = {j: self.maps[j].native(ready, columns) for j, ready in prepared.items()}
         if any(products is None for products in found.values()):
             return False
         products = [own for own_products in found.values() for own in own_products]
@@ -224,79 +174,57 @@ class ThreadEngine:
                     ordered_sums(self.workers.team, parts[tasks], portion.parts[j])
         return True
 
-    def in_double(self, held: bool) -> ThreadEngine:
-        """The same in double precision, with the same vectors; itself where it is."""
-        if self.dtype == np.float64:
-            return self
+    def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> ThreadEngine:
+        """Return an engine of the same kind for the same problem with other maps."""
+        return ThreadEngine(self.problem, terms, self.workers, dtype, self.forbidden)
+
+    def _in_double(self, held: bool) -> ThreadEngine:
         terms = [
-            replace(term, map=term.map.in_double(held)) if term.clique.mapped else term for term in self.objective_terms
+            term if term.map is None else replace(term, map=term.map.in_double(held)) for term in self.objective_terms
         ]
-        double = ThreadEngine(self.problem, terms, self.workers, np.float64, self.forbidden)
-        self.vectors.buffers.forget_unused()  # errors in single precision
+        double = self._remade(terms, np.float64)
+        self.host.buffers.forget_unused()  # errors in single precision
         hand_back()
-        double.vectors = self.vectors  # with the memory that it has for more of them
+        double.vectors, double.host = self.vectors, self.host  # with the memory that it has for more of them
         double.terms = self.terms  # with places that have been looked at
         return double
 
-    def rounding(self, theta: np.ndarray) -> list[Rounding]:
-        """What rounding may change about an evaluation in double precision at theta, for each term."""
-        error_sum = 2 * float(self.problem.position_weights().sum())  # |p - e_y| is at most 2, summed over labels
-        found = []
-        for j, term in enumerate(self.terms):
-            if not term.clique.mapped:
-                found.append(Rounding())
-                continue
-            head, W = self.objective_terms[j].map.head, term.of_map(self.vectors.take(theta, j))
-            outside = partial(self.outside_roots, theta, j)
-            found.append(head.rounding(W, error_sum, self.problem.positions, self.extent(j, head.scale), outside))
-        return found
+    def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
+        terms = [
+            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
+            for j, term in enumerate(self.objective_terms)
+        ]
+        return self._remade(terms, self.dtype)
 
-    def extent(self, term: int, scale: np.ndarray) -> Extent:
-        """What is largest about a term's rows, with factors of its columns or without."""
-        if (term, len(scale)) not in self._extents:
-            self._extents[term, len(scale)] = self.objective_terms[term].map.extent(scale)
-        return self._extents[term, len(scale)]
+    def _find_extent(self, term: int, scale: np.ndarray) -> Extent:
+        return self.maps[term].extent(scale)
 
-    def outside_roots(self, theta: np.ndarray, term: int, gram: float) -> float:
-        """What lies outside the pivots of a term that stands for a whole space, for `Head.rounding`."""
-        errors = self.errors(theta, self.terms[term].clique)
-        return self.objective_terms[term].map.outside_roots(gram, errors, self.portions)
+    def outside_roots(self, theta: Vector, term: int, gram: float) -> float:
+        return self.maps[term].outside_roots(gram, self.errors(theta, self.terms[term].clique), self.portions)
 
-    def product(self, theta: np.ndarray, vector: np.ndarray) -> np.ndarray:
-        """The Hessian of the negative log-likelihood times a vector: a pass with the tangent of forward-backward."""
+    def product(self, theta: Vector, vector: Vector) -> Vector:
         adjoint = _Adjoint(self)
         direction = self._potentials([self.edges(vector)], [vector])
         potentials = self._potentials([self.potentials(theta)], [theta])
         self.workers.fold(partial(_tangent, adjoint, potentials, direction), self._tasks, adjoint.add)
         return adjoint.collect()[0]
 
-    def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
-        """Blocks of the Hessian at theta (30)."""
+    def blocks(self, theta: Vector, guess: bool = False, settled: float = 0.0) -> ThreadBlocks:
         return ThreadBlocks(self, theta, guess, settled)
 
-    def column_squares(self, term: int) -> np.ndarray:
-        """Weighted sum of squares of each column of a term's map, [D]."""
-        return self.objective_terms[term].map.head.squares(self.raw_squares(term))
+    # ------------------------------------------------------------------------- columns of maps
 
     def raw_squares(self, term: int) -> np.ndarray:
-        """What those are made of, summed over rows."""
-        return self.objective_terms[term].map.raw_squares(self._counts(), self.portions)
+        return self.maps[term].raw_squares(self._counts(), self.portions)
 
     def _counts(self) -> np.ndarray | None:
-        """How often each position counts; None: once."""
+        """Return how often each position counts; None: once."""
         counts = self.problem.position_weights()
         return None if (counts == 1).all() else counts
 
-    def leading_gram(self, term: int, m: int, most: int) -> np.ndarray:
-        """Phi^T Phi of the first m columns of a nested map, from at most so many positions, scaled to all, [m, m]."""
-        rows, weights = spread_rows(self.problem, most), self.problem.position_weights()
-        inverse = self.objective_terms[term].map.head.inverse(m, self.dtype)
-        return self.sampled_gram(term, inverse, rows) * (weights.sum() / weights[rows].sum())
-
     def sampled_gram(self, term: int, inverse: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Phi^T Phi of some positions, for kernel values with the first m pivots times a matrix, [m, m]."""
         m, weights = len(inverse), self.problem.position_weights()
-        leading = self.objective_terms[term].map.leading(m)
+        leading = self.maps[term].leading(m)
 
         def of_portion(part: slice) -> np.ndarray:
             own, total = rows[part], np.zeros((m, m))
@@ -313,18 +241,7 @@ class ThreadEngine:
 
         return summed_by(self.portions.within(rows), len(rows), of_portion)
 
-    def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
-        """(matrix + shift I)^-power of a positive semidefinite matrix [m, m], to 4 %; 0 < power < 1."""
-        return inverse_power(matrix, shift, power, self.workers)
-
-    def real_grams(self, theta: np.ndarray, most: dict[int, int]) -> tuple[dict[int, np.ndarray], float]:
-        """Phi^T diag(q) Phi of some terms' real columns, [R, R] each, and what part of all variance is left."""
-        rows = {j: spread_rows(self.problem, many) for j, many in most.items()}
-        return scaled_grams(self.problem, rows, *self.sampled_real_grams(theta, rows))
-
-    def sampled_real_grams(self, theta: np.ndarray, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
-        """Gram matrices of real columns on some positions [n] of each term, and the variance of all labels."""
-
+    def sampled_real_grams(self, theta: Vector, rows: dict[int, np.ndarray]) -> tuple[list[np.ndarray], float]:
         def of_portion(found: Sequence[tuple[dict[int, np.ndarray], float]]) -> tuple[list[np.ndarray], float]:
             return [sum(parts[j] for parts, _ in found) for j in rows], math.fsum(left for _, left in found)
 
@@ -334,109 +251,75 @@ class ThreadEngine:
         grams = [tree_sum([parts[number] for parts, _ in found]) for number in range(len(rows))]
         return grams, tree_sum([left for _, left in found])
 
-    def leading_columns(self, term: int, m: int) -> np.ndarray:
-        """The first m columns of a nested map, [N, m]."""
-        return self.leading_features(term, self.objective_terms[term].map.head.inverse(m, self.dtype))
-
     def leading_features(self, term: int, inverse: np.ndarray) -> np.ndarray:
-        """Kernel values with the first m pivots times a matrix [m, m], [N, m]."""
-        leading, out = self.objective_terms[term].map.leading(len(inverse)), []
-        for part in self.portions.slices:
-            rows = np.arange(part.start, part.stop)
-            out.append(leading.subset(rows).features(self.workers, inverse))
-        return np.concatenate(out)
+        leading = self.maps[term].leading(len(inverse))
+        rows = (np.arange(part.start, part.stop) for part in self.portions.slices)
+        return np.concatenate([leading.subset(own).features(self.workers, inverse) for own in rows])
 
-    def narrowed(self, sizes: dict[int, int]) -> ThreadEngine:
-        """The same problem on the first m columns of some terms' nested maps."""
-        terms = [
-            replace(term, map=term.map.leading(sizes[j])) if j in sizes else term
-            for j, term in enumerate(self.objective_terms)
-        ]
-        return ThreadEngine(self.problem, terms, self.workers, self.dtype, self.forbidden)
+    # ------------------------------------------------------------------------- predictions
 
-    # ------------------------------------------------------------------------- what else a fit is judged by
-
-    def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
-        """w (p - e_y) of the cliques of each position, what P's gradient is made of, [N, columns]."""
+    def errors(self, theta: Vector, clique: Clique) -> np.ndarray:
         return np.concatenate(list(self._over_shards(theta, partial(_errors, clique))))
 
-    def predictions(self, theta: np.ndarray) -> Predictions:
-        """The best labels by each decoder and the probabilities of gold labels, by one forward-backward."""
+    def predictions(self, theta: Vector) -> Predictions:
         path, posterior, gold = map(np.concatenate, zip(*self._over_shards(theta, _predictions), strict=True))
         return Predictions(dict(zip(DECODINGS, (path, posterior), strict=True)), gold)
 
-    def mean_label_log_probability(self, theta: np.ndarray) -> float:
-        """Mean over positions of log p(y_t | x), gold labels by their own marginals, weighted by sequence."""
-        return self.label_logs(theta) / self.problem.weight
-
-    def label_logs(self, theta: np.ndarray) -> float:
-        """Its sum."""
+    def label_logs(self, theta: Vector) -> float:
         return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _gold_logs))])
 
-    def accuracy(self, theta: np.ndarray) -> float:
-        """Part of the positions whose most probable labelling is right, weighted by sequence."""
-        return self.right_labels(theta) / self.problem.weight
-
-    def right_labels(self, theta: np.ndarray) -> float:
-        """How many are right, weighted by sequence."""
+    def right_labels(self, theta: Vector) -> float:
         return tree_sum([sum(part) for part in self._by_portion(self._over_shards(theta, _right))])
 
-    def sequence_log_probabilities(self, theta: np.ndarray) -> np.ndarray:
-        """log p(y | x) of each sequence, [S]."""
+    def sequence_log_probabilities(self, theta: Vector) -> np.ndarray:
         return np.concatenate(list(self._over_shards(theta, _sequence_logs)))
 
-    def drawn_labels(self, theta: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Labels drawn from a first-order model by uniform numbers [draws, N], [draws, N]."""
+    def drawn_labels(self, theta: Vector, chance: np.ndarray) -> np.ndarray:
         return np.concatenate(list(self._over_shards(theta, partial(_drawn, chance))), axis=1)
 
-    def scored_shards(self, theta: np.ndarray) -> Iterator[ScoredShard]:
-        """The shards with their potentials, one after another."""
+    def scored_shards(self, theta: Vector) -> Iterator[ScoredShard]:
+        """Yield the shards with their potentials."""
         return self._over_shards(theta, lambda shard: shard)
 
     # ------------------------------------------------------------------------- shards on threads
 
     def _by_portion(self, found: Iterable[Result]) -> list[list[Result]]:
-        """What was found of shards, portion by portion."""
+        """Group what was found of shards by portions."""
         ends = np.cumsum([len(shard.labels) for shard in self.shards])
         counts = np.diff(np.searchsorted(ends, self.portions.borders, side="right"))
         found = iter(found)
         return [list(islice(found, count)) for count in counts.tolist()]
 
-    def _over_shards(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
-        """`work` on every shard with its potentials, on threads; results in the order of shards."""
-        return self.workers.map(self._scored(theta, work), self.shards)
-
-    def _scored(self, theta: np.ndarray, work: Callable[[ScoredShard], Result]) -> Callable[[Shard], Result]:
-        """`work` on a shard, given its potentials."""
+    def _over_shards(self, theta: Vector, work: Callable[[ScoredShard], Result]) -> Iterator[Result]:
+        """Call `work` for every shard with its potentials, on threads; results come in the order of shards."""
         potentials = self._potentials([self.potentials(theta)], [theta])
-        return lambda shard: work(shard.scored(*potentials(shard)[0]))
+        return self.workers.map(lambda shard: work(shard.scored(*potentials(shard)[0])), self.shards)
 
-    def _potentials(
-        self, shared: Sequence[Edges], vectors: Sequence[np.ndarray], rooms: Rooms | None = None
-    ) -> ShardPotentials:
-        """How the scores and edges of a shard come about, for each of some vectors with their shared edges.
+    def _potentials(self, shared: Sequence[Edges], vectors: Sequence[Vector]) -> ShardPotentials:
+        """Return a function to the scores and edges of a shard, for each of some vectors with their shared edges."""
+        prepared = {j: self._prepared(j, vectors) for j in self.mapped}
+        return partial(self._potentials_of, prepared, shared, None)
 
-        With `rooms` scores are there until the same thread asks for those of another shard.
-        """
-        prepared = {j: self._prepared(j, vectors) for j in self._mapped}
-        return partial(self._potentials_of, prepared, shared, rooms)
-
-    def _prepared(self, j: int, vectors: Sequence[np.ndarray]) -> object:
-        """Weights of a term with a map, side by side, in the form that its map wants."""
-        feature_map, term, empty = self.objective_terms[j].map, self.terms[j], self.vectors.buffers.empty
+    def _prepared(self, j: int, vectors: Sequence[Vector]) -> object:
+        """Return the weights of a term with a map, side by side, in the form that its map wants."""
+        feature_map, term, empty = self.maps[j], self.terms[j], self.host.buffers.empty
         if len(vectors) == 1 and term.kept is not None:
-            weights = term.of_map(self.vectors.take(vectors[0], j))
-            return feature_map.prepare(weights, self.dtype, self.workers, empty)
+            kept = term.of_map(self.block(vectors[0], j))
+            return feature_map.prepare(kept, self.dtype, self.workers, empty)
         if feature_map.narrows_weights:
             vectors = [self.vectors.cast(vector, self.dtype) for vector in vectors]
-        weights = [term.weights(self.vectors.take(vector, j)) for vector in vectors]
-        weights = weights[0] if len(weights) == 1 else np.hstack(weights)
-        return feature_map.prepare(weights, self.dtype, self.workers, empty)
+        weights = [term.weights(self.block(vector, j)) for vector in vectors]
+        return feature_map.prepare(
+            weights[0] if len(weights) == 1 else np.hstack(weights), self.dtype, self.workers, empty
+        )
 
     def _potentials_of(
         self, prepared: dict[int, object], shared: Sequence[Edges], rooms: Rooms | None, shard: Shard
     ) -> list[tuple[np.ndarray, Edges]]:
-        """Node scores [n, Y] of a shard, and edges: shared ones, or one for each row where terms ask for that."""
+        """Return node scores [n, Y] of a shard and edges: shared ones, or one for each row where terms ask for that.
+
+        With `rooms` scores are there until the same thread asks for those of another shard.
+        """
         n, Y, points = shard.rows.stop - shard.rows.start, self.problem.label_count, len(shared)
         scores: dict[Clique, np.ndarray] = {}
         for j, ready in prepared.items():
@@ -445,7 +328,7 @@ class ThreadEngine:
             if fresh:
                 shape = (n, points * clique.columns(Y))
                 scores[clique] = np.empty(shape, self.dtype) if rooms is None else rooms(clique, shape, self.dtype)
-            self.objective_terms[j].map.add_scores(ready, shard.rows, scores[clique], fresh)
+            self.maps[j].add_scores(ready, shard.rows, scores[clique], fresh)
         found = []
         for point, edges in enumerate(shared):
             out = Potentials(None, edges)
@@ -454,22 +337,6 @@ class ThreadEngine:
                 clique.add(own, out, Y)
             found.append((np.zeros((n, Y), dtype=self.dtype) if out.scores is None else out.scores, out.edges))
         return found
-
-
-def spread_rows(problem: Problem, most: int) -> np.ndarray:
-    """At most so many positions, evenly spread over all."""
-    N = problem.positions
-    return np.unique(np.linspace(0, N - 1, min(N, most)).astype(np.int64))
-
-
-def scaled_grams(
-    problem: Problem, rows: dict[int, np.ndarray], grams: Sequence[np.ndarray], variance: float
-) -> tuple[dict[int, np.ndarray], float]:
-    """Gram matrices of some positions scaled to all, and what part of all variance is left."""
-    weights, uniform = problem.position_weights(), 1 - 1 / problem.label_count
-    scales = {j: weights.sum() / weights[own].sum() for j, own in rows.items()}
-    scaled = {j: gram * scale for (j, scale), gram in zip(scales.items(), grams, strict=True)}
-    return scaled, variance / max(len(weights) * uniform, 1e-300)
 
 
 def _accumulated(total: np.ndarray, part: np.ndarray) -> np.ndarray:
@@ -494,7 +361,7 @@ class _TaskSums:
     @classmethod
     def zeros(cls, engine: ThreadEngine, points: int) -> _TaskSums:
         Y = engine.problem.label_count
-        return cls(np.zeros(points), [Sums.zeros(Y, engine._second_order) for _ in range(points)], {})
+        return cls(np.zeros(points), [Sums.zeros(Y, engine.second_order) for _ in range(points)], {})
 
     def add(self, other: _TaskSums) -> None:
         self.log_likelihoods += other.log_likelihoods
@@ -512,7 +379,7 @@ class _Adjoint:
 
     def __init__(self, engine: ThreadEngine, points: int = 1):
         self._engine, self._points = engine, points
-        N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.vectors.buffers.empty
+        N, Y, empty = engine.problem.positions, engine.problem.label_count, engine.host.buffers.empty
         # Terms of one type have the same errors.
         self.residuals = {c: empty((N, points * c.columns(Y)), engine.dtype) for c in engine._types}
         self.portions = [_TaskSums.zeros(engine, points) for _ in range(len(engine.portions))]
@@ -553,8 +420,7 @@ class _Adjoint:
                 values = clique.gather(each, Y)
                 if not np.may_share_memory(values, errors):  # they are where they belong already
                     errors[:, _columns_of(point, clique.columns(Y))] = values
-        for j in engine._mapped:
-            feature_map = engine.objective_terms[j].map
+        for j, feature_map in engine.maps.items():
             part = feature_map.adjoint_rows(own[engine.terms[j].clique], rows, task.parts.get(j))
             if part is not None:
                 task.parts[j] = part
@@ -563,35 +429,36 @@ class _Adjoint:
         """Sums of maps over portions."""
         return tree_sum(parts, _accumulated)
 
-    def collect(self) -> list[np.ndarray]:
+    def collect(self) -> list[Vector]:
+        """Return the vector of each point."""
         engine = self._engine
-        out = [engine.vectors.empty() for _ in range(self._points)]
-        for j, (term, own) in enumerate(zip(engine.terms, engine.objective_terms, strict=True)):
+        out = [engine.host.empty() for _ in range(self._points)]
+        for j, term in enumerate(engine.terms):
             if not term.clique.mapped:
                 for point, vector in enumerate(out):
                     found = tree_sum([term.clique.collect(portion.sums[point]) for portion in self.portions])
-                    engine.vectors.put(vector, j, found)
+                    engine.host.put(vector, j, found)
                 continue
             if self._points == 1:
-                place = term.of_map(engine.vectors.take(out[0], j))
+                place = term.of_map(engine.host.take(out[0], j))
             else:
-                place = engine.vectors.buffers.empty((term.rows, self._points * term.columns))
+                place = engine.host.buffers.empty((term.rows, self._points * term.columns))
             parts = [portion.parts[j] for portion in self.portions if j in portion.parts]
-            summed = self._summed(parts) if parts else None
-            found = own.map.adjoint(summed, self.residuals[term.clique], engine.workers, place, engine.portions)
+            summed = tree_sum(parts, _accumulated) if parts else None
+            found = engine.maps[j].adjoint(summed, self.residuals[term.clique], engine.workers, place, engine.portions)
             if self._points == 1:
                 if found is not place:
                     place[...] = found
                 continue
             for point, vector in enumerate(out):
-                engine.vectors.put(vector, j, term.block(found[:, _columns_of(point, term.columns)]))
-        return out
+                engine.host.put(vector, j, term.block(found[:, _columns_of(point, term.columns)]))
+        return [engine.vectors.from_array(vector) for vector in out]
 
 
 class ThreadBlocks:
     """Blocks of the Hessian of the negative log-likelihood at one point."""
 
-    def __init__(self, engine: ThreadEngine, theta: np.ndarray, guess: bool, settled: float):
+    def __init__(self, engine: ThreadEngine, theta: Vector, guess: bool, settled: float):
         self._engine, self._settled = engine, settled
         problem, Y = engine.problem, engine.problem.label_count
         self._weights = problem.position_weights()
@@ -629,8 +496,7 @@ class ThreadBlocks:
     @property
     def unsettled(self) -> float:
         """Mean variance of labels, as a part of the largest possible."""
-        problem = self._engine.problem
-        return self.variance / max(problem.positions * (1 - 1 / problem.label_count), 1e-300)
+        return self._engine.part_of_variance(self.variance)
 
     def small(self, term: int) -> np.ndarray:
         """The block of a term over labels alone: a matrix, or a diagonal that stands in for it."""
@@ -643,7 +509,7 @@ class ThreadBlocks:
     def _open_part(self, term: int) -> tuple[FeatureMap, np.ndarray]:
         """A term's map on positions that are not settled, and which they are."""
         if term not in self._open:
-            own, feature_map = self._engine.terms[term].clique, self._engine.objective_terms[term].map
+            own, feature_map = self._engine.terms[term].clique, self._engine.maps[term]
             rows = np.flatnonzero(self._marginals[own].max(axis=1) < 1 - self._settled)
             leave_out = leaves_out(len(rows), len(self._weights)) and self._settled > 0
             self._open[term] = feature_map.subset(rows) if leave_out else feature_map, rows
@@ -655,21 +521,21 @@ class ThreadBlocks:
         rows = self.open_rows(term) if self._settled else N
         return rows / max(N, 1) if leaves_out(rows, N) else 1.0
 
-    def product(self, term: int, block: np.ndarray, leave_out: bool | None = None) -> np.ndarray:
+    def product(self, term: int, block: Vector, leave_out: bool | None = None) -> Vector:
         """The block of a term with a map times a block of a vector.
 
         Whether positions that are settled are left out may be decided by whoever knows of others.
         """
         engine, shape = self._engine, self._engine.terms[term]
         Y, dtype = engine.problem.label_count, engine.dtype
-        feature_map, portions = engine.objective_terms[term].map, engine.portions
+        feature_map, portions = engine.maps[term], engine.portions
         chosen: slice | np.ndarray = slice(None)
         if self.share(term) < 1 if leave_out is None else leave_out:
             own, chosen = self._open_part(term)
             if own is feature_map:
                 self._open[term] = own, _ = feature_map.subset(chosen), chosen
             feature_map, portions = own, portions.within(chosen)
-        ready = feature_map.prepare(shape.of_map(block), dtype, engine.workers)
+        ready = feature_map.prepare(shape.of_map(engine.vectors.to_array(block)), dtype, engine.workers)
         weights, p = self._weights[chosen].astype(dtype), self._marginals[shape.clique][chosen]
         residuals = np.empty((len(weights), shape.columns), dtype=dtype)
 
@@ -690,17 +556,17 @@ class ThreadBlocks:
             summed = new_sums(feature_map.dense_size, shape.columns, dtype)
         out = np.empty(shape.size)
         found = feature_map.adjoint(summed, residuals, engine.workers, shape.of_map(out), portions)
-        return out if shape.kept is not None else found.ravel()
+        return engine.vectors.from_array(out if shape.kept is not None else found.ravel())
 
     def diagonal(self, term: int) -> np.ndarray:
         """The diagonal of the block of a term with an explicit map, [size]."""
         engine = self._engine
-        return engine.terms[term].scaled_squares(self.raw_diagonal(term), engine.objective_terms[term].map.head.scale)
+        return engine.terms[term].scaled_squares(self.raw_diagonal(term), engine.head(term).scale)
 
     def raw_diagonal(self, term: int) -> np.ndarray:
         """The same but for factors of columns, summed over rows."""
         engine, shape = self._engine, self._engine.terms[term]
-        feature_map, p = engine.objective_terms[term].map, self._marginals[shape.clique]
+        feature_map, p = engine.maps[term], self._marginals[shape.clique]
         if shape.columns == p.shape[1]:
             variance = p * (1 - p)
         else:  # one column of scores for two labels
@@ -771,7 +637,7 @@ def _likelihoods(adjoint: _Adjoint, potentials: ShardPotentials, task: Sequence[
     engine, sums = adjoint._engine, adjoint.task()
     for shard in task:
         found = []
-        if shard.complete and not engine._per_position and not engine._second_order:
+        if shard.complete and not engine.per_position and not engine.second_order:
             place = adjoint.node_errors(shard)
             for point, (scores, edges) in enumerate(potentials(shard)):
                 likelihood, errors, own = shard.errors(scores, edges, engine._rooms, place)
@@ -863,7 +729,7 @@ def _block_parts(
     """Marginals of cliques, and parts of the small blocks."""
     every_pair = any(engine.terms[j].clique.needs_every_pair(form) for j, form in forms.items())
     # Edges handed over per position give the marginals of every pair.
-    found = (shard.with_edges_repeated() if every_pair or engine._per_position else shard).marginals()
+    found = (shard.with_edges_repeated() if every_pair or engine.per_position else shard).marginals()
     weights = shard.position_weights()
     parts = {
         j: engine.terms[j].clique.block_part(found, shard.offsets, weights, form, settled) for j, form in forms.items()
@@ -875,12 +741,12 @@ def _real_parts(
     engine: ThreadEngine, rows: dict[int, np.ndarray], shard: ScoredShard
 ) -> tuple[dict[int, np.ndarray], float]:
     """Gram matrices of real columns on those rows [n] that a shard has, and the variance of its labels."""
-    found = (shard.with_edges_repeated() if engine._per_position else shard).marginals()
+    found = (shard.with_edges_repeated() if engine.per_position else shard).marginals()
     weights, parts = shard.position_weights(), {}
     for j, chosen in rows.items():
         first, last = np.searchsorted(chosen, [shard.rows.start, shard.rows.stop])
         own = chosen[first:last]
         p = engine.terms[j].clique.distribution(found)[own - shard.rows.start].astype(np.float64)
         variance = (p * (1 - p)).sum(axis=1) / engine.terms[j].columns  # with two labels one column holds all of it
-        parts[j] = engine.objective_terms[j].map.real_gram(own, weights[own - shard.rows.start] * variance)
+        parts[j] = engine.maps[j].real_gram(own, weights[own - shard.rows.start] * variance)
     return parts, float((found.node * (1 - found.node)).sum(dtype=np.float64))

@@ -1,6 +1,9 @@
-"""Vectors of parameters, and what solvers do with them: here NumPy arrays that threads go through in slices.
+"""Vectors of parameters, and what solvers do with them.
 
-Solvers know vectors only by what `Vectors` does with them, so that another engine can keep them elsewhere. Slices
+Solvers know vectors only by what `Vectors` does with them, so that an engine can keep them anywhere. Each formula is
+there once, with operators and with functions that NumPy and PyTorch have alike; vectors of a device need no more.
+
+`HostVectors` are NumPy arrays that threads go through in slices, with loops of our own where those are faster. Slices
 depend on the data alone and sums over them are taken in their order, so that results are the same for any number of
 threads. A slice never crosses the border of a block, the parameters of one term.
 
@@ -14,7 +17,10 @@ for millions of parameters that costs more than what is done with them.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,10 +29,13 @@ from ..system import Workers, ranges
 from . import _long_vectors, _proximal
 from ._long_vectors import Rows, Slices, Values
 
+Vector: TypeAlias = Any  # an array of an engine: nothing but its `Vectors` looks inside
+
 LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has already
 
 SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
 SLICES = 64  # wanted: they share out evenly among up to 16 threads
+PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
 VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
 
@@ -82,25 +91,293 @@ def slice_bounds(blocks: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([0, *ends], dtype=np.int64), np.array(numbers, dtype=np.int64)
 
 
-class Vectors:
+class Vectors(ABC):
     """The vectors of one problem: as long as theta, with a block for each term."""
 
-    def __init__(self, blocks: Sequence[slice], workers: Workers):
+    xp: ModuleType = np  # whose functions take vectors: numpy or torch
+
+    def __init__(self, blocks: Sequence[slice]):
         self.blocks = list(blocks)
-        self._workers, self.buffers = workers, Buffers()
         self.size = max((block.stop for block in blocks), default=0)
+
+    # ------------------------------------------------------------------------- to and from arrays
+
+    @abstractmethod
+    def empty(self, dtype: np.dtype | type = np.float64) -> Vector:
+        """Return a vector whose values are not set."""
+
+    @abstractmethod
+    def zeros(self) -> Vector: ...
+
+    @abstractmethod
+    def from_array(self, values: np.ndarray, dtype: np.dtype | type = np.float64) -> Vector: ...
+
+    @abstractmethod
+    def to_array(self, vector: Vector) -> np.ndarray:
+        """Return its values; they are not to be changed."""
+
+    @abstractmethod
+    def cast(self, vector: Vector, dtype: np.dtype | type) -> Vector: ...
+
+    @abstractmethod
+    def _double(self, values: Vector) -> Vector:
+        """Return an array, or a part of a vector, in double precision."""
+
+    # ------------------------------------------------------------------------- arithmetic
+
+    def length(self, vector: Vector) -> int:
+        """Return how many values a vector has, which may be one of another problem."""
+        return len(vector)
+
+    def is_zero(self, vector: Vector) -> bool:
+        return not bool((vector != 0).any())
+
+    def copy(self, vector: Vector) -> Vector:
+        return vector * 1
+
+    def negated(self, vector: Vector) -> Vector:
+        return -vector
+
+    def dot(self, a: Vector, b: Vector) -> float:
+        return float((self._double(a) * self._double(b)).sum())
+
+    def block_dots(self, a: Vector, b: Vector) -> list[float]:
+        """Return the inner product of each block."""
+        products = self._double(a) * self._double(b)
+        return self._numbers([products[block].sum() for block in self.blocks])
+
+    def _numbers(self, sums: Sequence[Vector]) -> list[float]:
+        """Return sums as numbers, waiting for a device once."""
+        return self.to_array(self.xp.stack(list(sums))).tolist() if sums else []
+
+    def stepped(self, start: Vector, step: float, direction: Vector) -> Vector:
+        """Return start + step * direction, in double precision."""
+        return self._double(start) + step * self._double(direction)
+
+    def add_scaled(self, target: Vector, factor: float, vector: Vector) -> None:
+        """target += factor * vector."""
+        target[:] = self._double(target) + factor * self._double(vector)
+
+    def product(self, a: Vector, b: Vector) -> Vector:
+        """Multiply entry by entry."""
+        return a * b
+
+    def quotient(self, a: Vector, b: Vector) -> Vector:
+        """Divide entry by entry."""
+        return a / b
+
+    # ------------------------------------------------------------------------- blocks
+
+    @abstractmethod
+    def of_block(self, number: int) -> Vectors:
+        """Return vectors that are one block of these."""
+
+    def take(self, vector: Vector, number: int) -> Vector:
+        """Return a block of a vector; it is not to be changed."""
+        return vector[self.blocks[number]]
+
+    def put(self, target: Vector, number: int, block: Vector) -> None:
+        target[self.blocks[number]] = block
+
+    def multiply_rows(
+        self, target: Vector, vector: Vector, number: int, matrix: np.ndarray, width: int, first: int = 0
+    ) -> None:
+        """Put matrix [m, m] times m rows [m, width] of a vector's block into the same place of a target.
+
+        `first` says where in the block they begin.
+        """
+        first += self.blocks[number].start
+        part = slice(first, first + len(matrix) * width)
+        rows = self._double(vector[part]).reshape(len(matrix), width)
+        target[part] = self._multiplied(matrix, rows).reshape(-1)
+
+    def _multiplied(self, matrix: np.ndarray, rows: Vector) -> Vector:
+        """Multiply a matrix [m, m] by rows [m, C] beside vectors."""
+        return self._held(matrix) @ rows
+
+    def multiply_columns(self, target: Vector, vector: Vector, number: int, matrices: np.ndarray) -> None:
+        """Put matrices [C, m, m] times C columns [m, C] of a vector's block into the same place of a target."""
+        C, m, _ = matrices.shape
+        first = self.blocks[number].start
+        part = slice(first, first + m * C)
+        leading = self._double(vector[part]).reshape(m, C)
+        target[part] = (self._held(matrices) @ leading.T[:, :, None])[:, :, 0].T.reshape(-1)
+
+    def _held(self, matrix: np.ndarray) -> Vector:
+        """Return a matrix that is multiplied with again and again as an array beside vectors."""
+        return matrix
+
+    def widened(self, vector: Vector, narrow: Vectors) -> Vector:
+        """Return a vector of other, shorter blocks as one of these: their values come first, the others are zero."""
+        out = self.zeros()
+        for few, whole in zip(narrow.blocks, self.blocks, strict=True):
+            out[whole.start : whole.start + few.stop - few.start] = vector[few]
+        return out
+
+    # ------------------------------------------------------------------------- a Gaussian prior and linearisations
+
+    def _each_block(self, variances: np.ndarray) -> list[tuple[slice, float]]:
+        return list(zip(self.blocks, np.asarray(variances, dtype=np.float64).tolist(), strict=True))
+
+    def add_prior(self, gradient: Vector, theta: Vector, variances: np.ndarray) -> tuple[float, float]:
+        """Add theta / sigma^2 to a gradient; sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
+        sums = []
+        for block, sigma2 in self._each_block(variances):
+            point, own = self._double(theta[block]), gradient[block]
+            own += point / sigma2
+            sums += [(point * point).sum(), (own * own).sum()]
+        found = np.array(self._numbers(sums)).reshape(-1, 2)
+        return float((found[:, 0] / variances).sum() / 2), float((found[:, 1] * variances).sum() / 2)
+
+    def add_curvature(self, target: Vector, vector: Vector, variances: np.ndarray) -> None:
+        """target += vector / sigma^2."""
+        for block, sigma2 in self._each_block(variances):
+            target[block] += vector[block] / sigma2
+
+    def linearised(
+        self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type, others: Sequence[Vector]
+    ) -> tuple[Vector, float, list[float]]:
+        """Linearise the loss, from P's gradient: sigma g, <g, theta>, and products of sigma g with others and itself.
+
+        g is the gradient without the prior's part; sigma g is kept in `dtype`.
+        """
+        scaled, along = self.empty(dtype), []
+        for block, sigma2 in self._each_block(variances):
+            point = self._double(theta[block])
+            own = gradient[block] - point / sigma2
+            along.append((own * point).sum())
+            scaled[block] = own * float(np.sqrt(sigma2))
+        exact = self._double(scaled)
+        sums = self._numbers([sum(along), *((exact * self._double(other)).sum() for other in (*others, scaled))])
+        return scaled, sums[0], sums[1:]
+
+    # ------------------------------------------------------------------------- an L1 penalty
+
+    @abstractmethod
+    def _each_slice(
+        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Call `work` for slices that cross no border of blocks, with their sigma^2.
+
+        It returns numbers, or arrays of them, `width` in all; [width, S] comes back.
+        """
+
+    def add_sparse_prior(
+        self, gradient: Vector, theta: Vector, variances: np.ndarray, thresholds: Vector
+    ) -> tuple[float, float, float, float]:
+        """Add theta / sigma^2 to a loss's gradient g, with an L1 penalty of thresholds c beside the Gaussian prior.
+
+        What both add to P comes back, <g, theta>, and what `soft_square` says of g.
+        """
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            square, excess = self._softened(abs(own), least, sigma2)
+            prior = (point * point).sum() * (1.0 / sigma2) / 2 + (least * abs(point)).sum()
+            along = (own * point).sum()
+            own += (1.0 / sigma2) * point
+            return prior, along, square, excess
+
+        prior, along, square, excess = self._each_slice(work, 4, variances)
+        return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
+
+    def soft_square(self, gradient: Vector, variances: np.ndarray, thresholds: Vector) -> tuple[float, float]:
+        """Return the sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and max |g| / c of the others."""
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            return self._softened(abs(self._double(gradient[part])), thresholds[part], sigma2)
+
+        square, excess = self._each_slice(work, 2, variances)
+        return float(square.sum()), float(excess.max(initial=0.0))
+
+    def _softened(self, size: Vector, thresholds: Vector, sigma2: float) -> Sequence[Vector | float]:
+        """Return the sum of sigma^2 soft_c(g)^2 and zero; where sigma^2 is infinite, zero and max |g| / c."""
+        if np.isinf(sigma2):
+            return 0.0, self.xp.amax(size / thresholds)
+        soft = self.xp.clip(size - thresholds, 0.0, None)
+        return sigma2 * (soft * soft).sum(), 0.0
+
+    def soft_products(
+        self, gradients: Sequence[Vector], shares: np.ndarray, variances: np.ndarray, thresholds: Vector
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the sum of sigma^2 soft_c(G)^2 for the combination G of K gradients, and derivatives by the shares.
+
+        Half of the first ones [K] and half of the second ones [K, K] come back.
+        """
+        K, xp, weights = len(gradients), self.xp, self._held(shares)
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            rows, least = [self._double(gradient[part]) for gradient in gradients], thresholds[part]
+            total = weights @ xp.stack(rows)
+            beyond = xp.where(abs(total) > least)[0]
+            chosen, total = xp.stack([row[beyond] for row in rows]), total[beyond]
+            soft = sigma2 * (total - xp.copysign(least[beyond], total))
+            return (soft * soft).sum() / sigma2, chosen @ soft, sigma2 * (chosen @ chosen.T)
+
+        square, *products = self._each_slice(work, 1 + K + K * K, variances)
+        sums = np.array([own.sum() for own in products])
+        return float(square.sum()), sums[:K], sums[K:].reshape(K, K)
+
+    def loss_gradient(
+        self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type = np.float64
+    ) -> Vector:
+        """Return a gradient without the Gaussian prior's part."""
+        out = self.empty(dtype)
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            out[part] = gradient[part] - (1.0 / sigma2) * theta[part]
+            return ()
+
+        self._each_slice(work, 0, variances)
+        return out
+
+    def steepest_square(self, theta: Vector, gradient: Vector, thresholds: Vector) -> float:
+        """Return the squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
+        xp = self.xp
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            own, point, least = gradient[part], theta[part], thresholds[part]
+            soft = xp.clip(abs(own) - least, 0.0, None)
+            shortest = xp.where(point != 0, own + xp.copysign(least, point), soft)
+            return ((shortest * shortest).sum(),)
+
+        return float(self._each_slice(work, 1).sum())
+
+    def _free(self, theta: Vector, gradient: Vector, thresholds: Vector) -> Vector:
+        """Return a mask of parameters that are not zero, or have a slope beyond their threshold."""
+        return (theta != 0) | (abs(gradient) > thresholds)
+
+    def free_count(self, theta: Vector, gradient: Vector, thresholds: Vector) -> int:
+        """Count the parameters that are free."""
+
+        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
+            return (self._free(theta[part], gradient[part], thresholds[part]).sum(),)
+
+        return int(self._each_slice(work, 1).sum())
+
+    @abstractmethod
+    def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
+        """Return room for so many pairs of a step and a change of the gradient."""
+
+
+class HostVectors(Vectors):
+    """Vectors that are NumPy arrays of this process."""
+
+    def __init__(self, blocks: Sequence[slice], workers: Workers):
+        super().__init__(blocks)
+        self._workers, self.buffers = workers, Buffers()
         self._bounds, self._block_of = slice_bounds(self.blocks)
         self._slices = len(self._block_of)
         self._tasks: dict[int, np.ndarray] = {}
 
     def _runs(self, count: int) -> np.ndarray:
-        """Slices in so many runs, or fewer, that are about as long as each other: where they begin and end."""
+        """Cut slices into so many runs, or fewer, that are about as long as each other."""
         if count not in self._tasks:
             self._tasks[count] = np.unique(np.searchsorted(self._bounds, np.linspace(0, self.size, count + 1)))
         return self._tasks[count]
 
     def _over_slices(self, operation: Callable[..., None], vectors: int, *arguments: object) -> None:
-        """An operation of `_long_vectors` that goes through so many vectors, on threads."""
+        """Call an operation of `_long_vectors`, which goes through so many vectors, on threads."""
         if not self._slices:
             return
         team = self._workers.team
@@ -114,13 +391,12 @@ class Vectors:
         return Values(vector, self.size, True)
 
     def _sums(self, *shape: int) -> np.ndarray:
-        """Room for sums over each slice."""
+        """Return room for sums over each slice."""
         return np.empty((self._slices, *shape))
 
     # ------------------------------------------------------------------------- to and from arrays
 
     def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
-        """A vector whose values are not set."""
         return self.buffers.empty(self.size, dtype)
 
     def zeros(self) -> np.ndarray:
@@ -130,13 +406,15 @@ class Vectors:
         return values.astype(dtype, copy=False)
 
     def to_array(self, vector: np.ndarray) -> np.ndarray:
-        """Its values; they are not to be changed."""
         return vector
 
     def cast(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
         if vector.dtype == dtype:
             return vector
         return self._copied(vector, dtype)
+
+    def _double(self, values: np.ndarray) -> np.ndarray:
+        return values.astype(np.float64, copy=False)
 
     def _copied(self, vector: np.ndarray, dtype: np.dtype) -> np.ndarray:
         out = self.empty(dtype)
@@ -145,24 +423,13 @@ class Vectors:
 
     # ------------------------------------------------------------------------- arithmetic
 
-    def length(self, vector: np.ndarray) -> int:
-        """How many values a vector has, which may be one of another problem."""
-        return len(vector)
-
-    def is_zero(self, vector: np.ndarray) -> bool:
-        return not vector.any()
-
     def copy(self, vector: np.ndarray) -> np.ndarray:
         return self._copied(vector, vector.dtype)
-
-    def negated(self, vector: np.ndarray) -> np.ndarray:
-        return -vector
 
     def dot(self, a: np.ndarray, b: np.ndarray) -> float:
         return float(self._products(a, b).sum())
 
     def block_dots(self, a: np.ndarray, b: np.ndarray) -> list[float]:
-        """The inner product of each block."""
         products = self._products(a, b)
         return [float(products[self._block_of == number].sum()) for number in range(len(self.blocks))]
 
@@ -173,13 +440,11 @@ class Vectors:
         return sums
 
     def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
-        """start + step * direction, in double precision."""
         out = self.empty()
         self._add(start, step, direction, out)
         return out
 
     def add_scaled(self, target: np.ndarray, factor: float, vector: np.ndarray) -> None:
-        """target += factor * vector."""
         self._add(target, factor, vector, target)
 
     def _add(self, start: np.ndarray, factor: float, vector: np.ndarray, out: np.ndarray) -> None:
@@ -188,11 +453,9 @@ class Vectors:
         )
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Of each pair of entries."""
         return self._combined(a, b, False)
 
     def quotient(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Of each pair of entries."""
         return self._combined(a, b, True)
 
     def _combined(self, a: np.ndarray, b: np.ndarray, divide: bool) -> np.ndarray:
@@ -202,51 +465,18 @@ class Vectors:
 
     # ------------------------------------------------------------------------- blocks
 
-    def of_block(self, number: int) -> Vectors:
-        """Vectors that are one block of these."""
+    def of_block(self, number: int) -> HostVectors:
         block = self.blocks[number]
-        return Vectors([slice(0, block.stop - block.start)], self._workers)
+        return HostVectors([slice(0, block.stop - block.start)], self._workers)
 
-    def take(self, vector: np.ndarray, number: int) -> np.ndarray:
-        """A block of a vector; it is not to be changed."""
-        return vector[self.blocks[number]]
-
-    def put(self, target: np.ndarray, number: int, block: np.ndarray) -> None:
-        target[self.blocks[number]] = block
-
-    def multiply_rows(
-        self, target: np.ndarray, vector: np.ndarray, number: int, matrix: np.ndarray, width: int, first: int = 0
-    ) -> None:
-        """Put matrix [m, m] times m rows [m, width] of a vector's block into the same place of a target.
-
-        `first` says where in the block they begin.
-        """
-        first += self.blocks[number].start
-        part = slice(first, first + len(matrix) * width)
-        rows = np.ascontiguousarray(vector[part].reshape(len(matrix), width), dtype=np.float64)
+    def _multiplied(self, matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
         out = np.empty(rows.shape)
-        product(self._workers.team, matrix, rows, out)
-        target[part] = out.ravel()
-
-    def multiply_columns(self, target: np.ndarray, vector: np.ndarray, number: int, matrices: np.ndarray) -> None:
-        """The same with a matrix [C, m, m] for each of C columns."""
-        C, m, _ = matrices.shape
-        first = self.blocks[number].start
-        part = slice(first, first + m * C)
-        leading = vector[part].reshape(m, C)
-        target[part] = np.matmul(matrices, leading.T[:, :, None])[:, :, 0].T.ravel()
-
-    def widened(self, vector: np.ndarray, narrow: Vectors) -> np.ndarray:
-        """A vector of other, shorter blocks as one of these: their values come first, the others are zero."""
-        out = np.zeros(self.size)
-        for few, whole in zip(narrow.blocks, self.blocks, strict=True):
-            out[whole.start : whole.start + few.stop - few.start] = vector[few]
+        product(self._workers.team, matrix, np.ascontiguousarray(rows), out)
         return out
 
     # ------------------------------------------------------------------------- a Gaussian prior and linearisations
 
     def add_prior(self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-        """Add theta / sigma^2 to a gradient; sums of |theta|^2 / (2 sigma^2) and of sigma^2 |gradient|^2 / 2."""
         precisions, sums = self._precisions(variances), self._sums(2)
         self._over_slices(_long_vectors.add_prior, 3, self._written(gradient), self._values(theta), precisions, sums)
         return float(precisions @ sums[:, 0] / 2), float((sums[:, 1] / precisions).sum() / 2)
@@ -256,7 +486,6 @@ class Vectors:
         return 1.0 / np.asarray(variances, dtype=np.float64)[self._block_of]
 
     def add_curvature(self, target: np.ndarray, vector: np.ndarray, variances: np.ndarray) -> None:
-        """target += vector / sigma^2."""
         precisions = self._precisions(variances)
         self._over_slices(_long_vectors.add_curvature, 3, self._written(target), self._values(vector), precisions)
 
@@ -268,10 +497,6 @@ class Vectors:
         dtype: np.dtype | type,
         others: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, float, list[float]]:
-        """The loss at a point, from P's gradient: sigma g, <g, theta>, and products of sigma g with others and itself.
-
-        g is the gradient without the prior's part; sigma g is kept in `dtype`.
-        """
         scaled, known = self.empty(dtype), Rows([self._values(other) for other in others])
         sums = self._sums(known.count + 2)
         self._over_slices(
@@ -289,128 +514,148 @@ class Vectors:
 
     # ------------------------------------------------------------------------- an L1 penalty
 
-    def add_sparse_prior(
-        self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
-    ) -> tuple[float, float, float, float]:
-        """Add theta / sigma^2 to a loss's gradient g, with an L1 penalty of thresholds c beside the Gaussian prior.
-
-        What both add to P, <g, theta>, and what `soft_square` says of g.
-        """
-        precisions, limited = self._precisions(variances), self._limited(variances)
-
-        def work(part: slice, number: int) -> tuple[float, ...]:
-            own, point, least = gradient[part], theta[part], thresholds[part]
-            size = np.abs(own)
-            found = (
-                float((point * point).sum()) * precisions[number] / 2 + float((least * np.abs(point)).sum()),
-                float((own * point).sum()),
-                *_softened(size, least, limited[number]),
-            )
-            own += precisions[number] * point
-            return found
-
-        prior, along, square, excess = self._each_slice(work, 4)
-        return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
-
-    def soft_square(self, gradient: np.ndarray, variances: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
-        """The sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and the largest |g| / c of the others."""
-        limited = self._limited(variances)
-        square, excess = self._each_slice(
-            lambda part, number: _softened(np.abs(gradient[part]), thresholds[part], limited[number]), 2
-        )
-        return float(square.sum()), float(excess.max(initial=0.0))
-
-    def soft_products(
-        self, gradients: Sequence[np.ndarray], shares: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """For the combination G of K gradients: the sum of sigma^2 soft_c(G)^2, and its derivatives by the shares.
-
-        Half of the first ones [K] and half of the second ones [K, K] come back.
-        """
-        K, limited = len(gradients), np.asarray(variances, dtype=np.float64)[self._block_of]
-
-        def work(part: slice, number: int) -> tuple[float, ...]:
-            rows = np.stack([gradient[part] for gradient in gradients]).astype(np.float64)
-            total = shares @ rows
-            beyond = np.flatnonzero(np.abs(total) > thresholds[part])
-            rows, total = np.ascontiguousarray(rows[:, beyond]), total[beyond]
-            soft = limited[number] * (total - np.copysign(thresholds[part][beyond], total))
-            gram = limited[number] * (rows @ rows.T)
-            return float((soft * soft).sum()) / limited[number], *(rows @ soft), *gram.ravel()
-
-        square, *products = self._each_slice(work, 1 + K + K * K)
-        sums = np.array([own.sum() for own in products])
-        return float(square.sum()), sums[:K], sums[K:].reshape(K, K)
-
-    def loss_gradient(
-        self, theta: np.ndarray, gradient: np.ndarray, variances: np.ndarray, dtype: np.dtype | type = np.float64
+    def _each_slice(
+        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
     ) -> np.ndarray:
-        """A gradient without the Gaussian prior's part."""
-        out, precisions = self.empty(dtype), self._precisions(variances)
-
-        def work(part: slice, number: int) -> tuple[()]:
-            out[part] = gradient[part] - precisions[number] * theta[part]
-            return ()
-
-        self._each_slice(work, 0)
-        return out
-
-    def steepest_square(self, theta: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> float:
-        """The squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
-
-        def work(part: slice, number: int) -> tuple[float]:
-            own, point, least = gradient[part], theta[part], thresholds[part]
-            soft = np.maximum(np.abs(own) - least, 0.0)
-            shortest = np.where(point != 0, own + np.copysign(least, point), soft)
-            return (float((shortest * shortest).sum()),)
-
-        return float(self._each_slice(work, 1)[0].sum())
-
-    def free_count(self, theta: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> int:
-        """How many parameters are not zero, or have a slope beyond their threshold."""
-
-        def work(part: slice, number: int) -> tuple[float]:
-            return (float(np.count_nonzero((theta[part] != 0) | (np.abs(gradient[part]) > thresholds[part]))),)
-
-        return int(self._each_slice(work, 1)[0].sum())
-
-    def _limited(self, variances: np.ndarray) -> np.ndarray:
-        """sigma^2 of each slice, zero where it is infinite."""
-        each = np.asarray(variances, dtype=np.float64)[self._block_of]
-        return np.where(np.isfinite(each), each, 0.0)
-
-    def _each_slice(self, work: Callable[[slice, int], tuple[float, ...]], width: int) -> np.ndarray:
-        """What `work` finds in each slice, which it is given with its number, on threads; [width, S]."""
         bounds = self._bounds.tolist()
-        found = self._workers.map(lambda k: work(slice(bounds[k], bounds[k + 1]), k), range(self._slices))
-        return np.array(list(found), dtype=np.float64).reshape(self._slices, width).T
+        each = np.zeros(self._slices) if variances is None else np.asarray(variances, dtype=np.float64)[self._block_of]
 
-    def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
-        """Room for so many pairs of a step and a change of the gradient."""
-        return Pairs(self, most, dtype)
+        def numbered(number: int) -> np.ndarray:
+            found = work(slice(bounds[number], bounds[number + 1]), float(each[number]))
+            return np.concatenate([np.empty(0), *(np.ravel(own) for own in found)])
 
+        found = list(self._workers.map(numbered, range(self._slices)))
+        return np.array(found, dtype=np.float64).reshape(self._slices, width).T
 
-def _softened(size: np.ndarray, thresholds: np.ndarray, variance: float) -> tuple[float, float]:
-    """sigma^2 soft_c(g)^2 summed and zero; where sigma^2 is infinite, which zero stands for, zero and max |g| / c."""
-    if not variance:
-        return 0.0, float((size / thresholds).max(initial=0.0))
-    soft = np.maximum(size - thresholds, 0.0)
-    return variance * float((soft * soft).sum()), 0.0
+    def pairs(self, most: int, dtype: np.dtype | type) -> HostPairs:
+        return HostPairs(self, most, dtype)
 
 
 class Pairs:
     """Steps s and changes y of the gradient, by slot, and the products with them that L-BFGS takes.
 
-    `rows` is how many slots to go through; slots out of use among them hold zeros.
+    `rows` is how many slots to go through; slots out of use among them hold zeros. Products of pairs kept in single
+    precision are summed in double, a block of columns at a time.
     """
 
-    def __init__(self, vectors: Vectors, most: int, dtype: np.dtype | type):
-        self._vectors, self.most, self.dtype = vectors, most, np.dtype(dtype)
+    def __init__(self, vectors: Vectors, steps: Vector, changes: Vector, dtype: np.dtype | type):
+        self._vectors, self.most, self.dtype = vectors, len(steps), np.dtype(dtype)
+        self._steps, self._changes = steps, changes  # [most, size] each
+
+    def put(
+        self, slot: int, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector, rows: int
+    ) -> np.ndarray:
+        """Take up a step between two points; products of all steps with its change and the new gradient, [rows, 2]."""
+        double = self._vectors._double
+        self._steps[slot] = after - before
+        self._changes[slot] = new_gradient - gradient
+        both = self._vectors.xp.stack([double(self._changes[slot]), double(new_gradient)], 1)
+        return self._products(self._steps, both, rows)
+
+    def _products(self, own: Vector, vectors: Vector, rows: int) -> np.ndarray:
+        """Multiply the first rows by vectors [size, k], in double precision, [rows, k]."""
+        size, k = vectors.shape
+        whole, double = size // PIECE, self._vectors._double
+        total = double(own[:rows, whole * PIECE :]) @ vectors[whole * PIECE :]
+        for some in ranges(whole, PIECES_AT_ONCE):  # many products in one go: one alone is too small for a GPU
+            part, count = slice(some.start * PIECE, some.stop * PIECE), some.stop - some.start
+            pieces = double(own[:rows, part]).reshape(rows, count, PIECE).swapaxes(0, 1)
+            total = total + (pieces @ vectors[part].reshape(count, PIECE, k)).sum(0)
+        return self._vectors.to_array(total)
+
+    def _mixed(self, own: Vector, shares: np.ndarray) -> Vector:
+        """Multiply shares [rows] by rows, in double precision."""
+        weights, rows, found = self._vectors.from_array(shares), len(shares), []
+        for part in ranges(self._vectors.size, PIECE * PIECES_AT_ONCE):
+            found.append(weights @ self._vectors._double(own[:rows, part]))
+        return self._vectors.xp.concatenate(found) if found else self._vectors.zeros()
+
+    def forget(self, slot: int) -> None:
+        self._steps[slot] = 0.0
+        self._changes[slot] = 0.0
+
+    def stored(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the steps and the changes of the first slots, [rows, size] each; they are not to be changed."""
+        return self._vectors.to_array(self._steps[:rows]), self._vectors.to_array(self._changes[:rows])
+
+    def restore(self, steps: np.ndarray, changes: np.ndarray) -> None:
+        """Put what `stored` returned into the first slots."""
+        self._steps[: len(steps)] = self._vectors.from_array(steps, self.dtype)
+        self._changes[: len(changes)] = self._vectors.from_array(changes, self.dtype)
+
+    def step(self, slot: int) -> Vector:
+        return self._steps[slot]
+
+    def change(self, slot: int) -> Vector:
+        return self._changes[slot]
+
+    def along(self, vector: Vector, rows: int) -> np.ndarray:
+        """Return products of all steps with a vector, [rows]."""
+        return self._products(self._steps, self._vectors._double(vector)[:, None], rows)[:, 0]
+
+    def changes_along(self, vector: Vector, rows: int) -> np.ndarray:
+        """Return products of all changes with a vector, [rows]."""
+        return self._products(self._changes, self._vectors._double(vector)[:, None], rows)[:, 0]
+
+    def reduced(self, gradient: Vector, shares: np.ndarray) -> Vector:
+        """Return minus the gradient less its shares [rows] of changes."""
+        return self._vectors.cast(-(gradient + self._mixed(self._changes, shares)), self.dtype)
+
+    def reduced_and_scaled(
+        self, gradient: Vector, shares: np.ndarray, scale: Vector, newest: int | None
+    ) -> tuple[Vector, np.ndarray, float]:
+        """Return `reduced` times a diagonal, its products with all changes [rows], and y.(scale y) of the newest y."""
+        double = self._vectors._double
+        found = -(gradient + self._mixed(self._changes, shares)) * double(scale)
+        out, bent = self._vectors.cast(found, self.dtype), 0.0
+        if newest is not None:
+            change = double(self._changes[newest])
+            bent = float((change * change * double(scale)).sum())
+        return out, self.changes_along(out, len(shares)), bent
+
+    def finish(self, target: Vector, length: float, weights: np.ndarray, gradient: Vector) -> float:
+        """target = length target + weights [rows] times steps, in place; its product with the gradient."""
+        target[:] = length * self._vectors._double(target) + self._mixed(self._steps, weights)
+        return self._vectors.dot(target, gradient)
+
+    def minimise_model(
+        self,
+        theta: Vector,
+        gradient: Vector,
+        thresholds: Vector,
+        scale: Vector,
+        matrix: np.ndarray,
+        slots: Sequence[int],
+        most: int,
+        tolerance: float,
+    ) -> tuple[Vector, float]:
+        """Find the step d from theta to where a model of P with an L1 penalty is about the smallest; see `_proximal`.
+
+        Its curvature is diag(b) - W M W^T, where W [n, 2 k] has b times the steps of these slots, then their changes,
+        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. It comes
+        with <g, d> and what d adds to the penalty. It goes coordinate after coordinate, so in this process.
+        """
+        vectors = self._vectors
+        free = vectors.xp.where(vectors._free(theta, gradient, thresholds))[0]
+        here = [vectors.to_array(values[free]) for values in (scale, gradient, thresholds, theta)]
+        steps, changes = ([vectors.to_array(own[slot][free]) for slot in slots] for own in (self._steps, self._changes))
+        step, change = minimised_model(*here, steps, changes, matrix, self.dtype, most, tolerance)
+        direction = vectors.zeros()
+        direction[free] = vectors.from_array(step)
+        return direction, change
+
+
+class HostPairs(Pairs):
+    """Pairs that are NumPy arrays of this process."""
+
+    _vectors: HostVectors
+
+    def __init__(self, vectors: HostVectors, most: int, dtype: np.dtype | type):
         # The threads that first write a step touch its memory first.
-        self._steps = np.empty((most, vectors.size), dtype=dtype)
-        self._changes = np.empty((most, vectors.size), dtype=dtype)
+        steps, changes = (np.empty((most, vectors.size), dtype=dtype) for _ in range(2))
+        super().__init__(vectors, steps, changes, dtype)
         self._step_rows, self._change_rows = (
-            Rows([vectors._written(row) for row in rows]) for rows in (self._steps, self._changes)
+            Rows([vectors._written(row) for row in rows]) for rows in (steps, changes)
         )
 
     def put(
@@ -422,7 +667,6 @@ class Pairs:
         new_gradient: np.ndarray,
         rows: int,
     ) -> np.ndarray:
-        """Take up a step between two points; products of all steps with its change and the new gradient, [rows, 2]."""
         given = [self._vectors._values(vector) for vector in (before, after, gradient, new_gradient)]
         sums = self._vectors._sums(rows, 2)
         self._vectors._over_slices(
@@ -430,29 +674,10 @@ class Pairs:
         )
         return sums.sum(axis=0)
 
-    def forget(self, slot: int) -> None:
-        self._steps[slot] = self._changes[slot] = 0.0
-
-    def stored(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the steps and the changes of the first slots, [rows, size] each; they are not to be changed."""
-        return self._steps[:rows], self._changes[:rows]
-
-    def restore(self, steps: np.ndarray, changes: np.ndarray) -> None:
-        """Put what `stored` returned into the first slots."""
-        self._steps[: len(steps)], self._changes[: len(changes)] = steps, changes
-
-    def step(self, slot: int) -> np.ndarray:
-        return self._steps[slot]
-
-    def change(self, slot: int) -> np.ndarray:
-        return self._changes[slot]
-
     def along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        """Products of all steps with a vector, [rows]."""
         return self._products(self._step_rows, vector, rows)
 
     def changes_along(self, vector: np.ndarray, rows: int) -> np.ndarray:
-        """Products of all changes with a vector, [rows]."""
         return self._products(self._change_rows, vector, rows)
 
     def _products(self, own: Rows, vector: np.ndarray, rows: int) -> np.ndarray:
@@ -461,13 +686,11 @@ class Pairs:
         return sums.sum(axis=0)
 
     def reduced(self, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Minus the gradient less its shares [rows] of changes."""
         return self._reduced(gradient, shares, None, None, None)
 
     def reduced_and_scaled(
         self, gradient: np.ndarray, shares: np.ndarray, scale: np.ndarray, newest: int | None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """`reduced` times a diagonal, its products with all changes [rows], and y.(scale y) of the newest change y."""
         sums = self._vectors._sums(len(shares) + 1)
         out = self._reduced(gradient, shares, self._vectors._values(scale), newest, sums)
         found = sums.sum(axis=0)
@@ -496,7 +719,6 @@ class Pairs:
         return out
 
     def finish(self, target: np.ndarray, length: float, weights: np.ndarray, gradient: np.ndarray) -> float:
-        """target = length target + weights [rows] times steps, in place; its product with the gradient."""
         sums = self._vectors._sums(1)
         self._vectors._over_slices(
             _long_vectors.finished,
@@ -509,31 +731,6 @@ class Pairs:
             sums,
         )
         return float(sums.sum())
-
-    def minimise_model(
-        self,
-        theta: np.ndarray,
-        gradient: np.ndarray,
-        thresholds: np.ndarray,
-        scale: np.ndarray,
-        matrix: np.ndarray,
-        slots: Sequence[int],
-        most: int,
-        tolerance: float,
-    ) -> tuple[np.ndarray, float]:
-        """The step d from theta to where a model of P with an L1 penalty is about the smallest; see `_proximal`.
-
-        Its curvature is diag(b) - W M W^T, where W [n, 2 k] has b times the steps of these slots, then their changes,
-        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. It comes
-        with <g, d> and what d adds to the penalty.
-        """
-        free = np.flatnonzero((theta != 0) | (np.abs(gradient) > thresholds))
-        here = (values[free] for values in (scale, gradient, thresholds, theta))
-        pairs = ([own[slot][free] for slot in slots] for own in (self._steps, self._changes))
-        step, change = minimised_model(*here, *pairs, matrix, self.dtype, most, tolerance)
-        direction = np.zeros(self._vectors.size)
-        direction[free] = step
-        return direction, change
 
 
 def minimised_model(
@@ -548,7 +745,7 @@ def minimised_model(
     most: int,
     tolerance: float,
 ) -> tuple[np.ndarray, float]:
-    """What `Pairs.minimise_model` finds for parameters that may move: the step, and what it adds to the model."""
+    """Minimise the model of `Pairs.minimise_model` over parameters that may move: the step, and what it adds to it."""
     width = len(matrix)
     rows = np.zeros((len(start), max(width + 3 & ~3, 4)), dtype=dtype)
     for place, (step, change) in enumerate(zip(steps, changes, strict=True)):
