@@ -327,7 +327,8 @@ class TrainingRun:
             "pruning": options.prune is not None,
         }
         for term in pivots:
-            here[f"kernel values of term {term.name}"] = not all(map(device.knows_type, _kernel_types(term.kernel)))
+            there = all(kind.has_array_form() for kind in _kernel_types(term.kernel))
+            here[f"kernel values of term {term.name}"] = not there
         told = ", ".join(what for what, so in here.items() if so)
         if told:
             self._observer.note(f"engine {device.backend.name}: threads do {told}")
