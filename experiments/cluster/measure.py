@@ -63,7 +63,7 @@ def main() -> None:
     from distributed import Client, LocalCluster
 
     from kcrf_core.chains import EDGE, NODE
-    from kcrf_core.cluster import DaskCrew, on_workers
+    from kcrf_core.cluster import DaskExecutor, on_workers
     from kcrf_core.objective import ComposedEngine, ComposedTerm, Posterior
     from kcrf_core.system import Workers
 
@@ -93,23 +93,23 @@ def main() -> None:
             dashboard_address="127.0.0.1:0",
         )
         with cluster, Client(cluster, direct_to_workers=True) as client:
-            crew = DaskCrew(client, memory, print)
-            crew.check()
+            executor = DaskExecutor(client, memory, print)
+            executor.check()
             if arguments.what == "pivots":
-                problem, handles = data.problem(range(arguments.portions)), crew.load(data.recipes())
+                problem, handles = data.problem(range(arguments.portions)), executor.load(data.recipes())
                 composed = [ComposedTerm(NODE, data.head(workers)), ComposedTerm(EDGE)]
-                engine = ComposedEngine(problem, composed, crew, handles, workers, DTYPE)
+                engine = ComposedEngine(problem, composed, executor, handles, workers, DTYPE)
                 posterior = Posterior(engine, [1.0, 1.0])
             else:
-                posterior = Posterior.by_crew(problem, terms, crew, workers, dtype)
-            before = crew.traffic.sent, crew.traffic.received
+                posterior = Posterior.by_executor(problem, terms, executor, workers, dtype)
+            before = executor.traffic.sent, executor.traffic.received
             seconds, report["cluster_processor"], found = timed(posterior, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))
             report["cluster_least"] = min(seconds[1:])
             held = client.has_what()
             report["held"] = sorted(sum(each.startswith("kcrf-part") for each in own) for own in held.values())
-            report["sent_per_pass"] = (crew.traffic.sent - before[0]) // (arguments.passes + 1)
-            report["received_per_pass"] = (crew.traffic.received - before[1]) // (arguments.passes + 1)
+            report["sent_per_pass"] = (executor.traffic.sent - before[0]) // (arguments.passes + 1)
+            report["received_per_pass"] = (executor.traffic.received - before[1]) // (arguments.passes + 1)
     report["same"] = found == expected
     report["ratio"] = report["cluster_pass"] / report["threads_pass"]
     report["rate"] = 1 / report["ratio"]

@@ -58,9 +58,9 @@ def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, mo
     """Its shards are made again by the other one, with the same bytes."""
     from distributed import Client
 
-    from kcrf_core.cluster import dask_crew
+    from kcrf_core.cluster import dask_executor
 
-    monkeypatch.setattr(dask_crew, "SILENT", 3.0)
+    monkeypatch.setattr(dask_executor, "SILENT", 3.0)
     output, log = tmp_path / "model.npz", tmp_path / "log.jsonl"
     with loopback_cluster(tmp_path, 2) as cluster:
         frozen = cluster.workers[0]

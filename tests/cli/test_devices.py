@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from kcrf_core.device import NumpyBackend
 from kcrf_core.model import load_basis
 from kcrf_core.solvers import SOLVERS
+from kcrf_core.system import Backend
 
 CHOICES = ("--sigma2", "1", "--kernel", "rbf", "--size", "80", "--threads", "1")
 
@@ -128,8 +128,8 @@ def test_options_that_do_not_go_with_it(kcrf, data, tmp_path):
     assert done.code == 2 and "leave out --jobs" in done.err
 
 
-class TooSmall(NumpyBackend):
-    """A card without room."""
+class TooSmall(Backend):
+    """A GPU without room."""
 
     def empty(self, *given):
         raise RuntimeError("out of memory")
@@ -139,7 +139,7 @@ class TooSmall(NumpyBackend):
 
 
 def test_too_little_memory(kcrf, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("kcrf_core.device.backend.NumpyBackend", TooSmall)
+    monkeypatch.setattr("kcrf_core.system.backend.Backend", TooSmall)
     done = kcrf("train", data, *CHOICES, "--engine", "numpy", "-o", tmp_path / "m.npz", "-q")
     assert done.code == 1 and "too little memory" in done.err and "--memory" in done.err
     assert "Traceback" not in done.err

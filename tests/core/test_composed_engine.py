@@ -25,13 +25,13 @@ from kcrf_core.maps import (
     native,
     portions,
 )
-from kcrf_core.objective import LocalCrew, ObjectiveTerm, Posterior, composed_engine
+from kcrf_core.objective import LocalExecutor, ObjectiveTerm, Posterior, composed_engine
 from kcrf_core.solvers import SOLVERS, Run
 
 KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
 
 
-class PicklingCrew(LocalCrew):
+class PicklingExecutor(LocalExecutor):
     """One to which everything comes, and from which everything goes, as bytes."""
 
     remote = True
@@ -149,7 +149,7 @@ def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
     whole = Posterior.on_threads(problem, terms, workers, dtype)
-    composed = Posterior.by_crew(problem, terms, PicklingCrew(workers), workers, dtype)
+    composed = Posterior.by_executor(problem, terms, PicklingExecutor(workers), workers, dtype)
     assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
     return whole, composed
 
@@ -277,8 +277,8 @@ def test_terms_are_chosen_alike(sample_data):
     encoding, dataset = fit_encoding(config, read_corpus(sample_data / "pitch_accent.conll").subset(range(150)))
     found = []
     with Workers(2) as workers:
-        for crew in (None, PicklingCrew(workers)):
-            with Workers(2, crew=crew) as asked:
+        for executor in (None, PicklingExecutor(workers)):
+            with Workers(2, executor=executor) as asked:
                 report = train(encoding, dataset, config, workers=asked, select_terms=True)[1]
                 result = report.result
                 found.append((result.theta.tobytes(), result.value, result.lower, report.structure.to_dict()))
@@ -315,7 +315,7 @@ def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
         expected = Posterior.on_threads(problem, terms, workers, np.float32).engine
         theta = rng.normal(size=expected.vectors.size)
         with Workers(1, memory=60_000) as few:
-            crew = LocalCrew(few)
-            composed = Posterior.by_crew(problem, terms, crew, few, np.float32).engine
+            executor = LocalExecutor(few)
+            composed = Posterior.by_executor(problem, terms, executor, few, np.float32).engine
             same(expected.evaluate(theta), composed.evaluate(theta))
-            assert 0 < crew.held < len(composed.handles)
+            assert 0 < executor.held < len(composed.handles)

@@ -17,7 +17,6 @@ from kcrf_core.device import (
     Device,
     DeviceChoice,
     DeviceVectors,
-    NumpyBackend,
     device_engine,
     device_maps,
     device_vectors,
@@ -26,6 +25,7 @@ from kcrf_core.device import (
 from kcrf_core.errors import DeviceError
 from kcrf_core.objective import HostVectors, Posterior, ThreadEngine
 from kcrf_core.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
 
 # `make test-gpu` sets it: torch:cpu, cuda, or both.
@@ -332,7 +332,7 @@ def test_an_engine_goes_when_nobody_has_it(rng, workers, device):
 
 
 def test_memory_that_is_short_anywhere_in_a_training_is_told_with_a_remedy(monkeypatch):
-    monkeypatch.setattr(NumpyBackend, "is_out_of_memory", lambda self, error: "full" in str(error))
+    monkeypatch.setattr(Backend, "is_out_of_memory", lambda self, error: "full" in str(error))
     with pytest.raises(DeviceError, match="too little memory on numpy"), open_engine("numpy"):
         raise RuntimeError("it is full")
     with pytest.raises(RuntimeError, match="another"), open_engine("numpy"):

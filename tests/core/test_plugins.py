@@ -51,14 +51,13 @@ class CauchyKernel(InnerProductKernel):
     def fit(cls, config, inputs, fitting):
         return cls(config.gamma or 1.0 / median_distance(inputs, fitting.seed), config.power)
 
-    def apply(self, block, row_norms, pivot_norms):
-        block *= -2
-        block += row_norms.astype(block.dtype)[:, None]
-        block += pivot_norms.astype(block.dtype)
-        np.maximum(block, 0, out=block)
-        block *= self.gamma
+    def coefficients(self):
+        return -2 * self.gamma, self.gamma, 0.0  # gamma |x - x'|^2
+
+    def function(self, block, xp):
+        xp.clip(block, 0, None, out=block)
         block += 1
-        np.power(block, -self.power, out=block)
+        block **= -self.power
 
     def diagonal(self, inputs):
         return np.ones(len(inputs))
@@ -313,6 +312,41 @@ def test_a_kernel_as_a_part_of_others(plugin, accent, tmp_path):
     check_refused(
         plugin, model, accent, "the kernel 'cauchy' is not registered here (import the module that registers it first)"
     )
+
+
+@kernel_plugin
+def test_a_kernel_on_a_device(plugin, accent, tmp_path):
+    """Kernel values are computed there, and labels are those of threads."""
+    options = ("--kernel", "cauchy", "--size", "60", "--sigma2", "1", "--tolerance", "1e-6", "--plain")
+    tagged = []
+    for engine in ((), ("--engine", "numpy")):
+        model = tmp_path / f"{len(engine)}.npz"
+        done = kcrf("train", accent, *options, *engine, "-o", model)
+        assert "threads do" not in done.stderr
+        tagged.append(kcrf("tag", "-m", model, accent, *engine).stdout)
+    assert tagged[0] == tagged[1]
+
+
+OLDER = KERNEL.replace("cauchy", "older").replace(
+    KERNEL[KERNEL.index("    def coefficients") : KERNEL.index("    def diagonal")],
+    """
+    def apply(self, block, row_norms, pivot_norms):
+        distances = row_norms[:, None] + pivot_norms - 2 * block
+        block[:] = (1 + self.gamma * np.maximum(distances, 0)) ** -self.power
+
+""",
+)
+
+
+@using("older_kernel", OLDER, KERNELS, "older")
+def test_a_kernel_for_the_cpu_alone(plugin, rng, accent, tmp_path):
+    """One that turns inner products into values itself; beside a device, threads do that."""
+    inputs = random_inputs(rng, 30, 0, 3)
+    kernel = KERNELS["older"](0.5, 2.0)
+    distances = ((inputs.real[:, None] - inputs.real[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(gram(kernel, inputs, inputs), (1 + 0.5 * distances) ** -2, rtol=1e-9)
+    options = ("--kernel", "older", "--size", "20", "--sigma2", "1", "--engine", "numpy", "-o", tmp_path / "model.npz")
+    assert "threads do kernel values of term" in kcrf("train", accent, *options).stderr
 
 
 # ----------------------------------------------------------------------------- a solver

@@ -216,16 +216,16 @@ def test_a_full_disk_is_named_with_its_folder(tmp_path):
 
 def test_shards_hold_no_more_than_memory_allows(tmp_path, monkeypatch):
     """Parts that do not fit are read again in every pass."""
-    from kcrf_core.objective import crews
+    from kcrf_core.objective import executors
 
     held = []
 
-    class Watched(crews.LocalCrew):
+    class Watched(executors.LocalExecutor):
         def ask(self, handles, question, arguments):
             yield from super().ask(handles, question, arguments)
             held.append(self.held)
 
-    monkeypatch.setattr(shard_run, "LocalCrew", Watched)
+    monkeypatch.setattr(shard_run, "LocalExecutor", Watched)
     config = parse_config({"training": TRAINING})
     folder, _, _ = prepared(tmp_path, columns(np.random.default_rng(5)), config)
     for memory, most in ((0, 0), (1 << 30, 5)):

@@ -1,7 +1,7 @@
 """A Dask cluster that does the arithmetic of training: an optional extra, imported when an engine is asked for.
 
-`ClusterEngine` says which cluster, `open_crew` connects to it; a `DaskCrew` asks parts there as `objective.LocalCrew`
-does in this process.
+`ClusterEngine` says which cluster, `open_executor` connects to it; a `DaskExecutor` asks parts there as
+`objective.LocalExecutor` does in this process.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-from .dask_crew import DaskCrew
-from .engines import ClusterEngine, open_crew
+from .dask_executor import DaskExecutor
+from .engines import ClusterEngine, open_executor
 
 TIMEOUTS: tuple[type[Exception], type[Exception]]
 
 __all__ = [
     "ClusterEngine",
-    "DaskCrew",
-    "open_crew",
+    "DaskExecutor",
+    "open_executor",
 ]

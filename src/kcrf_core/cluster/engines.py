@@ -21,7 +21,7 @@ from ..system import available_threads
 from . import TIMEOUTS
 
 if TYPE_CHECKING:
-    from .dask_crew import DaskCrew
+    from .dask_executor import DaskExecutor
 
 LOCAL = "dask"
 SCHEMES = {"dask": "tcp", "tls": "tls"}
@@ -109,15 +109,15 @@ def engine_of(engine: str | ClusterEngine) -> ClusterEngine:
 
 
 @contextmanager
-def open_crew(
+def open_executor(
     engine: str | ClusterEngine | None,
     *,
     threads: int | None = None,
     memory: int | None = None,
     tell: Callable[[str], None] | None = None,
     changed: Callable[[int], None] | None = None,
-) -> Iterator[DaskCrew | None]:
-    """A crew on a cluster, which is left again at the end; None without one.
+) -> Iterator[DaskExecutor | None]:
+    """An executor on a cluster, which is left again at the end; None without one.
 
     `memory` is that of each worker; `threads` are for a cluster on this machine, with a worker for each.
 
@@ -134,7 +134,7 @@ def open_crew(
         raise ConfigError(
             f"the engine '{engine.address}' needs Dask: pip install 'kcrf[cluster]'", settings=["engine"]
         ) from None
-    from .dask_crew import DaskCrew
+    from .dask_executor import DaskExecutor
 
     if engine.exposed:
         tell(
@@ -150,10 +150,10 @@ def open_crew(
                 f"no worker came to {engine.address} within {engine.timeout:g} seconds: start some, or wait longer",
                 settings=["engine_timeout"],
             ) from None
-        crew = DaskCrew(client, memory, tell, changed, engine.timeout)
-        crew.check()
-        yield crew
-        tell(crew.summary())
+        executor = DaskExecutor(client, memory, tell, changed, engine.timeout)
+        executor.check()
+        yield executor
+        tell(executor.summary())
 
 
 def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> Any:

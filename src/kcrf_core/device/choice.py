@@ -16,10 +16,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, DeviceError
-from ..system import available_threads
+from ..system import Backend, available_threads
 
 if TYPE_CHECKING:
-    from .backend import Backend
     from .device import Device
 
 KINDS = "cuda, cuda:NUMBER, torch:cpu and numpy"
@@ -56,11 +55,11 @@ def open_device(
 
     `threads` are for PyTorch without a card.
     """
-    from .backend import NumpyBackend
+    from ..system import Backend
     from .device import Device
 
     began = perf_counter()
-    backend = NumpyBackend() if choice.address == "numpy" else _with_torch(choice.address, threads)
+    backend = Backend() if choice.address == "numpy" else _with_torch(choice.address, threads)
     device = Device(backend, memory, tell)
     if tell is not None:
         tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")

@@ -11,12 +11,11 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..maps import FeatureMap, ReducedMap
 from ..objective import ObjectiveTerm
-from ..system import Workers, ranges
-from .backend import DOUBLE
+from ..system import DOUBLE, Workers, ranges
 from .device_engine import DeviceEngine
 from .device_maps import DeviceKernelRows, map_on
 from .device_pivots import DeviceFactorisation
-from .kernel_blocks import MAKERS, DeviceKernel, laid_out
+from .kernel_blocks import DeviceKernel, laid_out
 from .place import ArrayPlace
 
 ROWS_AT_ONCE = 4096
@@ -56,10 +55,6 @@ class Device(ArrayPlace):
             return DeviceEngine(problem, terms, workers, self, dtype, forbidden)
 
     # ------------------------------------------------------------------------- pivots and kernel values
-
-    def knows_type(self, kernel: type[Kernel]) -> bool:
-        """Whether values of such kernels are computed there; those of others come from this process."""
-        return kernel in MAKERS
 
     def factorisation(
         self,

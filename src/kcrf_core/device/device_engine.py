@@ -19,8 +19,7 @@ import numpy as np
 from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
 from ..maps import Extent, Rounding
 from ..objective import ObjectiveTerm, ThreadEngine, Vectors, inverse_power_parts
-from ..system import Workers, sequence_rows, size_text
-from .backend import DOUBLE, Array
+from ..system import DOUBLE, Array, Workers, sequence_rows, size_text
 from .device_maps import Evaluated, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
@@ -164,7 +163,7 @@ class DeviceEngine(ThreadEngine):
             if clique in columns:
                 own = backend.cast(columns[clique], DOUBLE)
                 if clique.columns(Y) < Y:
-                    own = backend.together([own * HALF, own * -HALF], 1)
+                    own = backend.xp.concatenate([own * HALF, own * -HALF], 1)
                 scores = own if scores is None else scores + own
         if EDGE_X in columns:
             edges = edges.plus_pairs(backend.cast(columns[EDGE_X], DOUBLE).reshape(-1, Y, Y))
@@ -191,7 +190,7 @@ class DeviceEngine(ThreadEngine):
             node, edge, triple = self._held.subtract(held, node, edge, triple, chains.weights)
         found = Passed(node, edge, triple, found.log_z, found.shift, found.trusted)
         gradient = self._collected(found, observed=True)
-        return backend.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
+        return backend.xp.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
 
     def _gold_scores(self, potentials: ChainPotentials) -> Array:
         """What each position adds to the score of the labels that are observed, [N]."""
@@ -201,7 +200,7 @@ class DeviceEngine(ThreadEngine):
             if order in self._gold_places:
                 place, there = self._gold_places[order]
                 chosen = backend.rows(values.reshape(-1), place)
-                found = found + backend.where(there > 0, chosen, 0.0)
+                found = found + backend.xp.where(there > 0, chosen, 0.0)
         return found + self._gold_ends(edges)
 
     def _gold_ends(self, edges: Edges) -> Array:
@@ -211,10 +210,10 @@ class DeviceEngine(ThreadEngine):
         both = []
         for way, part in enumerate((edges.start, edges.end)):
             gold = backend.rows(self._gold, chains.packing.positions[way][:count])
-            own = backend.where(gold > 0, part[None, :], 0.0).sum(1)
-            own = backend.where(chains.open[way, :, 0], own, 0.0)
+            own = backend.xp.where(gold > 0, part[None, :], 0.0).sum(1)
+            own = backend.xp.where(chains.open[way, :, 0], own, 0.0)
             rest = backend.zeros((chains.packing.size - count,))
-            both.append(backend.rows(backend.together([own, rest]), chains.packing.places[way]))
+            both.append(backend.rows(backend.xp.concatenate([own, rest]), chains.packing.places[way]))
         return both[0] + both[1]
 
     def _collected(self, found: Passed, observed: bool) -> Array:
@@ -245,15 +244,15 @@ class DeviceEngine(ThreadEngine):
                 parts.append(triple.reshape(-1))
             else:
                 ends = [backend.rows(found.node, rows).sum(0) for rows in self._ends]
-                parts.append(backend.together([edge.reshape(-1), *ends])[: term.size])
-        return backend.together(parts)
+                parts.append(backend.xp.concatenate([edge.reshape(-1), *ends])[: term.size])
+        return backend.xp.concatenate(parts)
 
     def evaluate(self, theta: Array) -> tuple[float, Array]:
         if self._chains_there:
             told, gradient = self._evaluated(self._double(theta))
             likelihood, trusted = self.backend.numpy(told).tolist()
             if trusted and np.isfinite(likelihood):
-                return likelihood, self.backend.copy(gradient)
+                return likelihood, gradient * 1
         return super().evaluate(theta)  # which knows logarithms
 
     def evaluate_all(self, thetas: Sequence[Array]) -> Iterator[tuple[float, Array]]:
@@ -279,7 +278,7 @@ class DeviceEngine(ThreadEngine):
         if self._chains_there:
             trusted, found = self._multiplied(self._double(theta), self._double(vector))
             if float(trusted):
-                return self.backend.copy(found)
+                return found * 1
         return super().product(theta, vector)
 
     def _double(self, vector: Array) -> Array:
@@ -318,7 +317,7 @@ class DeviceEngine(ThreadEngine):
         there, unit = backend.array(matrix, DOUBLE), backend.array(np.eye(m))
         total = unit * above
         for more, factor in parts:
-            total = total + backend.inverse(there + unit * more) * factor
+            total = total + backend.xp.linalg.inv(there + unit * more) * factor
         found = backend.numpy(total) * scale
         return (found + found.T) / 2
 
@@ -348,7 +347,7 @@ class HeldChains:
 
     def _held(self, potentials: ChainPotentials) -> ChainPotentials:
         own = self._of_rows(potentials)
-        return replace(own, scores=self._backend.where(self._possible, own.scores, -np.inf))
+        return replace(own, scores=self._backend.xp.where(self._possible, own.scores, -np.inf))
 
     def passed(self, potentials: ChainPotentials) -> Passed:
         return self._chains.passed(self._held(potentials))
@@ -364,7 +363,7 @@ class HeldChains:
     def _spread(self, values: Array) -> Array:
         """Values of these rows among all, zero elsewhere."""
         none = self._backend.zeros((1, *values.shape[1:]))
-        return self._backend.rows(self._backend.together([values, none]), self._places)
+        return self._backend.rows(self._backend.xp.concatenate([values, none]), self._places)
 
     def subtract(
         self, held: Passed, node: Array, edge: Array, triple: Array | None, weights: Array

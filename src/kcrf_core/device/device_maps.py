@@ -32,8 +32,7 @@ from ..maps import (
     RepeatedMap,
     Rounding,
 )
-from ..system import Workers, ranges
-from .backend import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend, Workers, ranges
 from .kernel_blocks import laid_out
 from .place import ArrayPlace
 
@@ -90,9 +89,9 @@ def row_products(values: Array, right: Array, backend: Backend) -> Array:
     found = []
     for some in ranges(whole, PIECES_AT_ONCE):  # a library takes tiles that are less wide, so that less is wasted
         part, count = slice(some.start * ROWS_AT_ONCE, some.stop * ROWS_AT_ONCE), some.stop - some.start
-        pieces = values[part].reshape(count, ROWS_AT_ONCE, D) @ backend.stack([right] * count)
+        pieces = values[part].reshape(count, ROWS_AT_ONCE, D) @ backend.xp.stack([right] * count)
         found.append(pieces.reshape(-1, C))
-    return backend.together([*found, values[whole * ROWS_AT_ONCE :] @ right])
+    return backend.xp.concatenate([*found, values[whole * ROWS_AT_ONCE :] @ right])
 
 
 def row_sums(values: Array, R: Array, backend: Backend) -> Array:
@@ -134,7 +133,7 @@ class ColumnsMap:
 
     def ready(self, W: Array) -> Array:
         if self._scale is not None:
-            W = self._backend.together([W[: self._split] * self._scale, W[self._split :]])
+            W = self._backend.xp.concatenate([W[: self._split] * self._scale, W[self._split :]])
         return self._backend.cast(W, self._dtype)
 
     def scores(self, ready: Array) -> Array:
@@ -153,7 +152,7 @@ class ColumnsMap:
             parts.append(sparse if self._scale is None else sparse * self._scale)
         if self._real is not None:
             parts.append(row_sums(self._real, R, self._backend))
-        return self._backend.together(parts) if parts else self._backend.zeros((0, R.shape[1]))
+        return self._backend.xp.concatenate(parts) if parts else self._backend.zeros((0, R.shape[1]))
 
     def rounding(self, W: Array, about: Evaluated) -> Rounding:
         squares = self._backend.numpy((W * W).sum(0))
@@ -173,7 +172,7 @@ class DeviceTriangle:
     def _inverse(self) -> Array:
         if self._inverted is None:
             self._memory.spend(self, 8 * len(self.values) ** 2)
-            self._inverted = self._backend.inverse_lower(self.values)
+            self._inverted = self._backend.solve_lower(self.values, self._backend.array(np.eye(len(self.values))))
         return self._inverted
 
     def solve(self, right: Array, dtype: np.dtype, transposed: bool = False) -> Array:
@@ -222,7 +221,7 @@ class DeviceKernelRows:
     def times(self, right: Array) -> Array:
         """K R, [N, C]."""
         found = [row_products(values, right, self._backend) for _, values in self.pieces()]
-        return self._backend.together(found) if found else self._backend.zeros((0, right.shape[1]), self.dtype)
+        return self._backend.xp.concatenate(found) if found else self._backend.zeros((0, right.shape[1]), self.dtype)
 
     def sums(self, R: Array) -> Array:
         """K^T R in double precision, [M, C]."""

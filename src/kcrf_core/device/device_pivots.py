@@ -14,8 +14,7 @@ import numpy as np
 
 from ..kernels import Inputs, Kernel
 from ..maps import FLOORS, Basis, independent_pivots, truncated
-from ..system import Workers, linear_algebra, ranges
-from .backend import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend, Workers, linear_algebra, ranges
 from .kernel_blocks import DeviceKernel
 from .place import ArrayPlace
 
@@ -115,7 +114,7 @@ class DeviceFactorisation:
         if not m:
             return DeviceCandidates(rows, backend.zeros((0, len(rows))), np.array(backend.numpy(left)), backend)
         before = [*self._groups, *self._newest]
-        cross = backend.together([self._exact.block(each, EVERY, own) for each in before])  # [m, c]
+        cross = backend.xp.concatenate([self._exact.block(each, EVERY, own) for each in before])  # [m, c]
         mine = backend.solve_lower(self._triangle[:m, :m], cross)
         left = left - mine.T @ mine
         return DeviceCandidates(rows, mine, np.array(backend.numpy(left)), backend)
@@ -133,7 +132,9 @@ class DeviceFactorisation:
         """Columns of K - G G^T at all positions."""
         maker = self._maker(candidates)
         with self._place.watched():
-            there = self._backend.together([self._columns(maker, part, self._rows_of(part)) for part in self._parts])
+            there = self._backend.xp.concatenate(
+                [self._columns(maker, part, self._rows_of(part)) for part in self._parts]
+            )
         return DeviceColumns(maker, self._backend.numpy(there), there)
 
     def append(
@@ -163,7 +164,7 @@ class DeviceFactorisation:
                 squares = squares * squares
                 taken.append(squares.sum(1))
                 gains = gains + squares.sum(0)
-            self.residual -= backend.numpy(backend.together(taken))
+            self.residual -= backend.numpy(backend.xp.concatenate(taken))
             if m:
                 self._triangle[m : m + b, :m] = chosen.there.T
             self._triangle[m : m + b, m : m + b] = backend.array(np.ascontiguousarray(triangle), DOUBLE)
@@ -206,11 +207,11 @@ class DeviceFactorisation:
             return self._G[part, :m]
         parts = []
         for block in self._blocks:
-            before = self._backend.together(parts, 1) if parts else self._backend.zeros((0, 0), self.dtype)
+            before = self._backend.xp.concatenate(parts, 1) if parts else self._backend.zeros((0, 0), self.dtype)
             parts.append(self._of(block, self._columns(block.maker, part, before)))
         if not parts:
             return self._backend.zeros((part.stop - part.start, 0), self.dtype)
-        return self._backend.together(parts, 1)
+        return self._backend.xp.concatenate(parts, 1)
 
     def error_products(self, candidates: DeviceCandidates, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K_BN m of some candidates [b, C] and G^T m [M, C] for errors m [N, C], summed in double precision."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..objective import Pairs, Vectors
-from .backend import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend
 
 PAIRS_SHARE = 1 / 16  # of a device's memory that pairs in double precision may take
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..chains import Edges
-from .backend import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend
 
 LEAST = 1e-250
 NEVER = 1e-300  # what scales are raised to, so that nothing is divided by zero before it is found out
@@ -102,25 +102,25 @@ class Chains:
 
     def _ends(self, edges: Edges) -> tuple[Array, Array]:
         """exp of s and e less their largest, [2, sequences, Y], and the largest of both [2]."""
-        both = self.backend.stack([edges.start, edges.end])  # [2, Y]
-        largest = self.backend.largest(both, 1)
-        values = self.backend.exp(both - largest[:, None])[:, None, :]
-        return self.backend.where(self.open, values, 1.0), largest
+        both = self.backend.xp.stack([edges.start, edges.end])  # [2, Y]
+        largest = self.backend.xp.amax(both, 1)
+        values = self.backend.xp.exp(both - largest[:, None])[:, None, :]
+        return self.backend.xp.where(self.open, values, 1.0), largest
 
     def _exponentials(self, potentials: ChainPotentials) -> tuple[Array, Array, Array, Array]:
         """exp of scores [N, Y] and edges, less their largest, and those: [N] and scalar, or [N]."""
         backend, scores, pairs = self.backend, potentials.scores, potentials.edges.transitions
-        largest = backend.largest(scores, 1)
-        X = backend.exp(scores - largest[:, None])
+        largest = backend.xp.amax(scores, 1)
+        X = backend.xp.exp(scores - largest[:, None])
         if len(pairs.shape) == 2:
-            top = backend.largest(pairs)
-            return X, largest, backend.exp(pairs - top), top
-        top = backend.largest(backend.largest(pairs, 2), 1)
-        return X, largest, backend.exp(pairs - top[:, None, None]), top
+            top = backend.xp.amax(pairs)
+            return X, largest, backend.xp.exp(pairs - top), top
+        top = backend.xp.amax(backend.xp.amax(pairs, 2), 1)
+        return X, largest, backend.xp.exp(pairs - top[:, None, None]), top
 
     def _both_ways(self, values: Array) -> Array:
         """Values of positions in packed order, forward and backward, [2, N, ...]."""
-        return self.backend.stack([self.backend.rows(values, each) for each in self.packing.positions])
+        return self.backend.xp.stack([self.backend.rows(values, each) for each in self.packing.positions])
 
     def _edges_both_ways(self, E: Array) -> Array:
         """Edges that step into each packed place, both ways: [2, Y, Y] of shared ones, or [2, N, Y, Y].
@@ -129,11 +129,11 @@ class Chains:
         """
         backend = self.backend
         if len(E.shape) == 2:
-            return backend.stack([E, backend.permuted(E, (1, 0))])
-        after = backend.together([E[1:], E[:1]])
+            return backend.xp.stack([E, backend.permuted(E, (1, 0))])
+        after = backend.xp.concatenate([E[1:], E[:1]])
         turned = backend.permuted(after, (0, 2, 1))
         forward, backward = self.packing.positions
-        return backend.stack([backend.rows(E, forward), backend.rows(turned, backward)])
+        return backend.xp.stack([backend.rows(E, forward), backend.rows(turned, backward)])
 
     def _stepped(self, state: Array, E: Array, part: slice) -> Array:
         """[2, n, Y] times the edges that lead into a step."""
@@ -157,14 +157,14 @@ class Chains:
         for part in self.packing.steps():
             came = ends if state is None else self._stepped(state[:, : part.stop - part.start], into, part)
             state = came * own[:, part]
-            scale = backend.at_least(state.sum(2), NEVER)
+            scale = backend.xp.clip(state.sum(2), NEVER, None)
             state = state / scale[:, :, None]
             before.append(came[1])
             after.append(state[0])
             scales.append(scale)
-        scales = backend.together(scales, 1)
-        left = backend.rows(backend.together(after), self.packing.places[0])  # f
-        back = backend.rows(backend.together(before), self.packing.places[1])  # b
+        scales = backend.xp.concatenate(scales, 1)
+        left = backend.rows(backend.xp.concatenate(after), self.packing.places[0])  # f
+        back = backend.rows(backend.xp.concatenate(before), self.packing.places[1])  # b
         scale, back_scale = self._in_order(scales, 0), self._in_order(scales, 1)
         pushed = back * X / back_scale[:, None]  # r
         found = left * back
@@ -172,8 +172,8 @@ class Chains:
         pair_z = z * scale / back_scale  # (f_{t-1} E) r_t
         trusted = (scale > LEAST) & (back_scale > LEAST)
         trusted = trusted & (z > LEAST) & ((pair_z > LEAST) | (self.inner == 0))
-        z, pair_z = backend.at_least(z, NEVER), backend.at_least(pair_z, NEVER)
-        log_z = backend.log(scale) + self.last * backend.log(z)
+        z, pair_z = backend.xp.clip(z, NEVER, None), backend.xp.clip(pair_z, NEVER, None)
+        log_z = backend.xp.log(scale) + self.last * backend.xp.log(z)
         # First and last positions take potentials of ends, others those of the edges before them.
         shifts = shift + self.inner * edge_shift
         shifts = shifts + self._end_shifts(end_shifts)
@@ -185,9 +185,9 @@ class Chains:
         """Of first and last positions, [N]."""
         backend = self.backend
         count = self.packing.counts[0] if self.packing.counts else 0
-        at_ends = backend.where(self.open[:, :, 0], largest[:, None], 0.0)  # [2, sequences], of first packed places
+        at_ends = backend.xp.where(self.open[:, :, 0], largest[:, None], 0.0)  # [2, sequences], of first packed places
         rest = backend.zeros((2, self.packing.size - count))
-        both = backend.together([at_ends, rest], 1)
+        both = backend.xp.concatenate([at_ends, rest], 1)
         return self._in_order(both, 0) + self._in_order(both, 1)
 
     def passed(self, potentials: ChainPotentials) -> Passed:
@@ -201,7 +201,7 @@ class Chains:
 
     def _before(self, values: Array) -> Array:
         """Of the position before each; of the first position any."""
-        return self.backend.together([values[-1:], values[:-1]])
+        return self.backend.xp.concatenate([values[-1:], values[:-1]])
 
     def _pairs(self, found: _Messages) -> Array:
         """p(y_{t-1}, y_t | x) of every position, zero at first ones, [N, Y, Y]."""
@@ -217,9 +217,9 @@ class Chains:
         into, bent_into = found.into, self._edges_both_ways(bent)
         d_own = self._both_ways(d_scores)
         ends = self._ends(potentials.edges)[0]
-        d_ends = ends * backend.where(self.open, backend.stack([d_edges.start, d_edges.end])[:, None, :], 0.0)
+        d_ends = ends * backend.xp.where(self.open, backend.xp.stack([d_edges.start, d_edges.end])[:, None, :], 0.0)
         forward, backward = self.packing.positions
-        states = backend.stack([backend.rows(found.left, forward), backend.rows(found.pushed, backward)])  # packed
+        states = backend.xp.stack([backend.rows(found.left, forward), backend.rows(found.pushed, backward)])  # packed
         d_came, d_left = [], []
         state = d_state = None
         for part in self.packing.steps():
@@ -232,7 +232,7 @@ class Chains:
             d_state = came * found.own[:, part] / found.scales[:, part][:, :, None] + state * d_own[:, part]
             d_came.append(came)
             d_left.append(d_state)
-        packed = backend.together(d_came, 1), backend.together(d_left, 1)
+        packed = backend.xp.concatenate(d_came, 1), backend.xp.concatenate(d_left, 1)
         d_left, d_pushed = self._in_order(packed[1], 0), self._in_order(packed[1], 1)
         d_back = self._in_order(packed[0], 1)
         change = (d_left * found.back + found.left * d_back) / found.z[:, None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .backend import Array, Backend
+from ..system import Array, Backend
 from .packed_chains import LEAST, NEVER, ChainPotentials, Chains, Passed
 
 
@@ -54,8 +54,8 @@ class PairChains(Chains):
         backend, steps = self.backend, self.packing.steps()
         X, shift, E, edge_shift = self._exponentials(potentials)
         ends, end_shifts = self._ends(potentials.edges)
-        top = backend.largest(potentials.edges.triples)
-        U, X = backend.exp(potentials.edges.triples - top), self._packed(X)
+        top = backend.xp.amax(potentials.edges.triples)
+        U, X = backend.xp.exp(potentials.edges.triples - top), self._packed(X)
         E = E if len(E.shape) == 2 else self._packed(E)
         local = [None if t == 0 else self._step_edges(E, part) * X[part][:, None, :] for t, part in enumerate(steps)]
         forward, summed, scales = [], [], []
@@ -68,7 +68,7 @@ class PairChains(Chains):
             else:
                 came = self._sum_before(forward[t - 1][:n], U)
                 state = came * local[t]
-            scale = backend.at_least(_sums(state), NEVER)
+            scale = backend.xp.clip(_sums(state), NEVER, None)
             forward.append(_divided(state, scale))
             summed.append(came)
             scales.append(scale)
@@ -81,22 +81,22 @@ class PairChains(Chains):
             last = ends[1, there:n]
             last = last if t == 0 else last[:, None, :] + backend.zeros((n - there, self.Y, self.Y))
             parts = [] if not there else [pushed[1].sum(2) if t == 0 else self._sum_after(pushed[t + 1], U)]
-            backward[t] = backend.together([*parts, last])
+            backward[t] = backend.xp.concatenate([*parts, last])
             if t:
                 state = local[t] * backward[t]
-                back_scales[t] = backend.at_least(_sums(state), NEVER)
+                back_scales[t] = backend.xp.clip(_sums(state), NEVER, None)
                 pushed[t] = _divided(state, back_scales[t])
-        z = [backend.at_least(_sums(a * b), NEVER) for a, b in zip(forward, backward, strict=True)]
+        z = [backend.xp.clip(_sums(a * b), NEVER, None) for a, b in zip(forward, backward, strict=True)]
         triple_z = [
-            None if came is None else backend.at_least(_sums(came * after), NEVER)
+            None if came is None else backend.xp.clip(_sums(came * after), NEVER, None)
             for came, after in zip(summed, pushed, strict=True)
         ]
         trusted = [(own > LEAST) & (scale > LEAST) for own, scale in zip(z, scales, strict=True)]
         for t, (own, scale) in enumerate(zip(triple_z, back_scales, strict=True)):
             trusted[t] = trusted[t] if scale is None else trusted[t] & (scale > LEAST)
             trusted[t] = trusted[t] if own is None else trusted[t] & (own > LEAST)
-        log_z = self._of_steps([backend.log(scale) for scale in scales])
-        log_z = log_z + self.last * backend.log(self._of_steps(z))
+        log_z = self._of_steps([backend.xp.log(scale) for scale in scales])
+        log_z = log_z + self.last * backend.xp.log(self._of_steps(z))
         shifts = shift + self.inner * edge_shift + self.third * top + self._end_shifts(end_shifts)
         return _PairMessages(
             U, local, forward, backward, pushed, summed, scales, back_scales, z, triple_z, log_z, shifts,
@@ -105,7 +105,7 @@ class PairChains(Chains):
 
     def _of_steps(self, parts: list[Array]) -> Array:
         """What steps found, by positions."""
-        return self.backend.rows(self.backend.together(parts), self.packing.places[0])
+        return self.backend.rows(self.backend.xp.concatenate(parts), self.packing.places[0])
 
     def passed(self, potentials: ChainPotentials) -> Passed:
         found = self._pair_messages(potentials)
@@ -138,8 +138,8 @@ class PairChains(Chains):
         d_pairs = d_edges.transitions
         d_pairs = d_pairs if len(d_pairs.shape) == 2 else self._packed(d_pairs)
         bent = found.U * d_edges.triples
-        both = backend.stack([d_edges.start, d_edges.end])[:, None, :]
-        d_ends = backend.where(self.open, both, 0.0)  # [2, sequences, Y]
+        both = backend.xp.stack([d_edges.start, d_edges.end])[:, None, :]
+        d_ends = backend.xp.where(self.open, both, 0.0)  # [2, sequences, Y]
         ends = self._ends(potentials.edges)[0]
         local = [
             None if t == 0 else self._step_edges(d_pairs, part) + d_scores[part][:, None, :]
@@ -171,7 +171,7 @@ class PairChains(Chains):
                 parts = [pushed[1].sum(2)]
             elif there:
                 parts = [self._sum_after(pushed[t + 1], found.U) + self._sum_after(found.pushed[t + 1], bent)]
-            backward[t] = backend.together([*parts, last])
+            backward[t] = backend.xp.concatenate([*parts, last])
             if t:
                 pushed[t] = _divided(found.local[t] * backward[t], found.back_scales[t]) + found.pushed[t] * local[t]
         pairs, triple = [], backend.zeros((self.Y,) * 3)

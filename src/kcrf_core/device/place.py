@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..errors import DeviceError
-from ..system import Budget, size_text
-from .backend import DOUBLE, Array, Backend
+from ..system import DOUBLE, Array, Backend, Budget, size_text
 
 SHARE = 0.7  # of free memory that tables may take where nothing is said: vectors, messages and products want some, too
 

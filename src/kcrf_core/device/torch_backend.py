@@ -1,4 +1,4 @@
-"""Arrays of PyTorch, on a card or without one. Nothing imports this file unless such an engine is asked for."""
+"""Arrays of PyTorch, on a GPU or without one. Nothing imports this file unless such an engine is asked for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import torch
 
-from ..system import free_memory, ranges
-from .backend import DOUBLE
+from ..system import DOUBLE, Backend, free_memory, ranges
 
 TYPES = {
     np.dtype(np.float64): torch.float64,
@@ -20,20 +19,20 @@ TYPES = {
 }
 NUMPY_TYPES = {own: other for other, own in TYPES.items()}
 
-STAGED, STAGES = 32 << 20, 4  # bytes that are on their way from a card at a time, and how often
+STAGED, STAGES = 32 << 20, 4  # bytes that are on their way from a GPU at a time, and how often
 PIECE = 256  # entries of a sparse row that are summed one after another
 WARM_UP = 2  # calls before one is recorded: libraries set themselves up in the first
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """Arrays on one device of PyTorch, by its name there."""
 
     xp = torch
 
     def __init__(self, name: str, device: str):
         self.name, self.device = name, torch.device(device)
-        self._card = self.device.type == "cuda"
-        self.title = torch.cuda.get_device_name(self.device) if self._card else "PyTorch on the CPU"
+        self._gpu = self.device.type == "cuda"
+        self.title = torch.cuda.get_device_name(self.device) if self._gpu else "PyTorch on the CPU"
         # Products in single precision are to have the digits of single precision.
         torch.set_float32_matmul_precision("highest")
 
@@ -45,12 +44,12 @@ class TorchBackend:
         return made.to(self.device, copy=True)
 
     def numpy(self, values: torch.Tensor) -> np.ndarray:
-        if self._card and values.nbytes > 2 * STAGED:
+        if self._gpu and values.nbytes > 2 * STAGED:
             return self._staged(values)
         return values.detach().cpu().numpy()
 
     def _staged(self, values: torch.Tensor) -> np.ndarray:
-        """A large array by way of memory that a card writes to directly, and from there by threads.
+        """A large array by way of memory that a GPU writes to directly, and from there by threads.
 
         New memory is what takes long: the system hands it out page by page.
         """
@@ -88,52 +87,11 @@ class TorchBackend:
     def empty(self, shape: Sequence[int], dtype: np.dtype = DOUBLE) -> torch.Tensor:
         return torch.empty(tuple(shape), dtype=TYPES[np.dtype(dtype)], device=self.device)
 
-    def copy(self, values: torch.Tensor) -> torch.Tensor:
-        return values.clone()
-
     def rows(self, values: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         return values.index_select(0, which)
 
-    def together(self, parts: Sequence[torch.Tensor], axis: int = 0) -> torch.Tensor:
-        return torch.cat(list(parts), dim=axis)
-
-    def stack(self, parts: Sequence[torch.Tensor], axis: int = 0) -> torch.Tensor:
-        return torch.stack(list(parts), dim=axis)
-
     def permuted(self, values: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
         return values.permute(*axes)
-
-    def exp(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.exp(values)
-
-    def log(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.log(values)
-
-    def sqrt(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.sqrt(values)
-
-    def sign(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.sign(values)
-
-    def largest(self, values: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-        return torch.amax(values) if axis is None else torch.amax(values, dim=axis)
-
-    def at_least(self, values: torch.Tensor, least: float) -> torch.Tensor:
-        return torch.clamp(values, min=least)
-
-    def clipped_exp(self, values: torch.Tensor, rough: bool) -> torch.Tensor:
-        # In single precision what is above zero is so by rounding, as is what should be zero and is not: looking for it
-        # would take a card as long as the exponentials do.
-        return values.exp_() if values.dtype == torch.float32 and not rough else values.clamp_(max=0).exp_()
-
-    def where(self, condition: torch.Tensor, a: torch.Tensor | float, b: torch.Tensor | float) -> torch.Tensor:
-        return torch.where(condition, a, b)
-
-    def nonzero(self, condition: torch.Tensor) -> torch.Tensor:
-        return torch.nonzero(condition).reshape(-1)
-
-    def equal_pairs(self, a: torch.Tensor, b: torch.Tensor, dtype: np.dtype) -> torch.Tensor:
-        return (a[:, None] == b[None, :]).to(TYPES[np.dtype(dtype)])
 
     def sparse(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray, width: int, dtype: np.dtype) -> _Bags:
         return _Bags(ends, columns, values, dtype, self)
@@ -145,32 +103,25 @@ class TorchBackend:
         own = triangle.mT if transposed else triangle
         return torch.linalg.solve_triangular(own, right, upper=transposed)
 
-    def inverse_lower(self, triangle: torch.Tensor) -> torch.Tensor:
-        unit = torch.eye(len(triangle), dtype=triangle.dtype, device=self.device)
-        return torch.linalg.solve_triangular(triangle, unit, upper=False)
-
     def cholesky(self, matrix: torch.Tensor) -> torch.Tensor | None:
         factor, status = torch.linalg.cholesky_ex(matrix)
         return None if int(status) else factor
 
-    def inverse(self, matrix: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.inv(matrix)
-
     def repeated(self, work: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
-        return _Recorded(work, self.device) if self._card else work
+        return _Recorded(work, self.device) if self._gpu else work
 
     def memory(self) -> int:
-        return torch.cuda.mem_get_info(self.device)[1] if self._card else free_memory()
+        return torch.cuda.mem_get_info(self.device)[1] if self._gpu else free_memory()
 
     def free_memory(self) -> int:
-        if not self._card:
+        if not self._gpu:
             return free_memory()
         free, _ = torch.cuda.mem_get_info(self.device)
         held = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return free + held
 
     def wait(self) -> None:
-        if self._card:
+        if self._gpu:
             torch.cuda.synchronize(self.device)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
@@ -180,7 +131,7 @@ class TorchBackend:
 class _Bags:
     """A sparse matrix by rows, whose products are sums of rows of the other matrix, in the order of its entries.
 
-    PyTorch's own product of compressed rows gives other bits every time that it is taken on a card. Rows with many
+    PyTorch's own product of compressed rows gives other bits every time that it is taken on a GPU. Rows with many
     entries are summed in pieces, all at a time, and those then: one thread goes through a piece.
     """
 
@@ -236,7 +187,7 @@ def _summed(
 
 
 class _Recorded:
-    """A function whose work on a card is recorded as a CUDA graph and replayed: one launch in place of hundreds."""
+    """A function whose work on a GPU is recorded as a CUDA graph and replayed: one launch in place of hundreds."""
 
     def __init__(self, work: Callable[..., tuple[torch.Tensor, ...]], device: torch.device):
         self._work, self._device, self._calls = work, device, 0

@@ -1,6 +1,6 @@
 from ..system import Registry
-from .composite import CosineKernel, ProductKernel, SumKernel, inverse_roots
-from .gram_blocks import Pivots, gram
+from .composite import CompositeKernel, CosineKernel, ProductKernel, SumKernel, inverse_roots
+from .gram_blocks import Fill, Pivots, gram
 from .image import ImageKernel
 from .inputs import NOTHING, UNSEEN, Group, Inputs
 from .kernel import (
@@ -26,7 +26,9 @@ __all__ = [
     "GAMMA",
     "NOTHING",
     "UNSEEN",
+    "CompositeKernel",
     "CosineKernel",
+    "Fill",
     "Fitting",
     "Group",
     "ImageKernel",

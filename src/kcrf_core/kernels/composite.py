@@ -28,8 +28,11 @@ from .kernel import (
 from .plain import mean_diagonal
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
 
+    from ..system import Array
     from .gram_blocks import Fill
     from .inputs import Group, Inputs
 else:
@@ -95,6 +98,10 @@ class CompositeKernel(Kernel):
 
     composite: ClassVar[bool] = True
 
+    @classmethod
+    def has_array_form(cls) -> bool:
+        return True
+
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedParts:
         return PreparedParts(pivots, self, dtype)
 
@@ -106,8 +113,8 @@ class CompositeKernel(Kernel):
         return sum(errors, np.zeros(len(inputs)))
 
     @abstractmethod
-    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
-        """Write kernel values of some of the rows; `fills` write those of the parts."""
+    def put_together(self, fills: list[Fill], part: slice, out: Array, xp: ModuleType) -> None:
+        """Write kernel values of some of the rows; `fills` write those of the parts, in arrays of numpy or torch."""
 
     def to_dict(self) -> dict[str, Any]:
         out = super().to_dict()
@@ -145,10 +152,10 @@ class SumKernel(CompositeKernel):
         parts = (weight * part.diagonal(inputs) for weight, part in zip(self.weights, self.parts, strict=True))
         return sum(parts, np.zeros(len(inputs)))
 
-    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
+    def put_together(self, fills: list[Fill], part: slice, out: Array, xp: ModuleType) -> None:
         fills[0](part, out)
         out *= self.weights[0]
-        other = np.empty_like(out)
+        other = xp.empty_like(out)
         for weight, fill in zip(self.weights[1:], fills[1:], strict=True):
             fill(part, other)
             other *= weight
@@ -181,10 +188,10 @@ class ProductKernel(CompositeKernel):
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return self.scale * np.prod([part.diagonal(inputs) for part in self.parts], axis=0)
 
-    def put_together(self, fills: list[Fill], part: slice, out: np.ndarray) -> None:
+    def put_together(self, fills: list[Fill], part: slice, out: Array, xp: ModuleType) -> None:
         fills[0](part, out)
         out *= self.scale
-        other = np.empty_like(out)
+        other = xp.empty_like(out)
         for fill in fills[1:]:
             fill(part, other)
             out *= other
@@ -208,7 +215,7 @@ class PreparedParts:
         fills = [prepared.against(rows.columns(part.group)) for prepared, part in parts]
 
         def fill(part: slice, out: np.ndarray) -> None:
-            self._kernel.put_together(fills, part, out)
+            self._kernel.put_together(fills, part, out, np)
 
         return fill
 
@@ -220,9 +227,27 @@ class CosineKernel(Kernel):
     type: ClassVar[str] = "cosine"
     configured: ClassVar[bool] = False
 
+    @classmethod
+    def has_array_form(cls) -> bool:
+        return True
+
     def inverse_roots(self, inputs: Inputs) -> np.ndarray:
-        """1 / sqrt(k(x, x)) of each row, zero where that is zero, [N]."""
+        """Return 1 / sqrt(k(x, x)) of each row, zero where that is zero, [N]."""
         return inverse_roots(self.kernel.diagonal(inputs))
+
+    def roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
+        """Return the same as values are multiplied with: zero times infinity would be no number."""
+        return np.minimum(self.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+
+    def divided(self, inner: Fill, roots: Array, pivot_roots: Array) -> Fill:
+        """Return a function that writes the kernel's values, from one that writes those of the kernel inside."""
+
+        def fill(part: slice, out: Array) -> None:
+            inner(part, out)
+            out *= roots[part][:, None]
+            out *= pivot_roots
+
+        return fill
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
@@ -248,26 +273,15 @@ class CosineKernel(Kernel):
 
 
 class PreparedCosine:
-    """Rows and columns of another kernel's block divided by the roots of its diagonal."""
+    """Pivots laid out for the kernel inside, and the roots of its diagonal."""
 
     def __init__(self, pivots: Inputs, kernel: CosineKernel, dtype: np.dtype):
         self._kernel = kernel
         self._inner: PreparedKernel = kernel.kernel.prepared(pivots, dtype)
-        self._roots = self._inverse_roots(pivots, dtype)
-
-    def _inverse_roots(self, inputs: Inputs, dtype: np.dtype) -> np.ndarray:
-        # Zero times infinity would be no number.
-        return np.minimum(self._kernel.inverse_roots(inputs), np.finfo(dtype).max).astype(dtype)
+        self._roots = kernel.roots(pivots, dtype)
 
     def against(self, rows: Inputs) -> Fill:
-        inner, roots = self._inner.against(rows), self._inverse_roots(rows, self._roots.dtype)
-
-        def fill(part: slice, out: np.ndarray) -> None:
-            inner(part, out)
-            out *= roots[part, None]
-            out *= self._roots
-
-        return fill
+        return self._kernel.divided(self._inner.against(rows), self._kernel.roots(rows, self._roots.dtype), self._roots)
 
 
 def inverse_roots(diagonal: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ class PreparedKernel(Protocol):
 class Kernel(ABC):
     """The base of all kernels.
 
-    One that is a function of inner products or distances derives from `InnerProductKernel` and has the two methods
+    One that is a function of inner products or distances derives from `InnerProductKernel` and has the methods
     that it leaves open; any other has `diagonal` and `prepared` itself.
     """
 
@@ -101,6 +101,11 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         """k(x, x) of each row, [N]."""
+
+    @classmethod
+    def has_array_form(cls) -> bool:
+        """Return whether devices compute its values, for parts that they compute."""
+        return False
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         """How far values of each row with pivots may be off in double precision, as a part of the largest k(x, x), [N].

@@ -14,7 +14,6 @@ configuration sets are taken from the training inputs (Remark 7), so that sigma2
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,8 +23,11 @@ from ..system import DeclaredSetting, Number, Whole
 from .kernel import VALUE_ERROR, Fitting, Kernel, KernelConfig, PreparedKernel, fitted, setting
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import numpy as np
 
+    from ..system import Array, Backend
     from .inputs import Inputs
 else:
     np = deferred("numpy")
@@ -50,7 +52,11 @@ GAMMA = DeclaredSetting(
 
 
 class InnerProductKernel(Kernel):
-    """A kernel that is a function of inner products and norms. It defines `apply` and `diagonal`."""
+    """A kernel that is a function of inner products and norms: of v = a <x, x'> + b (|x|^2 + |x'|^2) + c.
+
+    It defines `diagonal`, `coefficients` and `function`, and devices compute its values, too; or `apply` instead of the
+    last two, for the CPU alone.
+    """
 
     # Whether it is a function of distances, which are differences of large numbers where columns are far from zero:
     # real columns are taken from the middle of the pivots then, and double precision where there are attributes, which
@@ -58,12 +64,36 @@ class InnerProductKernel(Kernel):
     of_distances: ClassVar[bool] = False
 
     def seen_by(self, inputs: Inputs) -> Inputs:
-        """The rows that inner products are taken of."""
+        """Return the rows that inner products are taken of."""
         return inputs
 
-    @abstractmethod
+    def seen_on(self, inputs: Inputs, backend: Backend) -> Inputs:
+        """Return the same rows, worked out with a backend."""
+        return self.seen_by(inputs)
+
+    def coefficients(self) -> tuple[float, float, float]:
+        """Return a, b and c of v."""
+        return 1.0, 0.0, 0.0
+
+    def function(self, block: Array, xp: ModuleType) -> None:
+        """Turn v [n, M] into kernel values, in place, by operators and by functions that numpy and torch share."""
+        raise NotImplementedError
+
+    @classmethod
+    def has_array_form(cls) -> bool:
+        return cls.function is not InnerProductKernel.function
+
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
         """Turn inner products [n, M] into kernel values, in place; the norms, [n] and [M], are squared."""
+        a, b, c = self.coefficients()
+        if a != 1:
+            block *= a
+        if b:
+            block += (b * row_norms).astype(block.dtype)[:, None]
+            block += (b * pivot_norms).astype(block.dtype)
+        if c:
+            block += c
+        self.function(block, np)
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> PreparedKernel:
         from .gram_blocks import PreparedPivots
@@ -80,8 +110,8 @@ class LinearKernel(InnerProductKernel):
     def linear(self) -> bool:
         return True
 
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        """Inner products are kernel values already."""
+    def function(self, block: Array, xp: ModuleType) -> None:
+        """Leave inner products, which are kernel values already."""
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return inputs.squared_norms()
@@ -114,12 +144,22 @@ class PolynomialKernel(InnerProductKernel):
             )
         return kernel
 
+    def coefficients(self) -> tuple[float, float, float]:
+        # The scale goes inside the power: by itself it may be too small for single precision.
+        root = self.scale ** (1 / self.degree)
+        return root * self.gamma, 0.0, root * self.coef0
+
+    def function(self, block: Array, xp: ModuleType) -> None:
+        base = block * 1
+        for _ in range(self.degree - 1):
+            block *= base
+
     def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
         from . import _kernels
 
-        # The scale goes inside the power: by itself it may be too small for single precision.
-        root = self.scale ** (1 / self.degree)
-        _kernels.polynomial(block, root * self.gamma, root * self.coef0, self.degree)
+        # The same bits in one loop: 0.4 ns a value and not 1.2, where all of a block of 30 codes takes 4.4.
+        a, _, c = self.coefficients()
+        _kernels.polynomial(block, a, c, self.degree)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return self.scale * (self.gamma * inputs.squared_norms() + self.coef0) ** self.degree
@@ -141,13 +181,12 @@ class RBFKernel(InnerProductKernel):
         check_width(kernel, inputs, fitting)
         return kernel
 
-    def apply(self, block: np.ndarray, row_norms: np.ndarray, pivot_norms: np.ndarray) -> None:
-        # -gamma (|x|^2 + |x'|^2 - 2 <x, x'>); rounding must not make a squared distance negative.
-        block *= 2 * self.gamma
-        block -= (self.gamma * row_norms).astype(block.dtype)[:, None]
-        block -= (self.gamma * pivot_norms).astype(block.dtype)
-        np.minimum(block, 0, out=block)
-        np.exp(block, out=block)
+    def coefficients(self) -> tuple[float, float, float]:
+        return 2 * self.gamma, -self.gamma, 0.0  # v = -gamma |x - x'|^2
+
+    def function(self, block: Array, xp: ModuleType) -> None:
+        xp.clip(block, None, 0, out=block)  # rounding must not make a squared distance negative
+        xp.exp(block, out=block)
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         # A distance is a difference of squared lengths, taken from the middle of the pivots, and comes rounded.

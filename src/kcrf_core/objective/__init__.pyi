@@ -1,6 +1,6 @@
 from .composed_engine import ComposedEngine, ComposedTerm
-from .crews import Crew, LocalCrew
 from .engine import Engine, EngineBlocks, Predictions, TermShape
+from .executors import Executor, LocalExecutor
 from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
 from .parts import (
     Accumulator,
@@ -25,14 +25,14 @@ __all__ = [
     "Accumulator",
     "ComposedEngine",
     "ComposedTerm",
-    "Crew",
     "DealtBlock",
     "Engine",
     "EngineBlocks",
     "EnginePart",
+    "Executor",
     "HessianBlocks",
     "HostVectors",
-    "LocalCrew",
+    "LocalExecutor",
     "MapRecipe",
     "ObjectiveTerm",
     "Pairs",

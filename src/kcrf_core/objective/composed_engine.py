@@ -1,4 +1,4 @@
-"""An engine made of parts, one for each portion of the data, wherever a crew has them.
+"""An engine made of parts, one for each portion of the data, wherever an executor has them.
 
 It owns the vectors and the heads of maps (`maps.heads`): what parts multiply with is made ready here, once for all of
 them, and what they give is summed in the order of portions and finished here. So each answer has the bits of that of a
@@ -18,8 +18,8 @@ from ..chains import Clique, Edges, Problem
 from ..maps import Extent, Head
 from ..scoring import DECODINGS
 from ..system import Workers
-from .crews import Crew, Handle
 from .engine import Engine, Predictions, TermShape
+from .executors import Executor, Handle
 from .parts import DealtBlock, row_plans
 from .thread_engine import ObjectiveTerm, inverted_blocks, leaves_out
 from .vectors import HostVectors
@@ -42,13 +42,13 @@ class ComposedTerm:
 
 
 class ComposedEngine(Engine):
-    """Parts of one problem, asked by a crew; vectors are NumPy arrays of this process."""
+    """Parts of one problem, asked by an executor; vectors are NumPy arrays of this process."""
 
     def __init__(
         self,
         problem: Problem,
         composed_terms: Sequence[ComposedTerm],
-        crew: Crew,
+        executor: Executor,
         handles: Sequence[Handle],
         workers: Workers,
         dtype: np.dtype | type = np.float64,
@@ -58,21 +58,21 @@ class ComposedEngine(Engine):
         Y = problem.label_count
         shapes = [TermShape.of(term.clique, term.head, term.kept, Y) for term in composed_terms]
         super().__init__(problem, shapes, workers, dtype, forbidden)
-        self.composed_terms, self.crew, self.handles = tuple(composed_terms), crew, list(handles)
+        self.composed_terms, self.executor, self.handles = tuple(composed_terms), executor, list(handles)
         self.vectors = HostVectors(self.block_slices(), workers)
         # Columns and kept places of each term that each part has; None: all.
-        self._about = list(crew.ask(self.handles, "about", self._each())) if about is None else about
+        self._about = list(executor.ask(self.handles, "about", self._each())) if about is None else about
         # Of large blocks: rows that several parts have, and handles of the plans of all parts.
         self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
         rows = [self._chosen(j, number) for number in range(len(self.handles))]
-        if not self.crew.remote or len(rows) < 2 or self.terms[j].size < WORTH_DEALING:
+        if not self.executor.remote or len(rows) < 2 or self.terms[j].size < WORTH_DEALING:
             return None
         if any(own is None for own in rows):
             return None
         shared, plans = row_plans(rows, self._size(j))
-        return shared, self.crew.hold(plans)
+        return shared, self.executor.hold(plans)
 
     def head(self, term: int) -> Head:
         head = self.composed_terms[term].head
@@ -86,7 +86,7 @@ class ComposedEngine(Engine):
         return [shared] * len(self.handles)
 
     def _total(self, question: str, arguments: Iterable[tuple]) -> Any:
-        return self.crew.total(self.handles, question, arguments)
+        return self.executor.total(self.handles, question, arguments)
 
     @property
     def _sizes(self) -> list[int]:
@@ -131,7 +131,7 @@ class ComposedEngine(Engine):
                 yield block if chosen is None else block[chosen]
             return
         rows, plans = self._dealt[j]
-        shared = self.crew.hold([block[rows]])[0]
+        shared = self.executor.hold([block[rows]])[0]
         alone = np.ones(len(block), dtype=bool)
         alone[rows] = False
         for number, plan in enumerate(plans):
@@ -181,10 +181,12 @@ class ComposedEngine(Engine):
         self, handles: Sequence[Handle], terms: Sequence[ComposedTerm], dtype: np.dtype | type
     ) -> ComposedEngine:
         """Return the engine of other parts of the same data."""
-        return ComposedEngine(self.problem, terms, self.crew, handles, self.workers, dtype, self.forbidden, self._about)
+        return ComposedEngine(
+            self.problem, terms, self.executor, handles, self.workers, dtype, self.forbidden, self._about
+        )
 
     def _in_double(self, held: bool) -> ComposedEngine:
-        handles = self.crew.derive(self.handles, "in_double", self._each(held))
+        handles = self.executor.derive(self.handles, "in_double", self._each(held))
         double = self._remade(handles, self.composed_terms, np.float64)
         double.terms, double.vectors = self.terms, self.vectors
         return double
@@ -194,7 +196,7 @@ class ComposedEngine(Engine):
             replace(term, head=term.head.leading(sizes[j], self.workers.memory)) if j in sizes else term
             for j, term in enumerate(self.composed_terms)
         ]
-        return self._remade(self.crew.derive(self.handles, "narrowed", self._each(sizes)), terms, self.dtype)
+        return self._remade(self.executor.derive(self.handles, "narrowed", self._each(sizes)), terms, self.dtype)
 
     def _find_extent(self, term: int, scale: np.ndarray) -> Extent:
         arguments = []
@@ -203,7 +205,7 @@ class ComposedEngine(Engine):
             if columns is not None and len(scale):
                 own = scale[columns[columns < len(scale)]]
             arguments.append(("extent", term, own))
-        return reduce(Extent.joined, self.crew.ask(self.handles, "of_term", arguments))
+        return reduce(Extent.joined, self.executor.ask(self.handles, "of_term", arguments))
 
     def outside_roots(self, theta: np.ndarray, term: int, gram: float) -> float:
         return self._total("at", self._asked(theta, "outside_roots", term, gram))
@@ -214,7 +216,7 @@ class ComposedEngine(Engine):
 
     def blocks(self, theta: np.ndarray, guess: bool = False, settled: float = 0.0) -> ComposedBlocks:
         arguments = [(points[0], guess, settled) for points in self._parts_of([theta])]
-        return ComposedBlocks(self, self.crew.derive(self.handles, "blocks", arguments), settled)
+        return ComposedBlocks(self, self.executor.derive(self.handles, "blocks", arguments), settled)
 
     # ------------------------------------------------------------------------- columns of maps
 
@@ -239,7 +241,7 @@ class ComposedEngine(Engine):
         return self._total("at", arguments)
 
     def leading_features(self, term: int, inverse: np.ndarray) -> list[Handle]:
-        return self.crew.derive(self.handles, "of_term", self._each("leading_features", term, inverse))
+        return self.executor.derive(self.handles, "of_term", self._each("leading_features", term, inverse))
 
     # ------------------------------------------------------------------------- predictions
 
@@ -249,13 +251,13 @@ class ComposedEngine(Engine):
 
     def _joined(self, theta: np.ndarray, question: str, *others: Any) -> np.ndarray:
         """Join the arrays that parts answer."""
-        return np.concatenate(list(self.crew.ask(self.handles, "at", self._asked(theta, question, *others))))
+        return np.concatenate(list(self.executor.ask(self.handles, "at", self._asked(theta, question, *others))))
 
     def errors(self, theta: np.ndarray, clique: Clique) -> np.ndarray:
         return self._joined(theta, "errors", clique)
 
     def predictions(self, theta: np.ndarray) -> Predictions:
-        found = list(self.crew.ask(self.handles, "at", self._asked(theta, "predictions")))
+        found = list(self.executor.ask(self.handles, "at", self._asked(theta, "predictions")))
         labels = {name: np.concatenate([each.labels[name] for each in found]) for name in DECODINGS}
         return Predictions(labels, np.concatenate([each.gold for each in found]))
 
@@ -273,7 +275,7 @@ class ComposedEngine(Engine):
             (*asked, np.ascontiguousarray(chance[:, part]))
             for asked, part in zip(self._asked(theta, "drawn_labels"), self.portions.slices, strict=True)
         ]
-        return np.concatenate(list(self.crew.ask(self.handles, "at", arguments)), axis=1)
+        return np.concatenate(list(self.executor.ask(self.handles, "at", arguments)), axis=1)
 
 
 class ComposedBlocks:
@@ -282,7 +284,7 @@ class ComposedBlocks:
     def __init__(self, engine: ComposedEngine, handles: Sequence[Handle], settled: float):
         self._engine, self._handles, self._settled = engine, handles, settled
         terms = engine.terms
-        summary = engine.crew.total(handles, "summary", engine._each())
+        summary = engine.executor.total(handles, "summary", engine._each())
         self.operations, variance, small, open_rows = summary
         self.unsettled = engine.part_of_variance(variance)
         labels = [j for j, term in enumerate(terms) if not term.clique.mapped]
@@ -303,14 +305,14 @@ class ComposedBlocks:
         engine, leave_out = self._engine, self._leaves_out(term)
         ready, size = engine._ready_block(term, block), engine._size(term)
         arguments = [(term, block, leave_out, size) for block in engine._of_parts(term, ready)]
-        return engine._finished(term, engine.crew.total(self._handles, "product", arguments))
+        return engine._finished(term, engine.executor.total(self._handles, "product", arguments))
 
     def diagonal(self, term: int) -> np.ndarray:
         engine = self._engine
-        raw = engine.crew.total(self._handles, "raw_diagonal", engine._each(term, engine._size(term)))
+        raw = engine.executor.total(self._handles, "raw_diagonal", engine._each(term, engine._size(term)))
         return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
 
     def leading(self, term: int, columns: Sequence[Handle], sigma2: float, settled: float) -> tuple[np.ndarray, int]:
         arguments = [(term, own, settled) for own in columns]
-        found = self._engine.crew.total(self._handles, "leading_grams", arguments)
+        found = self._engine.executor.total(self._handles, "leading_grams", arguments)
         return inverted_blocks(*found, sigma2, self._engine.workers)

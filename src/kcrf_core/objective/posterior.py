@@ -32,8 +32,8 @@ from ..chains import NODE, Clique, Edges, Problem
 from ..maps import KeptWeights, Weights
 from ..system import Workers
 from .composed_engine import ComposedEngine, ComposedTerm
-from .crews import Crew
 from .engine import Engine, EngineBlocks, Vector
+from .executors import Executor
 from .parts import recipes_of
 from .thread_engine import ObjectiveTerm, ThreadEngine
 
@@ -123,20 +123,20 @@ class Posterior:
         return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
 
     @classmethod
-    def by_crew(
+    def by_executor(
         cls,
         problem: Problem,
         terms: Sequence[ObjectiveTerm],
-        crew: Crew,
+        executor: Executor,
         workers: Workers,
         dtype: np.dtype | type = np.float64,
         forbidden: Edges | None = None,
     ) -> Posterior:
-        """P with parts that a crew has, made of maps that are here; `workers` are for what is done with vectors."""
+        """Return P with parts of an executor, made of maps that are here; `workers` are for operations on vectors."""
         recipes = recipes_of(problem, terms, dtype, forbidden)
         composed, about = [ComposedTerm.of(term) for term in terms], [recipe.about() for recipe in recipes]
-        parts = crew.load(recipes)
-        return cls.on(ComposedEngine(problem, composed, crew, parts, workers, dtype, forbidden, about=about), terms)
+        parts = executor.load(recipes)
+        return cls.on(ComposedEngine(problem, composed, executor, parts, workers, dtype, forbidden, about=about), terms)
 
     @classmethod
     def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Posterior:

@@ -1,4 +1,5 @@
 from ._row_products import VECTOR_WIDTHS, vector_width
+from .backend import DOUBLE, SINGLE, Array, Backend
 from .forks import renew_after_fork
 from .late_scipy import in_place, linear_algebra
 from .memory import Budget, free_memory, hand_back
@@ -12,10 +13,14 @@ from .wording import counted, listed, size_text
 
 __all__ = [
     "AUTO",
+    "DOUBLE",
     "LEAST_TOLERANCE",
     "PAUSE",
+    "SINGLE",
     "SLAB",
     "VECTOR_WIDTHS",
+    "Array",
+    "Backend",
     "Budget",
     "DeclaredSetting",
     "Factor",

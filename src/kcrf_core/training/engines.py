@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import ClusterEngine, open_crew
+from ..cluster import ClusterEngine, open_executor
 from ..device import DeviceChoice, is_device, open_device
 from ..system import Workers
 
@@ -20,12 +20,12 @@ class OpenEngine:
     """Who helps the threads of this process."""
 
     memory: int | None  # for tables of this process; None: as it likes
-    crew: Any = None
+    executor: Any = None
     device: Device | None = None
 
     def workers(self, threads: int | None) -> Workers:
         """Threads with this help."""
-        return Workers(threads, self.memory, self.crew, self.device)
+        return Workers(threads, self.memory, self.executor, self.device)
 
 
 def named_engine(name: str | ClusterEngine | DeviceChoice | None) -> ClusterEngine | DeviceChoice | None:
@@ -50,7 +50,8 @@ def open_engine(
 ) -> Iterator[OpenEngine]:
     """Open an engine for as long as training takes.
 
-    `memory` is that of each worker of a cluster, or of a device; `tell` and `changed` are as in `cluster.open_crew`.
+    `memory` is that of each worker of a cluster, or of a device; `tell` and `changed` are as in
+    `cluster.open_executor`.
     """
     chosen = named_engine(engine)
     if isinstance(chosen, DeviceChoice):
@@ -58,5 +59,5 @@ def open_engine(
         with device.watched():
             yield OpenEngine(None, device=device)
         return
-    with open_crew(chosen, threads=threads, memory=memory, tell=tell, changed=changed) as crew:
-        yield OpenEngine(memory if crew is None else None, crew)
+    with open_executor(chosen, threads=threads, memory=memory, tell=tell, changed=changed) as executor:
+        yield OpenEngine(memory if executor is None else None, executor)

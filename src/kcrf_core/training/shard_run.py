@@ -33,8 +33,8 @@ from ..model import Model, ShardFolder, StoredBasis, digest, joined_digests
 from ..objective import (
     ComposedEngine,
     ComposedTerm,
-    Crew,
-    LocalCrew,
+    Executor,
+    LocalExecutor,
     MapRecipe,
     ObjectiveTerm,
     PartRecipe,
@@ -60,7 +60,7 @@ class ShardedTask(TrainingTask):
 
     recipes: Mapping[str, Sequence[MapRecipe]] = field(default_factory=dict)
     names: Sequence[str] = ()  # of the parts
-    crew: Crew | None = None  # who has the parts
+    executor: Executor | None = None  # who has the parts
     scratch: Scratch | None = None  # where maps are written
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
@@ -105,8 +105,8 @@ class ShardedTask(TrainingTask):
             )
             parts.append(PartRecipe(name, self.problem.portion(number), own, self.dtype, self.forbidden))
         composed = [ComposedTerm.of(term) for term in terms]
-        handles = self.crew.load(parts)
-        return ComposedEngine(self.problem, composed, self.crew, handles, self.workers, self.dtype, self.forbidden)
+        handles = self.executor.load(parts)
+        return ComposedEngine(self.problem, composed, self.executor, handles, self.workers, self.dtype, self.forbidden)
 
 
 def train_shards(
@@ -122,7 +122,7 @@ def train_shards(
 ) -> tuple[Model, Report]:
     """Fit a model to a folder of shards; `wishes` are those of `TrainOptions`, and `train` says what they mean.
 
-    `outline` is the folder's own, where somebody has it. The workers' crew has the parts; without one they are here.
+    `outline` is the folder's own, where somebody has it. The workers' executor has the parts, else this process.
     """
     options = TrainOptions(**wishes)
     if options.prune is not None:
@@ -168,7 +168,7 @@ class ShardRun(TrainingRun):
     ):
         super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
         self._folder, self._scratch = folder, scratch
-        self._crew = LocalCrew(workers) if workers.crew is None else workers.crew
+        self._executor = LocalExecutor(workers) if workers.executor is None else workers.executor
         if workers.device is not None:
             observer.note(
                 f"engine {workers.device.backend.name}: threads go through shards; pivots and sigma2 are found on it"
@@ -238,7 +238,7 @@ class ShardRun(TrainingRun):
         terms = _of_parts(terms, alive)
         if training.observed_features:
             terms = observed_in_shards(terms, problem, self._workers, self._observer)
-        if self._workers.crew is None:
+        if self._workers.executor is None:
             self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,
@@ -249,7 +249,7 @@ class ShardRun(TrainingRun):
             training.c1 or 0.0,
             recipes={term.fitted.name: term.recipes for term in terms if term.recipes is not None},
             names=[str(self._data.parts[number].shard) for number in alive],
-            crew=self._crew,
+            executor=self._executor,
             scratch=self._scratch,
         )
 

@@ -32,24 +32,26 @@ class TrainingTask:
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
     c1: float = 0.0  # of an L1 penalty
-    # With a crew or a device: engines of terms by their names, whose data it has.
+    # With an executor or a device: engines of terms by their names, whose data it has.
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
         """P of those terms that have a prior variance here."""
-        Y, present, crew = self.problem.label_count, self.present(sigma2), self.workers.crew
+        Y, present, executor = self.problem.label_count, self.present(sigma2), self.workers.executor
         terms = [
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
             for term in present
         ]
-        if crew is None and self.workers.device is None:
+        if executor is None and self.workers.device is None:
             return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
         names = tuple(term.name for term in present)
         if names not in self.engines:  # other prior variances are no other data
-            if crew is None:
+            if executor is None:
                 made = self.workers.device.engine(self.problem, terms, self.workers, self.dtype, self.forbidden)
             else:
-                made = Posterior.by_crew(self.problem, terms, crew, self.workers, self.dtype, self.forbidden).engine
+                made = Posterior.by_executor(
+                    self.problem, terms, executor, self.workers, self.dtype, self.forbidden
+                ).engine
             self.engines[names] = made
         return Posterior.on(self.engines[names], terms)
 

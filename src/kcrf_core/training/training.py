@@ -290,7 +290,7 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, interrupted)
-        if workers.crew is not None:
+        if workers.executor is not None:
             self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._problem.complete.all():
@@ -304,7 +304,7 @@ class TrainingRun:
             self._tell_device()
 
     def _tell_shares(self) -> None:
-        """What a crew does, and what is done here."""
+        """What an executor does, and what is done here."""
         config, options = self._config, self._options
         here = {
             "pivots are chosen": self._basis is None and any(_has_pivots(term) for term in config.mapped_terms),
@@ -327,7 +327,8 @@ class TrainingRun:
             "pruning": options.prune is not None,
         }
         for term in pivots:
-            here[f"kernel values of term {term.name}"] = not all(map(device.knows_type, _kernel_types(term.kernel)))
+            there = all(kind.has_array_form() for kind in _kernel_types(term.kernel))
+            here[f"kernel values of term {term.name}"] = not there
         told = ", ".join(what for what, so in here.items() if so)
         if told:
             self._observer.note(f"engine {device.backend.name}: threads do {told}")

@@ -50,7 +50,7 @@ class Traffic:
     questions: int = 0
 
 
-class DaskCrew:
+class DaskExecutor:
     """Parts on a cluster."""
 
     remote = True

@@ -1,8 +1,8 @@
-"""Who asks parts: in this process one after another, or elsewhere.
+"""Executors: they ask parts, in this process one after another, or elsewhere.
 
-A crew makes parts of recipes and asks each of them the same question, with arguments of its own. It hands out handles,
-one for each part; a handle may be an argument, and is then what it stands for. Answers come, and are summed, in the
-order of parts.
+An executor makes parts of recipes and asks each of them the same question, with arguments of its own. It hands out
+handles, one for each part; a handle may be an argument, and is then what it stands for. Answers come, and are summed,
+in the order of parts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Handle = Any
 Arguments = Iterable[tuple]  # of each part, gone through once
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Parts of one problem, wherever they are."""
 
     remote: bool  # whether what parts are asked has to be sent
@@ -51,7 +51,7 @@ class LocalHandle:
     arguments: tuple = ()
 
 
-class LocalCrew:
+class LocalExecutor:
     """Parts of this process, one after another. Those that fit its memory are kept, the others made again each time.
 
     While one is asked, the next that is not there is read.
