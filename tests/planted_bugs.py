@@ -115,7 +115,7 @@ BUGS = [
         "cli/test_tag_options.py",
     ),
     # Packages of the core.
-    Bug("kcrf_core/audit/evidence.py", "others[rows, gold] = -1", "others[rows, gold] = 0.5", "core/test_audit.py"),
+    Bug("kcrf_core/selection/evidence.py", "others[rows, gold] = -1", "others[rows, gold] = 0.5", "core/test_audit.py"),
     Bug("kcrf_core/chains/_nbest.pyx", "range(T - 2, -1, -1)", "range(T - 2, 0, -1)", "core/test_nbest.py"),
     Bug(
         "kcrf_core/cluster/engines.py",
@@ -131,7 +131,7 @@ BUGS = [
         "core/test_reading.py::test_numbers_are_those_of_python",
     ),
     Bug("kcrf_core/corpora/conllu.py", "np.unique(begins)", "begins", "core/test_conllu.py"),
-    Bug("kcrf_core/crossval/folds.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
+    Bug("kcrf_core/selection/folds.py", "counts[:, :-1] = 0", "counts[:, 1:] = 0", "core/test_folds.py"),
     Bug(
         "kcrf_core/device/packed_chains.py",
         "sorted_lengths[:count] - 1 - step",
@@ -194,7 +194,7 @@ BUGS = [
     ),
     Bug("kcrf_core/training/decoder_choice.py", "difference > error", "difference > 0", "core/test_decoder_choice.py"),
     Bug(
-        "kcrf_core/tuning/space.py",
+        "kcrf_core/selection/space.py",
         "if 0 <= place < len(self.values)",
         "if 0 < place < len(self.values)",
         "core/test_tuning_search.py core/test_tuning.py",

@@ -17,9 +17,9 @@ import scipy.sparse
 
 from kcrf_core.config import load_yaml
 from kcrf_core.corpora import read_corpus
-from kcrf_core.crossval import Division, Task, make_plan, make_settings
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.maps import sparse_block
+from kcrf_core.selection import Division, Task, make_plan, make_settings
 
 COST = 1.0
 

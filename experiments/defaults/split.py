@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from kcrf_core.corpora import read_corpus
-from kcrf_core.crossval import Division, Task, make_plan, make_settings
+from kcrf_core.selection import Division, Task, make_plan, make_settings
 
 
 def main(data: str, seed: str, prefix: str) -> None:

@@ -67,7 +67,7 @@ def ocr_words(data: Path) -> Iterator[Part]:
 def activity(data: Path) -> Iterator[Part]:
     """The five folds of whole trials that `experiments/activity` has."""
     from kcrf_core.corpora import read_corpus
-    from kcrf_core.crossval import Division, Task, make_plan, make_settings
+    from kcrf_core.selection import Division, Task, make_plan, make_settings
 
     path = data / "batteryless_adl/all.conll"
     trials = sequences(path)

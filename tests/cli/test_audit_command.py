@@ -56,7 +56,7 @@ def test_worklist_page_picture_and_corrections(kcrf, data, tmp_path):
 
 def test_corrections_are_those_that_are_wrong_with_probability_0_9_unless_told(kcrf, data, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("kcrf_core.audit.changes_of", lambda positions, least: asked.append(least) or [])
+    monkeypatch.setattr("kcrf_core.selection.changes_of", lambda positions, least: asked.append(least) or [])
     for options in ((), ("--least", "0.5")):
         assert kcrf("audit", data, *OPTIONS, "-q", "--apply", tmp_path / "new.conll", *options).code == 0
     assert asked == [0.9, 0.5]

@@ -84,7 +84,7 @@ def test_taggers_of_a_model_that_is_replaced_use_one_or_the_other(kcrf, two_mode
 
 @POSIX
 def test_a_second_crossval_into_the_same_output_is_refused(kcrf, data, tmp_path):
-    from kcrf_core.crossval import Journal
+    from kcrf_core.selection import Journal
 
     output = tmp_path / "r.json"
     first = Journal(f"{output}.journal")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import kcrf_core.crossval.crossval
+import kcrf_core.selection.cross_validation
 from kcrf_core.errors import NumericError
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -49,7 +49,7 @@ def failing(monkeypatch):
     """Lets the first n trainings pass and makes the next one fail."""
 
     def arrange(passing):
-        real, calls = kcrf_core.crossval.crossval.train, []
+        real, calls = kcrf_core.selection.cross_validation.train, []
 
         def train(*arguments, **options):
             calls.append(1)
@@ -57,7 +57,7 @@ def failing(monkeypatch):
                 raise NumericError("the arithmetic broke down")
             return real(*arguments, **options)
 
-        monkeypatch.setattr(kcrf_core.crossval.crossval, "train", train)
+        monkeypatch.setattr(kcrf_core.selection.cross_validation, "train", train)
         return calls
 
     yield arrange
@@ -107,7 +107,7 @@ def test_a_journal_of_something_else_is_not_used(kcrf, small, tmp_path, failing,
 def test_a_journal_of_another_version_is_not_used(kcrf, small, tmp_path, monkeypatch, failing):
     options = ("crossval", small, *QUICK, "--journal", tmp_path / "kept")
     assert kcrf(*options).code == 0
-    monkeypatch.setattr(kcrf_core.crossval.crossval, "__version__", "9.9.9")
+    monkeypatch.setattr(kcrf_core.selection.cross_validation, "__version__", "9.9.9")
     assert len(failing(100)) == 0
     done = kcrf(*options)
     assert done.code == 0 and "another version" in done.err and "are taken from" not in done.err

@@ -13,7 +13,7 @@ import pytest
 
 from kcrf_cli.options import Duration
 from kcrf_core.config import load_yaml, parse_config
-from kcrf_core.tuning import tuning as tuning_module
+from kcrf_core.selection import tuning as tuning_module
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 

@@ -35,7 +35,7 @@ ROOMS = (
         "cluster",
         "solvers",
     ),
-    *("config", "encoding", "model", "exchange", "fitting", "training", "crossval", "audit", "tuning", "estimator"),
+    *("config", "encoding", "model", "exchange", "fitting", "training", "selection", "estimator"),
     "pycrfsuite",
 )
 FOUNDATION = ("_version", "_lazy", "errors")

@@ -11,26 +11,28 @@ import numpy as np
 import pytest
 
 import models
-from kcrf_core.audit import (
+from kcrf_core.chains import chain
+from kcrf_core.corpora import Layout, read_corpus
+from kcrf_core.encoding import configured, fit_encoding
+from kcrf_core.errors import DataError
+from kcrf_core.scoring.spans import spans
+from kcrf_core.selection import (
     Audit,
     Channel,
     Correction,
+    Division,
     audit_by_folds,
     audit_by_model,
     corrected,
     differences,
     fit_channel,
     gather,
+    make_plan,
+    make_settings,
     read_worklist,
     worklist,
 )
-from kcrf_core.audit.correcting import HEADER
-from kcrf_core.chains import chain
-from kcrf_core.corpora import Layout, read_corpus
-from kcrf_core.crossval import Division, make_plan, make_settings
-from kcrf_core.encoding import configured, fit_encoding
-from kcrf_core.errors import DataError
-from kcrf_core.scoring.spans import spans
+from kcrf_core.selection.correcting import HEADER
 from kcrf_core.system import Workers
 from kcrf_core.training import Scored, train
 

@@ -11,10 +11,10 @@ from tests.oracle import labellings, path_score
 
 from kcrf_core import KernelCRF
 from kcrf_core.chains import Edges
-from kcrf_core.crossval import Division, make_plan, make_settings, run_plan, summarise
 from kcrf_core.errors import ConfigError
 from kcrf_core.model import Decoder, Wishes
 from kcrf_core.scoring import Decision, label_costs, threshold_costs
+from kcrf_core.selection import Division, make_plan, make_settings, run_plan, summarise
 
 
 def test_types_mean_all_letters_and_labels_go_before_them():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kcrf_core.config import parse_config, with_options
-from kcrf_core.crossval import make_settings, parse_grid
-from kcrf_core.crossval.grid import path_of
 from kcrf_core.errors import ConfigError
+from kcrf_core.selection import make_settings, parse_grid
+from kcrf_core.selection.grid import path_of
 
 
 def test_values_are_those_of_yaml():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from kcrf_core.corpora import Corpus
-from kcrf_core.crossval import Journal
-from kcrf_core.crossval.journal import corpus_digest, digest_of
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.selection import Journal
+from kcrf_core.selection.journal import corpus_digest, digest_of
 
 
 @pytest.fixture

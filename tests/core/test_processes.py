@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from kcrf_core.crossval.processes import ProcessDied, Processes, TaskFailed
 from kcrf_core.errors import DataError
+from kcrf_core.selection.processes import ProcessDied, Processes, TaskFailed
 
 
 def make_squares(base):

@@ -11,8 +11,8 @@ from test_audit import scored
 from test_explanation import explain
 from test_training import fit, toy_corpus
 
-from kcrf_core.audit import fit_channel
 from kcrf_core.scoring.metrics import flat_f1_score
+from kcrf_core.selection import fit_channel
 
 
 @pytest.fixture

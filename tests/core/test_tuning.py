@@ -11,16 +11,15 @@ import pytest
 from kcrf_core import KernelCRF
 from kcrf_core.config import configuration_text, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
-from kcrf_core.crossval import Journal
 from kcrf_core.encoding import defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
+from kcrf_core.selection import Journal, Listener, make_space, tune
+from kcrf_core.selection import arena as arena_module
+from kcrf_core.selection import tuning as tuning_module
+from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, problem_splits
-from kcrf_core.tuning import Listener, make_space, tune
-from kcrf_core.tuning import arena as arena_module
-from kcrf_core.tuning import tuning as tuning_module
-from kcrf_core.tuning.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
 
 TINY = 0.6e9
 

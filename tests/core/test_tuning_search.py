@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from kcrf_core.tuning import Candidate, Listener, Outcome, Search
-from kcrf_core.tuning.space import Choice
+from kcrf_core.selection import Candidate, Listener, Outcome, Search
+from kcrf_core.selection.space import Choice
 
 UNITS = 400
 

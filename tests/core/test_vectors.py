@@ -9,11 +9,11 @@ import pytest
 
 from kcrf_core import Corpus, DataError, KernelCRF, Model, fit_encoding, parse_config, read_corpus, train, with_vectors
 from kcrf_core.corpora import VectorStream, open_vectors
-from kcrf_core.crossval.journal import corpus_digest
 from kcrf_core.encoding import export, translation
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.files import write_container
 from kcrf_core.model import digest, load_dataset, save_dataset
+from kcrf_core.selection.journal import corpus_digest
 
 TEXT = "the\tD\ncat\tN\nsat\tV\n\na\tD\ndog\tN\n\nsat\tV\n"
 N = 6

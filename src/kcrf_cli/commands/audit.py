@@ -11,8 +11,8 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.audit import Audit, Correction
     from kcrf_core.corpora import Layout
+    from kcrf_core.selection import Audit, Correction
 
 RANKINGS = ("wrong", "context", "marginal")
 
@@ -132,7 +132,7 @@ def audit(
       kcrf train sample_data/sentences.conllu --sigma2 1 -o words.npz
       kcrf audit sample_data/sentences.conllu -m words.npz --html doubtful.html --top 5
     """
-    from kcrf_core.audit import changes_of, worklist
+    from kcrf_core.selection import changes_of, worklist
 
     from ..io.files import check_writable, output_stream, show, write_out
     from ..render import audit_text
@@ -219,10 +219,10 @@ def _by_model(
     threads: int | None,
     quiet: bool,
 ) -> tuple[Audit, Layout, Sequence[str]]:
-    from kcrf_core.audit import audit_by_model
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.files import is_encoded
     from kcrf_core.model import Model
+    from kcrf_core.selection import audit_by_model
 
     from ..io.files import read_data
 
@@ -252,11 +252,10 @@ def _by_folds(
 ) -> tuple[Audit, Layout, Sequence[str]]:
     from tqdm import tqdm
 
-    from kcrf_core.audit import audit_by_folds
-    from kcrf_core.crossval import Division, base_seed, make_plan, make_settings
     from kcrf_core.encoding import column_names, described
     from kcrf_core.errors import ConfigError
     from kcrf_core.files import is_encoded
+    from kcrf_core.selection import Division, audit_by_folds, base_seed, make_plan, make_settings
     from kcrf_core.training import open_engine
 
     from ..io.files import fold_numbers, load_config, read_data, unless
@@ -298,11 +297,11 @@ def _apply_worklist(
     quiet: bool,
 ) -> None:
     """Corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
-    from kcrf_core.audit import read_worklist
     from kcrf_core.corpora import guess_format
     from kcrf_core.encoding import described
     from kcrf_core.errors import DataError
     from kcrf_core.model import Model
+    from kcrf_core.selection import read_worklist
 
     from ..io.files import load_config
 
@@ -333,7 +332,7 @@ def _write(
     quiet: bool,
 ) -> None:
     """Write the corrected file, and beside it what differs."""
-    from kcrf_core.audit import corrected, differences
+    from kcrf_core.selection import corrected, differences
     from kcrf_core.system import counted
 
     from ..io.files import output_stream, say

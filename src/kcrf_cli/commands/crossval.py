@@ -13,8 +13,8 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.crossval import Journal, Plan, Task
     from kcrf_core.scoring import Decision
+    from kcrf_core.selection import Journal, Plan, Task
 
 folds_options = options.group(
     options.folds,
@@ -130,11 +130,11 @@ def crossval(
       kcrf crossval sample_data/pitch_accent.conll --folds 3 --metric macro-f1 --grid decode=viterbi,posterior \\
           --sigma2 1
     """
-    from kcrf_core.crossval import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
     from kcrf_core.files import is_encoded
     from kcrf_core.scoring import Decision
+    from kcrf_core.selection import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.training import open_engine
 
     from ..io.files import fold_numbers, load_config, output_stream, read_data, show, unless, write_out
@@ -240,7 +240,7 @@ def _check_files(
 @contextmanager
 def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
     """The journal of a run. One that was not asked for goes when all is done; whatever ends a run early leaves it."""
-    from kcrf_core.crossval import Journal, finished, task_count
+    from kcrf_core.selection import Journal, finished, task_count
     from kcrf_core.system import counted
 
     from ..io.files import check_writable, say
@@ -283,7 +283,7 @@ class _Bar:
     def __init__(self, plan: Plan, quiet: bool, verbose: bool):
         from tqdm import tqdm
 
-        from kcrf_core.crossval import task_count
+        from kcrf_core.selection import task_count
 
         unseen = quiet or verbose or sys.stderr is None or not sys.stderr.isatty()
         self._plan, self._verbose = plan, verbose

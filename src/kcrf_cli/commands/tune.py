@@ -13,13 +13,13 @@ import click
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.crossval import Journal
+    from kcrf_core.selection import Journal
 
 DEFAULT_OUTER_FOLDS = 3
 
 
 def efforts() -> Iterator[str]:
-    from kcrf_core.tuning import EFFORTS
+    from kcrf_core.selection import EFFORTS
 
     return iter(EFFORTS)
 
@@ -161,8 +161,8 @@ def tune(
     from kcrf_core.config import configuration_text, parse_config, with_options
     from kcrf_core.encoding import column_names
     from kcrf_core.files import is_archive, is_folder
+    from kcrf_core.selection import tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
-    from kcrf_core.tuning import tune as search
 
     from ..io.files import check_writable, fold_numbers, load_config, output_stream, read_data, say, unless, write_out
     from ..io.interruption import StopRequest
@@ -251,7 +251,7 @@ def tune(
 @contextmanager
 def _kept(path: str, temporary: bool, quiet: bool) -> Iterator[Journal]:
     """The journal of a search. One that was not asked for goes when all is done; whatever ends it early leaves it."""
-    from kcrf_core.crossval import Journal
+    from kcrf_core.selection import Journal
 
     from ..io.files import say
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kcrf_core.tuning import Listener
+from kcrf_core.selection import Listener
 
 from ..render import tuning_text as text
 from ..render.visible import shown
@@ -15,7 +15,7 @@ from .files import say
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Yardstick
-    from kcrf_core.tuning import Candidate, Outcome, Search
+    from kcrf_core.selection import Candidate, Outcome, Search
 
 LINES = 8  # of the table on a terminal
 

@@ -9,7 +9,7 @@ from kcrf_core.system import counted
 from .figures import table
 
 if TYPE_CHECKING:
-    from kcrf_core.audit import Audit, DoubtfulPosition
+    from kcrf_core.selection import Audit, DoubtfulPosition
 
 LONGEST = 24  # characters of a text in the table
 

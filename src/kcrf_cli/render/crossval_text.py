@@ -67,7 +67,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 def _name(setting: dict[str, Any]) -> str:
-    from kcrf_core.crossval import Setting
+    from kcrf_core.selection import Setting
 
     return Setting(setting, {}).name
 
@@ -95,8 +95,8 @@ def _worst_gap(folds: list[dict[str, Any]]) -> str:
 
 def as_tsv(results: dict[str, Any]) -> str:
     """A header, then lines for every fold of every setting, for their mean and for their deviation."""
-    from kcrf_core.crossval import rows
-    from kcrf_core.crossval import shown as typed
+    from kcrf_core.selection import rows
+    from kcrf_core.selection import shown as typed
 
     header, lines = rows(results)
     return "\n".join("\t".join(typed(cell) for cell in line) for line in [header, *lines])

@@ -11,7 +11,7 @@ from . import figures as render
 
 if TYPE_CHECKING:
     from kcrf_core.scoring import Yardstick
-    from kcrf_core.tuning import Candidate, Nested, Outcome, Tuning
+    from kcrf_core.selection import Candidate, Nested, Outcome, Tuning
 
 MOST_LINES = 12
 

@@ -14,7 +14,7 @@ from .html import LONGEST_WORD, document, shown_name
 from .svg import safe, shortened
 
 if TYPE_CHECKING:
-    from kcrf_core.audit import Audit, DoubtfulPosition
+    from kcrf_core.selection import Audit, DoubtfulPosition
 
 BESIDE = 8  # positions on each side
 

@@ -15,11 +15,10 @@ from kcrf_core.system import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from kcrf_core.audit import Audit
     from kcrf_core.chains import Edges
     from kcrf_core.model import Importance
     from kcrf_core.scoring import Interval, Judgement, Labelling
-    from kcrf_core.tuning import Tuning
+    from kcrf_core.selection import Audit, Tuning
 
 FORMATS = ("png", "svg", "pdf")
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..audit import Audit
 from ..corpora import LabelValue
+from ..selection import Audit
 
 
 class DoubtfulLabel(NamedTuple):

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..audit import BY_FOLDS, BY_MODEL, RANKINGS, audit_by_folds, audit_by_model
 from ..chains import Labellings
 from ..cluster import ClusterEngine
 from ..config import parse_config
@@ -44,7 +43,6 @@ from ..corpora import (
     corpus_of,
     form_of,
 )
-from ..crossval import Division, make_plan, make_settings
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, fit_encoding, window_of_numbers
 from ..errors import suggestion
@@ -62,11 +60,24 @@ from ..model import (
     with_labels,
 )
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
+from ..selection import (
+    BY_FOLDS,
+    BY_MODEL,
+    RANKINGS,
+    Candidate,
+    Division,
+    Listener,
+    Outcome,
+    Search,
+    audit_by_folds,
+    audit_by_model,
+    make_plan,
+    make_settings,
+)
+from ..selection import tune as search
 from ..solvers import CERTIFIED, Event, Note, Observer, Progress, Trial
 from ..system import AUTO, Workers
 from ..training import HoldOut, open_engine, train
-from ..tuning import Candidate, Listener, Outcome, Search
-from ..tuning import tune as search
 from .auditing import LabelAudit
 from .parameters import (
     decision_of,

@@ -12,7 +12,6 @@ import numpy as np
 from ..chains import CLIQUES
 from ..config import parse_config
 from ..corpora import Corpus
-from ..crossval import Journal
 from ..encoding import UNKNOWN, Dataset, RealFeature, column_names, fit_encoding, kernel_is_open, with_defaults
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import decided_labels
@@ -21,6 +20,7 @@ from ..system import AUTO, Workers, counted
 from ..training import HoldOut, deal, train
 from . import EFFORTS
 from .arena import CorpusArena, affordable_rungs, make_rungs, setting_cost
+from .journal import Journal
 from .search import Listener, Outcome, Search
 from .space import AttributeBlock, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock
 
@@ -205,7 +205,7 @@ def tune(
     comes back.
 
     >>> from kcrf_core import Workers, read_corpus
-    >>> from kcrf_core.tuning import tune
+    >>> from kcrf_core.selection import tune
     >>> some = read_corpus("sample_data/pitch_accent.conll").subset(range(60))
     >>> with Workers() as workers:
     ...     found = tune(some, {"terms": [{"kernel": "linear"}, {"type": "edge"}]}, effort="small", workers=workers)

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..corpora import CodedColumn, Corpus
-from ..crossval import Plan, Task, cut_parts, fold_data, task_rows
 from ..errors import DataError
 from ..model import Model
 from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, readable_column
 from ..system import Workers, counted
 from ..training import Scored, scored_parts, train
 from .channel import Channel, fit_channel
+from .cross_validation import Plan, Task, cut_parts, fold_data, task_rows
 from .evidence import Evidence, gather
 
 RANKINGS = ("wrong", "context", "marginal")

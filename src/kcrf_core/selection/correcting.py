@@ -15,7 +15,7 @@ import numpy as np
 
 from ..corpora import PLAIN, Layout, stream_corpus
 from ..errors import DataError
-from .audit import DoubtfulPosition
+from .label_audit import DoubtfulPosition
 
 HEADER = ("line", "text", "gold", "suggested", "probability", "reason")
 

@@ -17,7 +17,6 @@ from .._version import __version__
 from ..chains import Problem
 from ..config import Config, TermConfig, parse_config
 from ..corpora import CodedColumn, Corpus, concatenate
-from ..crossval import Journal, corpus_digest, digest_of
 from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..kernels import Inputs
@@ -25,6 +24,7 @@ from ..maps import why_not
 from ..scoring import FEW_SEQUENCES, Yardstick
 from ..system import AUTO, Workers
 from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
+from .journal import Journal, corpus_digest, digest_of
 from .search import LARGEST_SHARE, Outcome
 from .space import PIVOTS, WINDOWS, Candidate, Space
 

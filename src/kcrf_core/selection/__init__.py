@@ -1,0 +1,14 @@
+"""Model selection: fit on a part of the data and judge by the rest, to compare settings, configurations and labels.
+
+`cross_validation` fits every setting of a `grid` on every fold, on `processes`, with a `journal` to resume from.
+`tuning` searches for a configuration: `space` makes candidates, `search` decides which is judged next, `arena` judges.
+`label_audit` finds labels that are probably wrong, by the `evidence` of models of the other folds.
+"""
+
+from .._lazy import lazy
+
+# Work of the efforts, as `arena.pass_cost` counts it: about ten seconds, ten minutes and two hours of two cores. It
+# stands here because the help of commands names them, which should not have to wait for NumPy.
+EFFORTS = {"small": 2e10, "normal": 1.2e12, "large": 1.4e13}
+
+__getattr__, __dir__, __all__ = lazy(__name__)
