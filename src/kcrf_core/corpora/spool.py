@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -126,38 +126,27 @@ class _Numbers:
 
     def __init__(self, scratch: _Scratch):
         self._scratch = scratch
-        self.numbers, self._lengths = _Stored(scratch, np.float64), _Stored(scratch, np.int32)
-        self._text = _Stored(scratch, np.uint8)
-        self._begins = [0]  # where the text of each piece begins
-        self._ends = [0]
-        self.some = False  # whether any is not missing
+        self.numbers, self._text = _Stored(scratch, np.float64), _Stored(scratch, np.uint8)
+        self._ends = _Stored(scratch, np.int64)  # of each number in the text, behind a zero
+        self._ends.append(np.zeros(1))
+        self.some = False  # True if any is not missing
 
     def append(self, part: TablePart, column: int) -> None:
-        place = int(part.place[column])
         text, lengths = part.text_of(column)
-        numbers = part.numbers[place]
+        numbers = part.numbers[int(part.place[column])]
         self.numbers.append(numbers)
-        self._lengths.append(lengths)
+        self._ends.append(len(self._text) + np.cumsum(lengths, dtype=np.int64))
         self._text.append(text)
-        self._ends.append(len(self.numbers))
-        self._begins.append(len(self._text))
         self.some = self.some or not bool(np.isnan(numbers).all())
 
     def coded(self, first: int, last: int) -> PackedColumn:
-        """The values first:last as codes of their own."""
-        piece = int(np.searchsorted(self._ends, first, side="right")) - 1
-        begin = self._ends[piece]
-        lengths = self._lengths.read(begin, last)
-        ends = np.cumsum(lengths, dtype=np.int64)
-        skipped = int(ends[first - begin - 1]) if first > begin else 0
-        text_begin = self._begins[piece]
-        text = self._text.read(text_begin + skipped, text_begin + int(ends[-1]) if len(ends) else text_begin)
-        own = lengths[first - begin :]
-        stops = ends[first - begin :] - skipped
-        return coded(text, stops - own, own)
+        """Return the values first:last as codes of their own."""
+        ends = self._ends.read(first, last + 1)
+        text = self._text.read(int(ends[0]), int(ends[-1]))
+        return coded(text, ends[:-1] - ends[0], np.diff(ends).astype(np.int32))
 
     def as_codes(self) -> _Codes:
-        """All of it as codes."""
+        """Return all of it as codes."""
         out = _Codes(self._scratch)
         for first in range(0, len(self.numbers), COPIED_AT_ONCE):
             out.append(self.coded(first, min(first + COPIED_AT_ONCE, len(self.numbers))))
@@ -215,38 +204,34 @@ class _SpooledNumbers(LateColumn):
         return self.packed().numbers(missing)
 
 
-@dataclass
 class _Attributes:
     """Attributes of positions, those of all one after another."""
 
-    names: _Codes
-    counts: _Stored  # how many each position has
-    values: _Stored | None = None  # None: all are ones
-    ends: list[int] = field(default_factory=lambda: [0])  # entries up to the end of each block
-    rows: list[int] = field(default_factory=lambda: [0])  # positions likewise
+    def __init__(self, scratch: _Scratch):
+        self._scratch = scratch
+        self.names = _Codes(scratch)
+        self._values: _Stored | None = None  # None: all are ones
+        self._indptr = _Stored(scratch, np.int64)
+        self._indptr.append(np.zeros(1))
 
-    def append(self, rows: AttributeRows, scratch: _Scratch) -> None:
-        entries = len(rows.values)
-        if self.values is None and rows.values.strides != (0,) and not (rows.values == 1).all():
-            self.values = _Stored(scratch, np.float64)
-            for first in range(0, self.ends[-1], COPIED_AT_ONCE):
-                self.values.append(np.ones(min(COPIED_AT_ONCE, self.ends[-1] - first)))
-        if self.values is not None:
-            self.values.append(rows.values)
+    def append(self, rows: AttributeRows) -> None:
+        entries = len(self.names.codes)
+        if self._values is None and rows.values.strides != (0,) and not (rows.values == 1).all():
+            self._values = _Stored(self._scratch, np.float64)
+            for first in range(0, entries, COPIED_AT_ONCE):
+                self._values.append(np.ones(min(COPIED_AT_ONCE, entries - first)))
+        if self._values is not None:
+            self._values.append(rows.values)
+        self._indptr.append(entries + rows.indptr[1:])
         self.names.append(CodedColumn.of(rows.names).packed())
-        self.counts.append(np.diff(rows.indptr))
-        self.ends.append(self.ends[-1] + entries)
-        self.rows.append(self.rows[-1] + len(rows.indptr) - 1)
 
     def read(self, first: int, last: int) -> AttributeRows:
-        """Those of positions first:last."""
-        block = int(np.searchsorted(self.rows, first, side="right")) - 1
-        before = self.ends[block] + int(self.counts.read(self.rows[block], first).sum(dtype=np.int64))
-        indptr = np.concatenate([[0], np.cumsum(self.counts.read(first, last), dtype=np.int64)])
-        stop = before + int(indptr[-1])
-        names = SharedColumn(self.names.distinct, self.names.codes.read(before, stop))
-        values = ones(stop - before) if self.values is None else self.values.read(before, stop)
-        return AttributeRows(indptr, names, values)
+        """Return those of positions first:last."""
+        indptr = self._indptr.read(first, last + 1)
+        begin, end = int(indptr[0]), int(indptr[-1])
+        names = SharedColumn(self.names.distinct, self.names.codes.read(begin, end))
+        values = ones(end - begin) if self._values is None else self._values.read(begin, end)
+        return AttributeRows(indptr - begin, names, values)
 
 
 class Spool:
@@ -291,13 +276,13 @@ class Spool:
             self._like = part.span(0, 1)
             self._stores = [self._new_store(part, column) for column in range(part.width)]
             if part.attributes is not None:
-                self._attributes = _Attributes(_Codes(self._scratch), _Stored(self._scratch, np.int32))
+                self._attributes = _Attributes(self._scratch)
         else:
             self._check(part, self._like)
         for column in range(part.width):
             self._append(part, column)
         if self._attributes is not None and part.attributes is not None:
-            self._attributes.append(part.attributes, self._scratch)
+            self._attributes.append(part.attributes)
         self._lines.append(part.lines)
         self._lengths.append(np.diff(part.offsets))
         self._weights.append(part.weights)

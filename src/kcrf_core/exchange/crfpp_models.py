@@ -19,9 +19,8 @@ import numpy as np
 from ..config import pieces
 from ..corpora import MOST_LABELS
 from ..errors import ConfigError, FileFormatError
-from ..maps import SparseWeights
 from ._double_array import build
-from .foreign import ForeignModel, decoded, sparse_rows
+from .foreign import ForeignModel, StringWeights, decoded
 
 VERSION = 100
 HEAD = struct.Struct("<IidIII")  # version, type, factor, weights, columns, bytes of the double array
@@ -166,42 +165,19 @@ def _foreign(
             settings=["encoding"],
         )
     try:
-        fixed = [line for line in line_texts if not _looks(line) and line[:1] == "B"]
-        looking = tuple(line for line in line_texts if line not in fixed)
+        without_macros = [line for line in line_texts if all(isinstance(piece, str) for piece in pieces(line))]
     except ConfigError as error:
         raise _damaged(source, str(error)) from None
-    transitions = np.zeros((Y, Y))
-    constant = {line: fixed.count(line) for line in fixed}
-    always = np.array([bool(constant) and text in constant for text in texts], dtype=bool) & pair
-    for k in np.flatnonzero(always).tolist():
-        transitions += constant[texts[k]] * alpha[places[k] : places[k] + Y * Y].reshape(Y, Y)
-    kept = np.flatnonzero(~always)
-    node, pairs = kept[~pair[kept]], kept[pair[kept]]
-    A = len(kept)
-    number = np.cumsum(~always) - 1
-
-    def weights(which: np.ndarray, columns: int) -> SparseWeights:
-        values = alpha[places[which][:, None] + np.arange(columns)]
-        rows, across = np.nonzero(values)
-        return sparse_rows(number[which][rows], across, values[rows, across], (A, columns))
-
+    fixed = [line for line in without_macros if line[:1] == "B"]
+    looking = tuple(line for line in line_texts if line not in fixed)
+    counted = np.repeat(np.arange(len(names)), counts)  # the string of each weight
+    inside = np.arange(len(counted)) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = alpha[places[counted] + inside]
+    used = np.flatnonzero(values)
+    times = np.array([fixed.count(text) if pair[k] else 0 for k, text in enumerate(texts)], dtype=np.float64)
+    weights = StringWeights(counted[used], inside[used], values[used], pair[counted[used]], times, pair)
     remarks = [f"{unread:,} strings are not {encoding}, and match nothing"] if unread else []
-    return ForeignModel(
-        "CRF++",
-        tuple(label_texts),
-        [texts[k] for k in kept.tolist()],
-        weights(node, Y),
-        weights(pairs, Y * Y) if len(pairs) else None,
-        transitions,
-        looking,
-        width,
-        tuple(remarks),
-    )
-
-
-def _looks(line: str) -> bool:
-    """Whether a line of a template looks at the input."""
-    return any(not isinstance(piece, str) for piece in pieces(line))
+    return weights.model("CRF++", label_texts, texts, templates=looking, width=width, remarks=tuple(remarks))
 
 
 # ----------------------------------------------------------------------------- writing

@@ -126,6 +126,37 @@ class ForeignModel:
         return parse_config(raw).to_dict()
 
 
+@dataclass(frozen=True)
+class StringWeights:
+    """Weights of A strings that are not zero, K in all, as templates make them."""
+
+    string: np.ndarray  # [K]
+    place: np.ndarray  # [K] a label, or a pair of them
+    value: np.ndarray  # [K]
+    of_pair: np.ndarray  # [K] bool
+    times: np.ndarray  # [A] how many lines without a macro give the string: it is everywhere
+    pairs_alone: np.ndarray  # [A] bool: the string has weights of pairs and no others
+
+    def model(self, program: str, labels: Sequence[str], texts: Sequence[str], **more: Any) -> ForeignModel:
+        """Return a model in which weights of pairs for strings that are everywhere are transitions."""
+        Y, times = len(labels), self.times[self.string]
+        always = self.of_pair & (times > 0)
+        transitions = np.zeros(Y * Y)
+        np.add.at(transitions, self.place[always], self.value[always] * times[always])
+        kept = ~(self.pairs_alone & (self.times > 0))
+        number = np.cumsum(kept) - 1
+        A = int(np.count_nonzero(kept))
+
+        def rows(which: np.ndarray, columns: int) -> SparseWeights:
+            return sparse_rows(number[self.string[which]], self.place[which], self.value[which], (A, columns))
+
+        strings = [text for text, own in zip(texts, kept.tolist(), strict=True) if own]
+        pair = self.of_pair & ~always
+        pairs = rows(pair, Y * Y) if pair.any() else None
+        node = rows(~self.of_pair, Y)
+        return ForeignModel(program, tuple(labels), strings, node, pairs, transitions.reshape(Y, Y), **more)
+
+
 def sparse_rows(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> SparseWeights:
     """Weights out of (row, column, value), those of one place added up, zeros left out."""
     import scipy.sparse

@@ -21,7 +21,7 @@ from ..config import is_wapiti_line, pieces
 from ..corpora import MOST_LABELS
 from ..encoding import readable
 from ..errors import ConfigError, FileFormatError
-from .foreign import ForeignModel, decoded, sparse_rows
+from .foreign import ForeignModel, StringWeights, decoded
 
 MAXENT, MEMM, CRF = 0, 1, 2
 
@@ -130,8 +130,8 @@ def _foreign(
         raise parser.damaged("a weight is of no string")
     which = np.searchsorted(first, places, side="right") - 1
     inside = places - first[which]
-    of_label = (kinds[which] != b"b") & (inside < Y) if len(places) else np.zeros(0, dtype=bool)
-    inside = np.where((kinds[which] == b"*") & ~of_label, inside - Y, inside) if len(places) else inside
+    of_label = (kinds[which] != b"b") & (inside < Y)
+    inside = np.where((kinds[which] == b"*") & ~of_label, inside - Y, inside)
     patterns = [line[:1].lower() + line[1:] for line in patterns]
     try:
         if not all(map(is_wapiti_line, patterns)):
@@ -139,38 +139,19 @@ def _foreign(
         fixed = [line for line in patterns if all(isinstance(piece, str) for piece in pieces(line))]
     except ConfigError as error:
         raise parser.damaged(str(error)) from None
-    # Strings of patterns without a macro are everywhere: what they say of pairs is a transition.
     constant = {line.encode(encoding): fixed.count(line) for line in fixed}
     times = np.array([constant.get(string, 0) for string in strings], dtype=np.float64)
-    transitions = np.zeros(Y * Y)
-    always = ~of_label & (times[which] > 0) if len(places) else of_label
-    np.add.at(transitions, inside[always], (values * times[which])[always])
-    kept = np.flatnonzero(~((kinds == b"b") & (times > 0)))
-    number = np.full(len(strings), -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    pair = ~of_label & ~always
-    own = [strings[k][1:] if alone else strings[k] for k in kept.tolist()]
-    texts = (
-        [readable(string) for string in own]
-        if encoding.lower().replace("-", "") == "utf8"
-        else decoded(own, encoding)[0]
-    )
+    own = [string[1:] for string in strings] if alone else strings
+    utf8 = encoding.lower().replace("-", "") == "utf8"
+    texts = [readable(string) for string in own] if utf8 else decoded(own, encoding)[0]
     remarks = []
     if not patterns:
         remarks.append(
             r"it takes attribute files: the label and, after TABs, the strings of Wapiti's data, with \: for a colon"
         )
     lines = tuple(line for line in patterns if line[0] != "b" or line not in fixed)
-    return ForeignModel(
-        "Wapiti",
-        tuple(labels),
-        texts,
-        sparse_rows(number[which][of_label], inside[of_label], values[of_label], (len(kept), Y)),
-        sparse_rows(number[which][pair], inside[pair], values[pair], (len(kept), Y * Y)) if pair.any() else None,
-        transitions.reshape(Y, Y),
-        lines if patterns else None,
-        remarks=tuple(remarks),
-    )
+    weights = StringWeights(which, inside, values, ~of_label, times, kinds == b"b")
+    return weights.model("Wapiti", labels, texts, templates=lines if patterns else None, remarks=tuple(remarks))
 
 
 # ----------------------------------------------------------------------------- writing

@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -90,6 +90,31 @@ class _Question:
     minus: int
 
 
+@dataclass
+class _Account:
+    """Contributions to the difference of one position, as they are found."""
+
+    contributions: list[Contribution] = field(default_factory=list)
+    total: float = 0.0
+    terms: dict[str, float] = field(default_factory=dict)
+    similar: list[SimilarPivot] = field(default_factory=list)
+
+    def add(self, term: str, total: float, contributions: Sequence[Contribution]) -> None:
+        """Take what a term says in all, and the parts of it that may be shown."""
+        self.total += total
+        self.terms[term] = self.terms.get(term, 0.0) + total
+        self.contributions += contributions
+
+    def explanation(self, label: int, against: int, difference: float, count: int) -> Explanation[int]:
+        """Return the account with at most `count` contributions and pivots."""
+        shown = [one for one in self.contributions if one.value > 0]
+        shown = heapq.nlargest(count, shown, key=lambda one: one.value)
+        rest = self.total - math.fsum(one.value for one in shown)
+        like = heapq.nlargest(count, self.similar, key=lambda one: one.similarity)
+        terms = tuple(self.terms.items())
+        return Explanation(label, against, difference, tuple(shown), rest, terms, tuple(like))
+
+
 def _placed(what: str, question: _Question) -> str:
     """Of the two positions that a transition looks at, the second is `next`."""
     return what if question.row == question.position else f"next: {what}"
@@ -114,60 +139,34 @@ class Explainer:
         self, dataset: Dataset, scores: np.ndarray, edges: Edges, labels: np.ndarray, count: int
     ) -> list[Explanation[int]]:
         """Each position explained by at most `count` contributions, for potentials that may be constrained."""
-        Y = len(self._model.labels)
-        N = len(labels)
+        Y, N = len(self._model.labels), len(labels)
         own, others = _in_place(scores, edges, dataset.offsets, labels)
         against = others.argmax(axis=1)
         rivals = others[np.arange(N), against]
-        found: list[list[Contribution]] = [[] for _ in range(N)]
-        totals = np.zeros(N)
-        by_term: list[dict[str, float]] = [{} for _ in range(N)]
-        similar: list[list[SimilarPivot]] = [[] for _ in range(N)]
+        accounts = [_Account() for _ in range(N)]
         asked = np.flatnonzero(rivals > -np.inf)
         for term, parts, weights in self._parts:
             questions = _questions(term.clique, asked, labels, against, dataset.offsets, Y)
             if isinstance(term, KernelTerm):
-                answers = self._of_pivots(term, weights, questions, dataset, count, similar)
+                answers = self._of_pivots(term, weights, questions, dataset, count, accounts)
             else:
                 answers = self._answers(term, parts, weights, questions, dataset, count)
             for t, total, some in answers:
-                totals[t] += total
-                by_term[t][term.name] = by_term[t].get(term.name, 0.0) + total
-                found[t].extend(some)
+                accounts[t].add(term.name, total, some)
         # Transitions as the model has them; terms over edges have added their part already.
         for t, what, value in self._of_edges(asked, labels, against, dataset.offsets):
-            totals[t] += value
-            by_term[t][EDGE] = by_term[t].get(EDGE, 0.0) + value
-            found[t].append(Contribution(EDGE, what, value))
+            accounts[t].add(EDGE, value, [Contribution(EDGE, what, value)])
         if self._model.calibration is not None:
             offsets = self._model.calibration.offsets
             for t in asked.tolist():
                 value = float(offsets[labels[t]] - offsets[against[t]])
-                totals[t] += value
-                by_term[t][CALIBRATION] = value
-                found[t].append(Contribution(CALIBRATION, "offset of the label", value))
-        out = []
-        for t in range(N):
-            shown = [one for one in found[t] if one.value > 0]
-            shown = heapq.nlargest(count, shown, key=lambda one: one.value)
-            rest = float(totals[t]) - math.fsum(one.value for one in shown)
-            if rivals[t] == -np.inf:
-                out.append(Explanation(int(labels[t]), None, np.inf, (), 0.0))
-            else:
-                difference = float(own[t] - rivals[t])
-                like = heapq.nlargest(count, similar[t], key=lambda one: one.similarity)
-                out.append(
-                    Explanation(
-                        int(labels[t]),
-                        int(against[t]),
-                        difference,
-                        tuple(shown),
-                        rest,
-                        tuple(by_term[t].items()),
-                        tuple(like),
-                    )
-                )
-        return out
+                accounts[t].add(CALIBRATION, value, [Contribution(CALIBRATION, "offset of the label", value)])
+        return [
+            Explanation(int(labels[t]), None, np.inf, (), 0.0)
+            if rivals[t] == -np.inf
+            else accounts[t].explanation(int(labels[t]), int(against[t]), float(own[t] - rivals[t]), count)
+            for t in range(N)
+        ]
 
     def _answers(
         self,
@@ -199,9 +198,12 @@ class Explainer:
         questions: list[_Question],
         dataset: Dataset,
         count: int,
-        similar: list[list[SimilarPivot]],
+        accounts: list[_Account],
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
-        """For each question its position, the whole difference, and what the term's features say; fills `similar`."""
+        """For each question its position, the whole difference, and what the term's features say.
+
+        Pivots like the position are added to its account.
+        """
         every, columns = self._model.encoding.inputs(dataset, term.features), self._groups[term.name]
         step = max(ROWS_AT_ONCE // (len(columns) + 1), 1)
         for first in range(0, len(questions), step):
@@ -234,7 +236,7 @@ class Explainer:
                     for m in np.argsort(-likeness[i], kind="stable")[: min(count, MOST_SIMILAR)].tolist():
                         text = input_text(columns, term.pivots, m)
                         found = (int(term.lines[m]), float(likeness[i, m]), float(products[i, m]), text)
-                        similar[question.position].append(SimilarPivot(term.name, *found))
+                        accounts[question.position].similar.append(SimilarPivot(term.name, *found))
                 yield question.position, float(whole[i]), rows
 
     def _of_edges(

@@ -10,17 +10,17 @@ The standard error is that of the mean over sequences, whose losses, means over 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..chains import chain
 from ..encoding import Dataset
 from ..errors import DataError
 from ..scoring import SMALLEST_PROBABILITY
 from ..system import Workers
 from .input_groups import InputGroup, dataset_groups
-from .model import VITERBI, Model
+from .model import Model
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,9 @@ class Importance:
     def name(self) -> str:
         return self.feature if self.offset is None else f"{self.feature}[{self.offset}]"
 
-    def to_dict(self) -> dict:
-        return {
-            "feature": self.feature,
-            "offset": self.offset,
-            "loss": self.loss,
-            "standard_error": self.error,
-            "accuracy": self.accuracy,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        names = {"error": "standard_error"}
+        return {names.get(name, name): value for name, value in asdict(self).items()}
 
 
 def importances(
@@ -109,20 +104,14 @@ def _dealt(dataset: Dataset, group: InputGroup, order: np.ndarray) -> Dataset:
 
 
 def _judged(model: Model, dataset: Dataset, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
-    """log p of gold labels, [N], and whether the model gives them; 0 where it does not know them."""
+    """Return log p of gold labels, [N], 0 where the model does not know them, and 1 where it gives them."""
 
-    def task(part: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        scores, edges = model.potentials(part)
-        node = chain.marginals(scores, edges, part.offsets).node
-        if model.decode == VITERBI:
-            best = chain.viterbi(scores, edges, part.offsets)[0]
-        else:
-            best = chain.posterior_labels(node, scores, edges, part.offsets)
+    def task(part: Dataset, best: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         known = part.known_labels >= 0
         p = node[np.arange(part.positions), np.maximum(part.known_labels, 0)]
         return np.where(known, np.log(np.maximum(p, SMALLEST_PROBABILITY)), 0.0), known & (best == part.labels)
 
-    logs, right = zip(*model.over_parts(dataset, task, workers), strict=True)
+    logs, right = zip(*model.tag_with_marginals(dataset, task, workers), strict=True)
     return np.concatenate(logs), np.concatenate(right).astype(np.int64)
 
 

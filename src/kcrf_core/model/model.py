@@ -44,6 +44,16 @@ VITERBI = DECODINGS[0]
 TERMS: dict[str, type[Term]] = {each.kind: each for each in (ExplicitTerm, AffineTerm, KernelTerm, ConjunctionTerm)}
 
 
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Potentials of a few sequences, their marginals, and the labels that a decoder takes."""
+
+    scores: np.ndarray  # [n, Y]
+    edges: chain.Edges
+    marginals: chain.Marginals
+    labels: np.ndarray  # [n] int32
+
+
 @dataclass(frozen=True)
 class Model:
     """Terms, edge potentials, and the encoding that feeds them.
@@ -121,13 +131,21 @@ class Model:
         """Runs of whole sequences (first, last) to be scored at a time."""
         return sequence_chunks(dataset.offsets, min(self.rows_at_once, most_rows))
 
-    def best_labels(self, part: Dataset) -> np.ndarray:
-        """Numbers of the best labels of a few sequences by the model's decoder, [n] int32."""
+    def infer(self, part: Dataset, costs: np.ndarray | None = None) -> Inference:
+        """Return the marginals and best labels of a few sequences; `costs` [Y] of missing a label are the decoder's."""
         scores, edges = self.potentials(part)
+        found = chain.marginals(scores, edges, part.offsets)
         if self.decode == VITERBI:
-            return chain.viterbi(scores, edges, part.offsets)[0]
-        node = chain.marginals(scores, edges, part.offsets).node
-        return chain.posterior_labels(node, scores, edges, part.offsets)
+            labels = chain.viterbi(scores, edges, part.offsets)[0]
+        else:
+            labels = chain.posterior_labels(found.node, scores, edges, part.offsets, costs)
+        return Inference(scores, edges, found, labels)
+
+    def best_labels(self, part: Dataset) -> np.ndarray:
+        """Return numbers of the best labels of a few sequences by the model's decoder, [n] int32."""
+        if self.decode != VITERBI:
+            return self.infer(part).labels
+        return chain.viterbi(*self.potentials(part), part.offsets)[0]
 
     def over_parts(
         self,
@@ -168,16 +186,11 @@ class Model:
         work: Callable[[Dataset, np.ndarray, np.ndarray], Result],
         workers: Workers | None = None,
     ) -> Iterator[Result]:
-        """`work` on runs of whole sequences, the numbers of their best labels [n] and their marginals [n, Y]."""
+        """Yield `work` of runs of whole sequences, the numbers of their best labels [n] and their marginals [n, Y]."""
 
         def task(part: Dataset) -> Result:
-            scores, edges = self.potentials(part)
-            node = chain.marginals(scores, edges, part.offsets).node
-            if self.decode == VITERBI:
-                best = chain.viterbi(scores, edges, part.offsets)[0]
-            else:
-                best = chain.posterior_labels(node, scores, edges, part.offsets)
-            return work(part, best, node)
+            found = self.infer(part)
+            return work(part, found.labels, found.marginals.node)
 
         return self.over_parts(dataset, task, workers)
 

@@ -25,7 +25,7 @@ from ..scoring import (
     readable_column,
 )
 from ..system import Workers, sequence_chunks
-from .model import VITERBI, Model
+from .model import Model
 from .shard_folders import ShardFolder
 
 AS_STORED = Decision()
@@ -133,12 +133,8 @@ def _labelled(
     finder = SpanFinder(model.labels) if also.spans and detect_scheme(model.labels) is not None else None
 
     def judged(part: Dataset) -> _Judged:
-        scores, edges = model.potentials(part)
-        every = chain.marginals(scores, edges, part.offsets)
-        if model.decode == VITERBI:
-            best = chain.viterbi(scores, edges, part.offsets)[0]
-        else:
-            best = chain.posterior_labels(every.node, scores, edges, part.offsets, costs)
+        inferred = model.infer(part, costs)
+        scores, edges, every, best = inferred.scores, inferred.edges, inferred.marginals, inferred.labels
         of_sequences = np.exp(chain.path_scores(scores, edges, part.offsets, best) - every.log_z)
         of_spans = np.full(len(best), np.nan)
         if finder is not None:

@@ -183,11 +183,6 @@ def encoding_of(path: str, digest: str) -> Encoding:
     return folder.encoding
 
 
-def is_shard_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder that says that it holds shards."""
-    return os.path.isfile(os.path.join(path, MANIFEST))
-
-
 def load_folder(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder of shards; an error names the first file that is missing or not as long as it was."""
     shown = os.fspath(path)
