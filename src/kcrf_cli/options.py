@@ -231,7 +231,7 @@ class Names(click.ParamType):
         return names
 
 
-class OneOf(click.Choice):
+class NamedChoice(click.Choice):
     """One of the names that the core has for something; they are asked for when the option is used or shown."""
 
     def __init__(self, names: Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
@@ -419,7 +419,7 @@ config = group(
 format = click.option(
     "--format",
     "format_",
-    type=OneOf(formats),
+    type=NamedChoice(formats),
     help="Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
     "data.conllu, else conll.",
 )
@@ -539,7 +539,7 @@ kernel = group(
     click.option(
         "--kernel",
         cls=KernelOption,
-        type=OneOf(kernels),
+        type=NamedChoice(kernels),
         help="Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
     ),
     click.option(
@@ -550,7 +550,7 @@ kernel = group(
     ),
     click.option(
         "--map",
-        type=OneOf(maps),
+        type=NamedChoice(maps),
         help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
         "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
     ),
@@ -563,7 +563,7 @@ kernel = group(
     click.option(
         "--select",
         "--method",
-        type=OneOf(selections),
+        type=NamedChoice(selections),
         help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
         "clusters, or those that lower the objective most, while training goes on. Default: random.",
     ),
@@ -593,13 +593,13 @@ seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="See
 
 precision = click.option(
     "--precision",
-    type=OneOf(precisions),
+    type=NamedChoice(precisions),
     help="Precision of feature maps and scores. Default: single.",
 )
 
 metric = click.option(
     "--metric",
-    type=OneOf(metrics),
+    type=NamedChoice(metrics),
     help="The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
     "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
 )
@@ -633,14 +633,14 @@ training = group(
     ),
     click.option(
         "--decode",
-        type=OneOf(decoders, "auto"),
+        type=NamedChoice(decoders, "auto"),
         help="How the model gives labels: the most probable labelling as a whole, or the most probable label at each "
         "position. Default: auto, posterior where held-out data shows it to be better by more than a standard error.",
     ),
     metric,
     click.option(
         "--solver",
-        type=OneOf(solvers),
+        type=NamedChoice(solvers),
         help="Solver. Default: auto, L-BFGS that begins on a part of the pivots; with --c1 proximal.",
     ),
     click.option(
@@ -668,12 +668,12 @@ chain = group(
     ),
     click.option(
         "--scheme",
-        type=OneOf(schemes),
+        type=NamedChoice(schemes),
         help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
     ),
     click.option(
         "--scheme-violations",
-        type=OneOf(scheme_violations),
+        type=NamedChoice(scheme_violations),
         help="With --scheme: labels of DATA that it forbids where they stand are an error, have their sequences left "
         "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
     ),
@@ -855,7 +855,7 @@ weighing = group(
 decision = group(
     click.option(
         "--decode",
-        type=OneOf(decoders),
+        type=NamedChoice(decoders),
         help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
         "marginal (of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
     ),

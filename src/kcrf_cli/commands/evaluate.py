@@ -42,7 +42,7 @@ TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-
 )
 @click.option(
     "--label",
-    type=options.OneOf(options.label_columns, case_sensitive=False),
+    type=options.NamedChoice(options.label_columns, case_sensitive=False),
     metavar="NAME",
     help="Column of CoNLL-U files to compare with --gold. Default: upos.",
 )
@@ -54,7 +54,7 @@ TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-
 )
 @click.option(
     "--scheme",
-    type=options.OneOf(options.schemes, "none"),
+    type=options.NamedChoice(options.schemes, "none"),
     help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
 )
 @click.option(

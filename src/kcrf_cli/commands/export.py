@@ -12,7 +12,7 @@ from .. import options
 @options.output
 @click.option(
     "--to",
-    type=options.OneOf(options.programs),
+    type=options.NamedChoice(options.programs),
     help="The program to write for. Default: by the name of the file, .crfsuite, .crfpp or .wapiti.",
 )
 @options.quiet

@@ -49,7 +49,7 @@ LINES_AT_ONCE = 1000  # of an export: compressing line by line is slow
 @click.option(
     "--export",
     "export_",
-    type=options.OneOf(options.exports),
+    type=options.NamedChoice(options.exports),
     help="Write the encoded data as text for other programs instead of a dataset: attributes of CRFsuite, or rows of "
     "SVMlight with a header that says what the numbers mean. Goes to -o, or to stdout. Default: a dataset.",
 )

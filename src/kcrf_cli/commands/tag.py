@@ -39,7 +39,7 @@ DECODING = options.group(
     ),
     click.option(
         "--scheme",
-        type=options.OneOf(options.schemes),
+        type=options.NamedChoice(options.schemes),
         help="Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
     ),
     click.option(

@@ -39,7 +39,7 @@ class Pixels(click.ParamType):
 effort_options = options.group(
     click.option(
         "--effort",
-        type=options.OneOf(efforts),
+        type=options.NamedChoice(efforts),
         help="How much work to do, counted so that the result is the same every time: about ten seconds, ten minutes "
         "or two hours of two cores. Default: normal.",
     ),

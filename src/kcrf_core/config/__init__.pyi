@@ -14,7 +14,8 @@ from .config import (
     selections,
     variance_text,
 )
-from .options import option_paths, parse_settings, with_options
+from .declarations import DeclaredOption, declared_options, option_paths
+from .options import parse_settings, resolve_c2, with_options
 from .reader import parse_config
 from .templates import PATTERNS, load_template, looks_like_template, pieces, same_line
 from .wapiti_patterns import Macro, is_wapiti_line, matcher
@@ -28,11 +29,13 @@ __all__ = [
     "PRECISIONS",
     "SCHEME_VIOLATIONS",
     "Config",
+    "DeclaredOption",
     "FeatureConfig",
     "Macro",
     "TermConfig",
     "TrainingConfig",
     "configuration_text",
+    "declared_options",
     "default_terms",
     "feature_dict",
     "is_wapiti_line",
@@ -46,6 +49,7 @@ __all__ = [
     "parse_config",
     "parse_settings",
     "pieces",
+    "resolve_c2",
     "same_line",
     "selections",
     "variance_text",

@@ -1,7 +1,9 @@
 """The description of columns, features, terms and training, as frozen values.
 
-`reader` makes them from YAML files, templates and options; `to_dict` gives the YAML layout back. What may be chosen is
-read from the registries of earlier rooms when it is asked for, since plug-ins may add to them.
+Each field that a configuration may set is declared here once, with its kind, default, help and section: `reader` checks
+YAML keys by it, `declarations` has the options of the command line and of `KernelCRF` from it, and `to_dict` gives the
+YAML layout back. Names to choose from are read off the registries of earlier rooms when they are asked for, since
+plug-ins may add to them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,20 @@ from ..chains import CLIQUES
 from ..corpora import MISSING, Layout
 from ..kernels import KernelConfig
 from ..maps import METHODS
-from ..system import AUTO
+from ..scoring import DECODINGS, METRICS, SCHEMES
+from ..solvers import SOLVERS
+from ..system import (
+    AUTO,
+    Automatic,
+    OneOf,
+    Whole,
+    boolean,
+    comma_separated,
+    comma_separated_names,
+    declared,
+    settings_of,
+)
+from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape")
 NUMBER_TRANSFORMS = ("length", "position", "frequency", "label-ratio")
@@ -28,11 +43,9 @@ SCHEME_VIOLATIONS = ("error", "drop", "free")  # what becomes of training data t
 SCALES = (AUTO, "standard", "unit", "none")
 MISSING_VALUES = ("mean", "indicator")  # of the training data; indicator: and one more column says where
 
-WIDEST_WINDOW = 100
-
 
 def selections() -> tuple[str, ...]:
-    """Ways to choose pivots: before training, or while it goes on."""
+    """List the ways to choose pivots: before training, or while it goes on."""
     return (*METHODS, GRADIENT)
 
 
@@ -41,17 +54,17 @@ class FeatureConfig:
     """One feature: some columns, a transform, and where to look relative to a position."""
 
     name: str
-    columns: tuple[str, ...] = ()
-    type: str = AUTO  # one of FEATURES; auto until the data is known
-    transform: str = "identity"
-    length: int | None = None  # of a prefix or suffix
-    window: tuple[int, ...] | None = None  # None: the default of its type
-    scale: str = AUTO
-    min_count: int | None = None
+    columns: tuple[str, ...] = declared(values.column_names, ())
+    type: str = declared(OneOf(FEATURES), AUTO)  # auto until the data is known
+    transform: str = declared(OneOf(TRANSFORMS), "identity")
+    length: int | None = declared(Whole(1))  # of a prefix or suffix
+    window: tuple[int, ...] | None = declared(values.window)  # None: the default of its type
+    scale: str = declared(OneOf(SCALES), AUTO)
+    min_count: int | None = declared(Whole(1))
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
-    templates: tuple[str, ...] = ()  # lines of a template whose strings share weights; one, if it is categorical
-    missing: str = "mean"  # one of MISSING_VALUES: what numbers that are missing become
-    vectors: str | None = None  # the name of vectors that stand beside the text
+    templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; one, if it is categorical
+    missing: str = declared(OneOf(MISSING_VALUES), "mean")  # what numbers that are missing become
+    vectors: str | None = declared(values.text)  # the name of vectors that stand beside the text
     # Of a fitted feature whose window is wider than it says, since terms look further: what it says.
     own_window: tuple[int, ...] | None = None
 
@@ -65,23 +78,66 @@ class FeatureConfig:
 
 @dataclass(frozen=True)
 class MapConfig:
-    type: str = AUTO
-    size: int | None = None  # None: by the number of positions, see `maps.automatic_size`
-    select: str = "random"
-    residual: float = 0.0  # part of the trace that pivots may leave, where that takes fewer of them
-    basis_tolerance: float | None = None  # select gradient: part of P; None: BASIS_TOLERANCE of the growth module
-    cut_off: int = 1  # explicit poly: conjunctions in fewer training positions are left out
+    """The feature map of a term."""
+
+    type: str = declared(
+        OneOf(MAPS),
+        AUTO,
+        "Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every distinct "
+        "input as a pivot. Default: auto, explicit where it is exact and `size` is not given, else reduced.",
+        section="kernel",
+        option="map",
+    )
+    size: int | None = declared(
+        Automatic(Whole(1)),
+        None,  # see `maps.automatic_size`
+        "Number of pivots. Default: auto, up to 2000, as many as are soon chosen and as matter.",
+        metavar="M",
+        section="kernel",
+    )
+    select: str = declared(
+        OneOf(selections),
+        "random",
+        "Choose pivots at random by the unexplained part of the kernel, greedily where most is unexplained, uniformly, "
+        "as centres of clusters, or, while training goes on, those that lower the objective most. Default: random.",
+        section="kernel",
+        aliases=("method",),
+    )
+    residual: float = declared(
+        values.fraction,
+        0.0,
+        "Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
+        metavar="R",
+        section="kernel",
+    )
+    basis_tolerance: float | None = declared(
+        values.not_negative,
+        None,  # BASIS_TOLERANCE of the growth module
+        "With `select` gradient: add no more pivots once what they could still gain is proven to be no more than this "
+        "part of the objective. Default: 0.01.",
+        metavar="B",
+        section="basis_tolerance",
+    )
+    cut_off: int = declared(
+        Whole(1),
+        1,
+        "Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
+        metavar="N",
+        section="kernel",
+    )
 
 
 @dataclass(frozen=True)
 class TermConfig:
+    """A set of tied cliques with one kernel and one prior variance."""
+
     name: str
-    type: str = "node"  # one of CLIQUES
-    features: tuple[str, ...] = ("*",)
+    type: str = declared(OneOf(CLIQUES), "node")
+    features: tuple[str, ...] = declared(values.names, ("*",))
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
-    sigma2: float | None = None  # None: the one of the training section
-    window: tuple[int, ...] | None = None  # in the place of the windows of its features; None: those
+    sigma2: float | None = declared(values.variance)  # None: the one of the training section
+    window: tuple[int, ...] | None = declared(values.window)  # in the place of the windows of its features; None: those
 
     @property
     def clique(self) -> Any:
@@ -91,24 +147,94 @@ class TermConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    sigma2: float | None = None  # None: chosen on held-out sequences
-    c1: float | None = None  # of an L1 penalty, c1 times the sum of |weights|; None: there is none
-    solver: str = AUTO
-    tolerance: float = 1e-3
-    max_passes: int = 1000
-    seed: int = 0
-    precision: str = "single"
-    scheme: str | None = None  # of labels: what it forbids has probability zero
-    scheme_violations: str | None = None  # one of SCHEME_VIOLATIONS; None: error
-    decode: str = AUTO  # how the model gives labels, one of DECODINGS; auto: by held-out data, else viterbi
-    metric: str = AUTO  # what choices go by, one of METRICS; auto: by the labels
-    observed_transitions: bool = False  # the same for pairs of labels that the training data lacks
-    observed_features: bool = (
-        False  # weights for pairs of features and labels that the training data has, and no others
+    """The prior, the chain, the solver and the decoder."""
+
+    sigma2: float | None = declared(
+        values.variance,
+        None,
+        "Prior variance of weights, for kernels other than linear that of scores. Default: auto, chosen per term on "
+        "held-out sequences.",
+        section="training",
+    )
+    c1: float | None = declared(
+        values.not_negative,
+        None,
+        "An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
+        "without `c2`). Default: 0.",
+        metavar="C",
+        section="training",
+    )
+    solver: str = declared(
+        OneOf(SOLVERS),
+        AUTO,
+        "Solver; the optimum is the same. Default: auto, L-BFGS that begins on a part of the pivots; with `c1` "
+        "proximal.",
+        section="training",
+    )
+    tolerance: float = declared(
+        values.tolerance,
+        1e-3,
+        "Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
+        metavar="T",
+        section="training",
+    )
+    max_passes: int = declared(
+        Whole(1),
+        1000,
+        "Stop the fit after this many passes over the data, certified or not. Default: 1000.",
+        metavar="N",
+        section="training",
+    )
+    seed: int = declared(Whole(0), 0, "Random seed. Default: 0.", metavar="N", section="training")
+    precision: str = declared(
+        OneOf(PRECISIONS), "single", "Precision of feature maps and scores. Default: single.", section="training"
+    )
+    scheme: str | None = declared(
+        OneOf(SCHEMES),
+        None,
+        "Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
+        section="chain",
+    )
+    scheme_violations: str | None = declared(
+        OneOf(SCHEME_VIOLATIONS),
+        None,
+        "With `scheme`: training labels that it forbids where they stand are an error, have their sequences left out "
+        "(drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
+        section="chain",
+    )
+    decode: str = declared(
+        OneOf((AUTO, *DECODINGS)),
+        AUTO,
+        "Labels that the model gives: the most probable labelling as a whole (viterbi), or the most probable label at "
+        "each position (posterior). Default: auto, posterior where held-out data shows it to be better by more than a "
+        "standard error.",
+        section="training",
+    )
+    metric: str = declared(
+        OneOf((AUTO, *METRICS)),
+        AUTO,
+        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
+        "log-loss of labels. Default: auto, f1 where labels are those of a scheme (B-X, I-X, O and the like), else "
+        "accuracy.",
+        section="training",
+    )
+    observed_transitions: bool = declared(
+        boolean,
+        False,
+        "Give probability zero to pairs of labels that do not follow each other in the training data. Default: not.",
+        section="chain",
+    )
+    observed_features: bool = declared(
+        boolean,
+        False,
+        "Weights only for features with the labels that they stand with in the training data, as CRFsuite has them "
+        "(explicit maps): a far smaller model. Default: for all labels.",
+        section="training",
     )
 
 
 def default_terms() -> tuple[TermConfig, ...]:
+    """Return the terms of a configuration that names none."""
     return TermConfig("node"), TermConfig("edge", "edge", ())
 
 
@@ -121,26 +247,98 @@ class Config:
     ['node', 'edge']
     """
 
-    columns: tuple[str, ...] | None = None
-    window: tuple[int, ...] | None = None
-    min_count: int = 1
+    columns: tuple[str, ...] | None = declared(
+        values.column_names,
+        None,
+        "Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
+        "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
+        metavar="NAMES",
+        section="encoding",
+        text=comma_separated_names,
+    )
+    window: tuple[int, ...] | None = declared(
+        values.window,
+        None,
+        "Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
+        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
+        metavar="A..B",
+        section="encoding",
+        text=values.window_range,
+    )
+    min_count: int = declared(
+        Whole(1),
+        1,
+        "Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
+        metavar="N",
+        section="encoding",
+    )
+    unobserved: str | None = declared(
+        values.text,
+        None,
+        "This label, ? for one, stands for labels that are not observed: training sums over what they may be. Default: "
+        "all labels are observed.",
+        metavar="LABEL",
+        section="unobserved",
+    )
+    weight: str | None = declared(
+        values.text,
+        None,
+        "Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all weigh 1.",
+        metavar="COLUMN",
+        section="encoding",
+    )
+    separator: str | None = declared(
+        values.separator,
+        None,
+        "What separates columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. Default: "
+        "TABs if the first line has one, else spaces.",
+        metavar="CHARACTER",
+        section="layout",
+    )
+    header: bool = declared(
+        boolean, False, "The first line has the names of the columns. Default: it is data.", section="layout"
+    )
+    comment: tuple[str, ...] = declared(
+        values.names,
+        (),
+        "Pass over lines that begin so, as '#', or '#,-DOCSTART-' for either. Default: all lines are data.",
+        metavar="MARKS",
+        section="layout",
+        text=comma_separated,
+    )
+    missing: tuple[str, ...] = declared(
+        values.marks,
+        MISSING,
+        "Marks of missing numbers, as 'NA,-999' or '?,undefined'; they become the training mean. Default: NA, ?, _, "
+        "nan and nothing.",
+        metavar="MARKS",
+        section="encoding",
+        text=comma_separated,
+    )
+    missing_indicator: bool = declared(
+        boolean,
+        False,
+        "One more column for each real one, which says where values are missing. Default: none.",
+        section="encoding",
+    )
+    ignore: tuple[str, ...] = declared(values.column_names, ())  # columns that are no features unless they are named
+    plain: bool = declared(
+        boolean,
+        False,
+        "Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
+        "neighbours, as `dump_config` shows.",
+        section="encoding",
+    )
+    suggested: bool = declared(
+        boolean, False
+    )  # the features were made by what columns look like, and terms may still be
     features: tuple[FeatureConfig, ...] | None = None  # None: one per column
     terms: tuple[TermConfig, ...] = field(default_factory=default_terms)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    unobserved: str | None = None  # what stands in the place of labels that are not observed
-    weight: str | None = None  # the column that says what sequences weigh
-    separator: str | None = None  # between values of a file of columns; None: TABs or spaces, as the file has them
-    header: bool = False  # the first line has the names of columns
-    comment: tuple[str, ...] = ()  # lines that begin so are passed over
-    missing: tuple[str, ...] = MISSING  # what stands for numbers that are missing
-    missing_indicator: bool = False  # columns that say where, for all real features
-    ignore: tuple[str, ...] = ()  # columns that are no features unless they are named
-    plain: bool = False  # columns are features as they are; else defaults are made by what they look like
-    suggested: bool = False  # the features were made so, and terms may still be
 
     @property
     def layout(self) -> Layout:
-        """How files of columns are read."""
+        """Layout of files of columns."""
         return Layout(self.separator, self.header, self.comment, self.missing)
 
     @property
@@ -157,30 +355,17 @@ class Config:
 
     @property
     def order(self) -> int:
-        """How many labels back a label looks."""
+        """Number of labels back that a label looks."""
         return 2 if any(term.clique.second_order for term in self.terms) else 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The layout of the YAML file; `parse_config` of it gives an equal configuration."""
-        out: dict[str, Any] = {}
-        if self.columns is not None:
-            out["columns"] = list(self.columns)
-        if self.window is not None:
-            out["window"] = list(self.window)
-        out["min_count"] = self.min_count
-        if self.unobserved is not None:
-            out["unobserved"] = self.unobserved
-        if self.weight is not None:
-            out["weight"] = self.weight
-        out |= layout_dict(self.layout)
-        if self.missing_indicator:
-            out["missing_indicator"] = True
-        if self.ignore:
-            out["ignore"] = list(self.ignore)
-        if self.plain:
-            out["plain"] = True
-        if self.suggested:
-            out["suggested"] = True
+        """Return the layout of the YAML file; `parse_config` of it gives an equal configuration."""
+        said = {name: (getattr(self, name), one.default) for name, one in settings_of(Config).items()}
+        out: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, (value, default) in said.items()
+            if value != default or name == "min_count"
+        }
         if self.features is not None:
             out["features"] = [feature_dict(feature) for feature in self.features]
         out["terms"] = [term_dict(term) for term in self.terms]
@@ -190,12 +375,12 @@ class Config:
 
 
 def variance_text(sigma2: float | None) -> float | str | None:
-    """A prior variance as files hold it, which know no infinite numbers."""
+    """Return a prior variance as files hold it, which know no infinite numbers."""
     return "inf" if sigma2 == math.inf else sigma2
 
 
 def layout_dict(layout: Layout) -> dict[str, Any]:
-    """What is said of files of columns, as far as it is not what goes without saying."""
+    """Return what is said of files of columns and is not the default."""
     said = {
         item.name: getattr(layout, item.name) for item in fields(Layout) if getattr(layout, item.name) != item.default
     }
@@ -203,6 +388,7 @@ def layout_dict(layout: Layout) -> dict[str, Any]:
 
 
 def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
+    """Return the layout of a feature in the YAML file."""
     out: dict[str, Any] = {"name": feature.name}
     if feature.parts:
         out["conjunction"] = [name if offset == 0 else f"{name}[{offset}]" for name, offset in feature.parts]
@@ -219,6 +405,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
 
 
 def term_dict(term: TermConfig) -> dict[str, Any]:
+    """Return the layout of a term in the YAML file."""
     out: dict[str, Any] = {"name": term.name, "type": term.type}
     if term.clique.mapped:
         out["features"] = list(term.features)

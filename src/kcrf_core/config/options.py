@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,13 +10,15 @@ from ..errors import ConfigError, suggestion
 from ..kernels import KERNELS, KernelConfig, kernel_settings
 from ..system import AUTO
 from .config import default_terms, term_dict
+from .declarations import option_paths
 from .reader import entry_name
 from .yaml_text import LocatedMapping, load_value
 
 
 def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """`raw` with options of the command line put in their places (see `option_paths`)."""
+    """Return `raw` with options of the command line put in their places (see `option_paths`)."""
     out = _unshared(raw)
+    options = resolve_c2(options)
     if "order" in options:
         _set_order(out, options["order"])
     known = option_paths()
@@ -30,7 +33,7 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
 
 
 def parse_settings(entries: Sequence[str]) -> dict[str, Any]:
-    """Entries such as `terms.pssm.map.size=3000` as {"terms.pssm.map.size": 3000}, values as in YAML.
+    """Read entries such as `terms.pssm.map.size=3000` as {"terms.pssm.map.size": 3000}, values as in YAML.
 
     >>> parse_settings(["training.sigma2=0.5", "features.word.window=-1..1"])
     {'training.sigma2': 0.5, 'features.word.window': '-1..1'}
@@ -51,7 +54,7 @@ def parse_settings(entries: Sequence[str]) -> dict[str, Any]:
 
 
 def _unshared(value: Any) -> Any:
-    """A copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
+    """Return a copy in which the aliases of a YAML file are values of their own, so that one can change alone."""
     if isinstance(value, dict):
         copied = type(value)((key, _unshared(item)) for key, item in value.items())
         if isinstance(value, LocatedMapping) and isinstance(copied, LocatedMapping):
@@ -60,27 +63,24 @@ def _unshared(value: Any) -> Any:
     return [_unshared(item) for item in value] if isinstance(value, list) else value
 
 
-# Options that are short names for a place in the configuration, by the section that they stand in. `node` stands for
-# the only node term that can use them.
-_NODE = "terms.node."
-_SECTIONS = {
-    "terms.node.map": ("size", "select", "residual", "basis_tolerance", "cut_off"),
-    "training": (
-        *("sigma2", "c1", "solver", "tolerance", "max_passes", "seed", "precision", "scheme", "scheme_violations"),
-        *("observed_transitions", "observed_features", "decode", "metric"),
-    ),
-}
+_NODE = "terms.node."  # stands for the only node term that can use an option
 
 
-def option_paths() -> dict[str, str]:
-    """The place in the configuration of each option that is a short name for one, settings of kernels among them."""
-    sections = {"terms.node.kernel": (*kernel_settings(), "cosine"), **_SECTIONS}
-    places = {name: f"{section}.{name}" for section, names in sections.items() for name in names}
-    return {"kernel": "terms.node.kernel.type", "map": "terms.node.map.type", **places}
+def resolve_c2(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in which c2 is sigma2 = 1 / (2 c2)."""
+    out = dict(options)
+    c2 = out.pop("c2", None)
+    if c2 is not None:
+        if out.get("sigma2") not in (None, AUTO):
+            raise ConfigError("c2 is another name for sigma2: give one of them", settings=["c2", "sigma2"])
+        if isinstance(c2, bool) or not isinstance(c2, (int, float)) or not 0 <= c2 < math.inf:
+            raise ConfigError(f"c2 must be a number, 0 or more (0 with a c1 above 0 alone), not {c2!r}")
+        out["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
+    return out
 
 
 def _set_order(raw: dict[str, Any], order: Any) -> None:
-    """Order 2 is the terms with an edge2 term among them, order 1 without."""
+    """Set the order: 2 is the terms with an edge2 term among them, order 1 without."""
     if order not in (1, 2):
         raise ConfigError(f"'order' must be 1 or 2, not {order}")
     terms = raw.get("terms")
@@ -129,7 +129,7 @@ def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[Any, int]:
-    """The entry that the first of `keys` name, and how many of them: names such as word.suffix3 have dots."""
+    """Find the entry that the first of `keys` name, and count these: names such as word.suffix3 have dots."""
     if keys[0].isdecimal():
         if int(keys[0]) >= len(entries):
             shown = f"{section}.{keys[0]}"
@@ -149,13 +149,13 @@ def _list_entry(entries: list[Any], section: str, keys: Sequence[str]) -> tuple[
 
 
 def _node_terms(terms: Any) -> list[int]:
-    """Places of the node terms in a raw list of terms."""
+    """List the places of the node terms in a raw list of terms."""
     entries = enumerate(terms if isinstance(terms, list) else [])
     return [place for place, entry in entries if isinstance(entry, dict) and entry.get("type", "node") == "node"]
 
 
 def _in_its_term(path: str, raw: Mapping[str, Any]) -> str:
-    """The path of an option, `terms.node...`, with the number of the only node term that can use it."""
+    """Return the path of an option, `terms.node...`, with the number of the only node term that can use it."""
     terms: Any = raw.get("terms")
     nodes = _node_terms(terms)
     if len(nodes) > 1:
@@ -176,7 +176,7 @@ def _ambiguous(terms: Sequence[Any], nodes: Sequence[int], rest: str) -> ConfigE
 
 
 def _can_use(term: Mapping[str, Any], key: str) -> bool:
-    """Whether a setting of a kernel or a map, such as `kernel.degree`, means anything to a raw node term."""
+    """Return True if a setting of a kernel or a map, such as `kernel.degree`, means anything to a raw node term."""
 
     def type_of(section: str, default: str) -> Any:
         found = term.get(section)

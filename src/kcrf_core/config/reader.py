@@ -13,32 +13,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..chains import CLIQUES, Edge
-from ..corpora import MISSING
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
-from ..scoring import DECODINGS, METRICS, SCHEMES
-from ..solvers import SOLVERS
-from ..system import AUTO, Whole, described
+from ..system import AUTO, OneOf, boolean, described, settings_of
 from . import values
 from .config import (
     BAGS,
-    FEATURES,
     GRADIENT,
-    MAPS,
-    MISSING_VALUES,
     NUMBER_TRANSFORMS,
-    PRECISIONS,
-    SCALES,
-    SCHEME_VIOLATIONS,
-    TRANSFORMS,
-    WIDEST_WINDOW,
     Config,
     FeatureConfig,
     MapConfig,
     TermConfig,
     TrainingConfig,
     default_terms,
-    selections,
 )
 from .templates import pieces
 
@@ -70,6 +58,10 @@ class _Section:
             return convert(self.raw[key])
         except ConfigError as error:
             raise self.error(key, f"'{key}' {error}") from None
+
+    def declared(self, kind: Any) -> dict[str, Any]:
+        """Read the settings that a dataclass declares."""
+        return {key: self.get(key, one.kind, one.default) for key, one in settings_of(kind).items()}
 
     def subsection(self, key: str, what: str) -> _Section | None:
         self._known.append(key)
@@ -107,22 +99,10 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
     kcrf_core.errors.ConfigError: configuration: the configuration: unknown key 'trainign' (did you mean 'training'?)
     """
     section = _Section(raw, "the configuration", source)
-    columns = section.get("columns", values.column_names)
-    if columns is not None and len(set(columns)) < len(columns):
-        twice = Counter(columns).most_common(1)[0][0]
+    found = section.declared(Config)
+    if found["columns"] is not None and len(set(found["columns"])) < len(found["columns"]):
+        twice = Counter(found["columns"]).most_common(1)[0][0]
         raise section.error("columns", f"'columns' has '{twice}' twice")
-    window = section.get("window", values.window)
-    min_count = section.get("min_count", Whole(1), 1)
-    unobserved = section.get("unobserved", values.text)
-    weight = section.get("weight", values.text)
-    separator = section.get("separator", values.separator)
-    header = section.get("header", values.boolean, False)
-    comment = section.get("comment", values.names, ())
-    missing = section.get("missing", values.marks, MISSING)
-    missing_indicator = section.get("missing_indicator", values.boolean, False)
-    ignore = section.get("ignore", values.column_names, ())
-    plain = section.get("plain", values.boolean, False)
-    suggested = section.get("suggested", values.boolean, False)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")
@@ -150,39 +130,16 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
         if sum(isinstance(term.clique, Edge) for term in terms) > 1:
             raise section.error("terms", "an edge term has transitions, too: give one of edge and transitions")
     training = TrainingConfig() if raw_training is None else _parse_training(raw_training)
-    return Config(
-        columns=columns,
-        window=window,
-        min_count=min_count,
-        features=features,
-        terms=terms,
-        training=training,
-        unobserved=unobserved,
-        weight=weight,
-        separator=separator,
-        header=header,
-        comment=comment,
-        missing=missing,
-        missing_indicator=missing_indicator,
-        ignore=ignore,
-        plain=plain,
-        suggested=suggested,
-    )
+    return Config(**found, features=features, terms=terms, training=training)
 
 
 def _parse_feature(section: _Section) -> FeatureConfig:
     column = section.get("column", values.text)
-    columns = section.get("columns", values.column_names)
     conjunction = section.get("conjunction", values.names)
-    templates = section.get("templates", values.names)
-    vectors = section.get("vectors", values.text)
-    kind = section.get("type", values.choice(FEATURES), AUTO)
-    transform = section.get("transform", values.choice(TRANSFORMS), "identity")
-    length = section.get("length", Whole(1))
-    window = section.get("window", values.window)
-    scale = section.get("scale", values.choice(SCALES), AUTO)
-    missing = section.get("missing", values.choice(MISSING_VALUES), "mean")
-    min_count = section.get("min_count", Whole(1))
+    found = section.declared(FeatureConfig)
+    columns, templates, vectors = found["columns"], found["templates"], found["vectors"]
+    kind, transform, length, window = found["type"], found["transform"], found["length"], found["window"]
+    scale, missing, min_count = found["scale"], found["missing"], found["min_count"]
     name = section.get("name", values.text)
     section.finish()
 
@@ -202,7 +159,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
             raise section.error("type", "vectors are numbers, so their type is real")
         _refuse_keys(section, "a feature of vectors", "transform", "length", "min_count", "missing")
         return FeatureConfig(name or vectors, (), "real", window=window, scale=scale, vectors=vectors)
-    if templates is not None:
+    if templates:
         if kind not in (AUTO, "templates", "categorical"):
             raise section.error("templates", "'templates' goes with the type templates, or categorical for one line")
         if kind == "categorical" and len(templates) != 1:
@@ -276,36 +233,34 @@ def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
     except ValueError:
         message = f"'{part}' should be a name or a name with an offset, as word[-1]"
         raise section.error("conjunction", message) from None
-    if abs(offset) > WIDEST_WINDOW:
-        raise section.error("conjunction", f"'{part}' looks further than {WIDEST_WINDOW} positions")
+    if abs(offset) > values.WIDEST_WINDOW:
+        raise section.error("conjunction", f"'{part}' looks further than {values.WIDEST_WINDOW} positions")
     return name, offset
 
 
 def _parse_term(section: _Section) -> TermConfig:
-    kind = section.get("type", values.choice(CLIQUES), "node")
+    found = section.declared(TermConfig)
+    kind = found["type"]
     name = section.get("name", values.text, kind)
-    patterns = section.get("features", values.names)
-    window = section.get("window", values.window)
     raw_kernel = section.subsection("kernel", f"kernel of term '{name}'")
     raw_map = section.subsection("map", f"map of term '{name}'")
-    sigma2 = section.get("sigma2", values.variance)
     section.finish()
     if not CLIQUES[kind].mapped:
         for key in ("features", "window", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term looks at labels alone and has no '{key}'")
-        return TermConfig(name, kind, (), sigma2=sigma2)
+        return TermConfig(name, kind, (), sigma2=found["sigma2"])
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
     if map_config.type == "explicit" and not kernel.kernel.explicit:
         known = " and ".join(name for name, kind in KERNELS.items() if kind.explicit)
         raise section.error("map", f"map 'explicit' is for {known}; '{kernel.type}' takes 'reduced'")
-    return TermConfig(name, kind, patterns or ("*",), kernel, map_config, sigma2, window)
+    return TermConfig(name, kernel=kernel, map=map_config, **found)
 
 
 def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:
     """The kernel of a term, or a part of a composite kernel of the class `within`."""
-    kind = section.get("type", values.choice(kernel_types()), KernelConfig.type)
+    kind = section.get("type", OneOf(kernel_types), KernelConfig.type)
     kernel = KERNELS[kind]
     weighed = within is not None and within.weighs_parts
     declared = kernel.settings()
@@ -313,7 +268,7 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
         key: section.get(key, declared.get(key, other).kind, declared.get(key, other).default)
         for key, other in kernel_settings().items()
     }
-    cosine = section.get("cosine", values.boolean, KernelConfig.cosine)
+    cosine = section.get("cosine", boolean, KernelConfig.cosine)
     features, weight = KernelConfig.features, KernelConfig.weight
     if within is not None:
         features = section.get("features", values.names, features)
@@ -343,42 +298,24 @@ def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: 
 
 
 def _parse_map(section: _Section) -> MapConfig:
-    kind = section.get("type", values.choice(MAPS), AUTO)
-    size = section.get("size", values.whole_or_automatic(1))
-    select = section.get("select", values.choice(selections()), MapConfig().select)
-    residual = section.get("residual", values.fraction, MapConfig().residual)
-    basis_tolerance = section.get("basis_tolerance", values.not_negative)
-    cut_off = section.get("cut_off", Whole(1), MapConfig().cut_off)
+    found = MapConfig(**section.declared(MapConfig))
     section.finish()
-    if size is not None and kind in ("explicit", "full"):
+    kind = found.type
+    if found.size is not None and kind in ("explicit", "full"):
         raise section.error("size", f"'size' does not belong to the map '{kind}'")
-    if cut_off > 1 and kind in ("reduced", "full"):
+    if found.cut_off > 1 and kind in ("reduced", "full"):
         raise section.error("cut_off", f"'cut_off' does not belong to the map '{kind}'")
-    if select == GRADIENT and kind in ("explicit", "full"):
+    if found.select == GRADIENT and kind in ("explicit", "full"):
         raise section.error("select", f"'select: gradient' does not belong to the map '{kind}'")
-    if basis_tolerance is not None and select != GRADIENT:
-        raise section.error("basis_tolerance", f"'basis_tolerance' is for 'select: gradient', not for '{select}'")
-    return MapConfig(kind, size, select, residual, basis_tolerance, cut_off)
+    if found.basis_tolerance is not None and found.select != GRADIENT:
+        raise section.error("basis_tolerance", f"'basis_tolerance' is for 'select: gradient', not for '{found.select}'")
+    return found
 
 
 def _parse_training(section: _Section) -> TrainingConfig:
-    default = TrainingConfig()
-    training = TrainingConfig(
-        sigma2=section.get("sigma2", values.variance),
-        c1=section.get("c1", values.not_negative) or None,
-        solver=section.get("solver", values.choice(SOLVERS), default.solver),
-        tolerance=section.get("tolerance", values.tolerance, default.tolerance),
-        max_passes=section.get("max_passes", Whole(1), default.max_passes),
-        seed=section.get("seed", Whole(0), default.seed),
-        precision=section.get("precision", values.choice(PRECISIONS), default.precision),
-        scheme=section.get("scheme", values.choice(SCHEMES)),
-        scheme_violations=section.get("scheme_violations", values.choice(SCHEME_VIOLATIONS)),
-        decode=section.get("decode", values.choice((AUTO, *DECODINGS)), default.decode),
-        metric=section.get("metric", values.choice((AUTO, *METRICS)), default.metric),
-        observed_transitions=section.get("observed_transitions", values.boolean, default.observed_transitions),
-        observed_features=section.get("observed_features", values.boolean, default.observed_features),
-    )
+    found = section.declared(TrainingConfig)
     section.finish()
+    training = TrainingConfig(**{**found, "c1": found["c1"] or None})  # a penalty of 0 is none
     if training.sigma2 == math.inf and training.c1 is None:
         raise section.error(
             "sigma2", "an infinite 'sigma2' ('c2' 0) needs an L1 penalty: give a 'c1' above 0, or a finite value"

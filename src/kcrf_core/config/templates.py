@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .config import WIDEST_WINDOW, FeatureConfig
+from .config import FeatureConfig
+from .values import WIDEST_WINDOW
 from .wapiti_patterns import Macro, is_wapiti_line, wapiti_pieces
 
 # No key of a YAML configuration begins with U, B or *.

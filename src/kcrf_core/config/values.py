@@ -1,36 +1,32 @@
-"""Values of a configuration: each function takes what YAML or an option gave and returns what is meant.
+"""Kinds of values of a configuration: each takes what YAML or an option gave and returns what is meant.
 
-The messages go on from the name of the key, as those of declared settings do.
+The messages go on from the name of the key, as those of all kinds do.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from ..errors import ConfigError, suggestion
-from ..system import AUTO, LEAST_TOLERANCE, Number, Whole, described, finite
-from .config import WIDEST_WINDOW
+from ..errors import ConfigError
+from ..system import AUTO, LEAST_TOLERANCE, Number, Whole, described
 
 positive = Number(0, above=True)
 not_negative = Number(0)
-automatic = Number(0, above=True, automatic=True)
-INFINITE = ("inf", ".inf", math.inf)
+fraction = Number(0, 1, below=True)
 tolerance = Number(LEAST_TOLERANCE)
+# Of a prior: a number above zero, auto, or inf where an L1 penalty takes its place.
+variance = Number(0, above=True, automatic=True, infinite=True)
 
-
-def variance(value: Any) -> float | None:
-    """A prior variance: a number above zero, auto, or inf where an L1 penalty takes its place."""
-    return math.inf if not isinstance(value, bool) and value in INFINITE else automatic(value)
-
-
+WIDEST_WINDOW = 100
+offset = Whole(-WIDEST_WINDOW, WIDEST_WINDOW)
 RANGE = re.compile(r"(.*?)(\d+)\.\.(.*?)(\d+)")
 MOST_COLUMNS = 10_000_000
 
 
 def text(value: Any) -> str:
+    """Check a word; a number is one, too."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value:
@@ -39,6 +35,7 @@ def text(value: Any) -> str:
 
 
 def names(value: Any) -> tuple[str, ...]:
+    """Check a list of words, or one word."""
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, (list, tuple)) or not value:
@@ -88,35 +85,6 @@ def _range(written: str) -> Iterable[str]:
     return (f"{stem}{number:0{digits}}" for number in range(int(first), int(last) + 1))
 
 
-def fraction(value: Any) -> float:
-    number = finite(value)
-    if not 0 <= number < 1:
-        raise ConfigError(f"must be at least 0 and below 1, not {value}")
-    return number
-
-
-def boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"must be true or false, not {described(value)}")
-    return value
-
-
-def whole_or_automatic(least: int) -> Callable[[Any], int | None]:
-    return lambda value: None if value is None or value == AUTO else Whole(least)(value)
-
-
-def choice(names: Iterable[str]) -> Callable[[Any], str]:
-    choices = tuple(names)
-
-    def convert(value: Any) -> str:
-        if value not in choices:
-            shown = value if isinstance(value, str) else repr(value)
-            raise ConfigError(f"must be one of {', '.join(choices)}, not '{shown}'{suggestion(shown, choices)}")
-        return value
-
-    return convert
-
-
 def window(value: Any) -> tuple[int, ...]:
     """`[-1, 0, 1]` or `-1..1`."""
     if isinstance(value, str) and ".." in value:
@@ -127,7 +95,7 @@ def window(value: Any) -> tuple[int, ...]:
             raise ConfigError(f"must be like -2..2, not '{value}'") from None
         if ends[0] > ends[1]:
             raise ConfigError(f"must run from the smaller to the larger offset, not '{value}'")
-        least, most = (Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(end) for end in ends)
+        least, most = map(offset, ends)
         value = list(range(least, most + 1))
     if isinstance(value, str) and ":" in value:
         raise ConfigError(f"must be a list of offsets such as [-1, 0, 1], or a range such as -2..2, not '{value}'")
@@ -135,7 +103,17 @@ def window(value: Any) -> tuple[int, ...]:
         value = [value]
     if not isinstance(value, (list, tuple)) or not value:
         raise ConfigError("must be a list of offsets such as [-1, 0, 1], or a range such as -2..2")
-    offsets = tuple(sorted(Whole(-WIDEST_WINDOW, WIDEST_WINDOW)(item) for item in value))
+    offsets = tuple(sorted(offset(item) for item in value))
     if len(set(offsets)) < len(offsets):
         raise ConfigError("names an offset twice")
     return offsets
+
+
+def window_range(written: str) -> list[int]:
+    """Check the value of an option, which is a range; one offset alone would be a slip."""
+    if re.fullmatch(r"\s*[+-]?\d+\s*", written) and int(written):
+        only, away = int(written), abs(int(written))
+        raise ConfigError(
+            f"'{written}' is no range: {-away}..{away} is all up to {away} away, {only}..{only} that one alone"
+        )
+    return list(window(written))

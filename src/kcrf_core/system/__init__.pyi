@@ -6,7 +6,22 @@ from .memory import Budget, free_memory, hand_back
 from .products import SLAB, Factor, padded, row_products, row_squares
 from .ragged import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows
 from .registry import NotRegistered, Registry
-from .settings import AUTO, LEAST_TOLERANCE, DeclaredSetting, Number, Whole, described, finite
+from .settings import (
+    AUTO,
+    LEAST_TOLERANCE,
+    Automatic,
+    DeclaredSetting,
+    Number,
+    OneOf,
+    Whole,
+    boolean,
+    comma_separated,
+    comma_separated_names,
+    declared,
+    described,
+    finite,
+    settings_of,
+)
 from .team import Team
 from .threads import PAUSE, Pause, Workers, available_threads, ranges, sequence_chunks
 from .wording import counted, listed, size_text
@@ -20,20 +35,26 @@ __all__ = [
     "SLAB",
     "VECTOR_WIDTHS",
     "Array",
+    "Automatic",
     "Backend",
     "Budget",
     "DeclaredSetting",
     "Factor",
     "NotRegistered",
     "Number",
+    "OneOf",
     "Pause",
     "Registry",
     "Team",
     "Whole",
     "Workers",
     "available_threads",
+    "boolean",
+    "comma_separated",
+    "comma_separated_names",
     "complete_sequences",
     "counted",
+    "declared",
     "described",
     "finite",
     "free_memory",
@@ -51,6 +72,7 @@ __all__ = [
     "row_squares",
     "sequence_chunks",
     "sequence_rows",
+    "settings_of",
     "size_text",
     "vector_width",
 ]

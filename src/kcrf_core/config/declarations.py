@@ -1,0 +1,86 @@
+"""All options by section: the declared settings of a configuration, those of kernels, and a few short names.
+
+The command line, `KernelCRF` and the manual are made from this table. Nothing here imports NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
+from ..system import DeclaredSetting, OneOf, Whole, boolean, settings_of
+from . import values
+from .config import Config, MapConfig, TrainingConfig
+
+
+def plain_kernels() -> Iterable[str]:
+    """List the kernels that need no parts, which only a configuration can list."""
+    return [name for name in kernel_types() if not KERNELS[name].composite]
+
+
+# Settings that are no field in `config`: those that all kernels have, and short names for several fields.
+KERNEL = DeclaredSetting(
+    OneOf(plain_kernels),
+    KernelConfig.type,
+    "Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
+    section="kernel",
+    option="kernel",
+)
+COSINE = DeclaredSetting(
+    boolean,
+    KernelConfig.cosine,
+    "Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
+    section="kernel",
+)
+ORDER = DeclaredSetting(
+    Whole(1, 2),
+    1,
+    "Labels that a label depends on directly: the one before, or the two before. Default: 1.",
+    "N",
+    section="chain",
+)
+C2 = DeclaredSetting(
+    values.not_negative,
+    None,
+    "The same in CRFsuite's terms: sigma2 = 1/(2 C); 0 (with `c1`) for none.",
+    "C",
+    section="training",
+)
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """A declared setting under its name as an option."""
+
+    name: str
+    section: str
+    setting: DeclaredSetting
+    path: str | None  # its place in the configuration; None where it is a short name for several
+
+
+def declared_options() -> dict[str, DeclaredOption]:
+    """Return all options by name: those of kernels, maps, columns, the chain and training."""
+    kernel = {"type": KERNEL, **kernel_settings(), "cosine": COSINE}
+    found = [
+        *_options(kernel, "terms.node.kernel.", "kernel"),
+        *_options(settings_of(MapConfig), "terms.node.map."),
+        *_options(settings_of(Config), ""),
+        DeclaredOption("order", "chain", ORDER, None),
+        *_options(settings_of(TrainingConfig), "training."),
+        DeclaredOption("c2", "training", C2, None),
+    ]
+    return {option.name: option for option in found}
+
+
+def _options(
+    settings: Mapping[str, DeclaredSetting], path: str, section: str | None = None
+) -> Iterator[DeclaredOption]:
+    for name, one in settings.items():
+        if own := one.section or section:
+            yield DeclaredOption(one.option or name, own, one, path + name)
+
+
+def option_paths() -> dict[str, str]:
+    """Return the place in the configuration of each option that has one."""
+    return {name: option.path for name, option in declared_options().items() if option.path is not None}
