@@ -120,20 +120,15 @@ def main() -> None:
 
 def _of_file(path: str, options: list[str], workers):
     """Terms and problem of a file, as `kcrf train` has them."""
-    from kcrf_cli import options as known
-    from kcrf_cli.commands.train import train
-    from kcrf_cli.io.files import prepare
+    from kcrf_cli.commands.train import TrainArguments, train
+    from kcrf_cli.options import read_options
     from kcrf_core.fitting import DTYPES, fit_terms
     from kcrf_core.objective import ObjectiveTerm
     from kcrf_core.solvers import Observer
     from kcrf_core.training.problems import problem_of
 
     context = train.make_context("train", [path, *options, "--dry-run"])
-    values = context.params
-    chosen = known.given(
-        values, known.kernel_options(), known.ENCODING_OPTIONS, known.CHAIN_OPTIONS, known.TRAINING_OPTIONS
-    )
-    prepared = prepare(path, values["format_"], values["config"], chosen)
+    prepared = read_options(TrainArguments, context.params).prepared()
     fitted = fit_terms(prepared.encoding, prepared.dataset, prepared.config, None, workers, Observer())
     terms = [ObjectiveTerm(term.config.clique, 1.0, term.map, term.kept) for term in fitted]
     return terms, problem_of(prepared.encoding, prepared.dataset), DTYPES[prepared.config.training.precision]

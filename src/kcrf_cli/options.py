@@ -1,7 +1,16 @@
-"""Every option that more than one command has, defined once.
+"""Options of commands, each declared once, as the fields of a dataclass that the command gets.
 
-Options that set something in the configuration are left at None when not given, so that a configuration
-file, a basis or a dataset can speak; `given` collects those that were.
+    @dataclass(frozen=True)
+    class TrainArguments:
+        data: str = options.data()
+        prune: float | None = options.option("Drop weights ... Default: keep all.", "EPS", type=...)
+
+    @options.command(TrainArguments, "Train a model.")
+    def train(run: TrainArguments) -> None: ...
+
+Options that several commands have are functions, or classes that are fields of others (`group`). Options that set
+something in the configuration are those that `kcrf_core.config` declares (`configuration`). They are made when a
+command is used, so that a list of commands imports none of it and plug-ins can add to them.
 """
 
 from __future__ import annotations
@@ -9,129 +18,222 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from kcrf_core.errors import ConfigError
-from kcrf_core.system import LEAST_TOLERANCE
+from kcrf_core.system import AUTO, Number, OneOf, Whole, boolean
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+if TYPE_CHECKING:
+    from kcrf_core.cluster import ClusterEngine
+    from kcrf_core.config import DeclaredOption
+    from kcrf_core.device import DeviceChoice
+    from kcrf_core.scoring import Decision
+    from kcrf_core.system import DeclaredSetting
 
-# Names in the configuration of the options below; the same words, with - for _.
-LAYOUT_OPTIONS = ("separator", "header", "comment")
-ENCODING_OPTIONS = (
-    *("columns", "window", "min_count", "unobserved", "weight", "missing", "missing_indicator", "plain"),
-    *LAYOUT_OPTIONS,
-)
-PIVOT_OPTIONS = ("size", "select", "residual", "basis_tolerance")
-CHAIN_OPTIONS = ("order", "scheme", "scheme_violations", "observed_transitions")
-TRAINING_OPTIONS = (
-    *("observed_features", "sigma2", "c1", "decode", "metric", "solver", "tolerance", "max_passes", "seed"),
-    "precision",
-)
-
-
-def kernel_options() -> tuple[str, ...]:
-    """Names of all options about the kernel and its map."""
-    from kcrf_core.kernels import kernel_settings
-
-    return ("kernel", *kernel_settings(), "cosine", "map", "cut_off", *PIVOT_OPTIONS)
-
-
-def group(*decorators: Decorator) -> Decorator:
-    """Several options as one decorator, shown in this order."""
-
-    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return apply
-
-
-def check_held_out(group: str | None, folds_file: str | None, block: int | None) -> None:
-    """A usage error where more than one of them says what is held out."""
-    said = {"--group": group, "--folds-file": folds_file, "--block": block}
-    names = [name for name, value in said.items() if value is not None]
-    if len(names) > 1:
-        raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
-
+Run = TypeVar("Run")
 
 ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
+DEFAULT_FOLDS = 5
 
 
 def typed_command() -> list[str]:
-    """The subcommand and its arguments, as they were typed."""
+    """Return the subcommand and its arguments, as they were typed."""
     context = click.get_current_context()
     return [context.info_name or "", *context.meta.get(ARGUMENTS, ())]
 
 
-def given(values: dict[str, Any], *names: Sequence[str]) -> dict[str, Any]:
-    """The options among `names` that were typed, and what --set puts anywhere in the configuration."""
-    found = {name: values[name] for group_ in names for name in group_ if values.get(name) is not None}
-    if values.get("set"):
-        from kcrf_core.config import option_paths, parse_settings
-
-        paths = option_paths()
-        taken = {paths.get(name, name): name for name in found}
-        for path, value in parse_settings(values["set"]).items():
-            option = taken.get(paths.get(path, path))
-            if option is not None:
-                raise click.UsageError(f"--set {path} and --{option.replace('_', '-')} set the same: give one of them")
-            found[path] = value
-    return found
+def flag(name: str) -> str:
+    """Return the option that sets a value of this name."""
+    return "--" + name.replace("_", "-")
 
 
-class FiniteNumber(click.FloatRange):
-    """A number from 0 on; Click takes inf and nan for numbers, too."""
+# ----------------------------------------------------------------------------- fields that are options
 
-    def __init__(self) -> None:
-        super().__init__(min=0)
+
+class Entry(Protocol):
+    """The options behind a field, and the value of the field."""
+
+    def parameters(self, name: str) -> Iterator[click.Parameter]:
+        """Make the options."""
+
+    def value(self, values: dict[str, Any], name: str) -> Any:
+        """Return the value, given those of all options by name."""
+
+
+@dataclass(frozen=True)
+class _Single:
+    make: Callable[[str], click.Parameter]
+
+    def parameters(self, name: str) -> Iterator[click.Parameter]:
+        yield self.make(name)
+
+    def value(self, values: dict[str, Any], name: str) -> Any:
+        return values[name]
+
+
+@dataclass(frozen=True)
+class _Group:
+    kind: Any
+    own: Mapping[str, Entry] = field(default_factory=dict)  # in the place of entries of its fields
+
+    def parameters(self, name: str = "") -> Iterator[click.Parameter]:
+        for name, entry in self._entries():
+            yield from entry.parameters(name)
+
+    def value(self, values: dict[str, Any], name: str = "") -> Any:
+        return self.kind(**{name: entry.value(values, name) for name, entry in self._entries()})
+
+    def _entries(self) -> Iterator[tuple[str, Entry]]:
+        for item in fields(self.kind):
+            yield item.name, self.own.get(item.name) or item.metadata["entry"]
+
+
+_MADE: dict[str, tuple[DeclaredSetting, click.Option]] = {}  # click wants the same object whenever it asks
+
+
+@dataclass(frozen=True)
+class _Settings:
+    wanted: tuple[str, ...]  # sections, or single settings
+
+    def parameters(self, name: str) -> Iterator[click.Parameter]:
+        for one in self._options():
+            if one.name not in _MADE or _MADE[one.name][0] != one.setting:
+                _MADE[one.name] = one.setting, _made(one)
+            yield _MADE[one.name][1]
+
+    def value(self, values: dict[str, Any], name: str) -> Any:
+        found = {one.name: values[one.name] for one in self._options() if values[one.name] is not None}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+
+    def _options(self) -> list[DeclaredOption]:
+        from kcrf_core.config import declared_options
+
+        return [one for one in declared_options().values() if {one.name, one.section}.intersection(self.wanted)]
+
+
+def _made(one: DeclaredOption) -> click.Option:
+    """Make the option of a setting that the core declares."""
+    names = [flag(name) for name in (one.name, *one.setting.aliases)]
+    looks: dict[str, Any] = {"is_flag": True, "default": None}
+    if one.setting.kind is not boolean:
+        looks = {"type": _type_of(one.setting), "metavar": one.setting.metavar}
+    text = re.sub("`([a-z0-9_]+)`", lambda found: flag(found[1]), one.setting.help)
+    return click.Option([*names, one.name], help=text, **looks)
+
+
+def option(help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """Return a field that is an option with the name of the field, or with those given; `more` is for click.Option."""
+
+    def make(name: str) -> click.Parameter:
+        return click.Option([*(names or [flag(name)]), name], help=help, metavar=metavar, **more)
+
+    return field(metadata={"entry": _Single(cache(make))})
+
+
+def switch(help: str, *names: str, **more: Any) -> Any:
+    """Return a field that is an option without a value."""
+    return option(help, None, *names, is_flag=True, **more)
+
+
+def argument(metavar: str, type: click.ParamType, **more: Any) -> Any:
+    """Return a field that is an argument with a place."""
+    made = cache(lambda name: click.Argument([name], type=type, metavar=metavar, **more))
+    return field(metadata={"entry": _Single(made)})
+
+
+def group(kind: type) -> Any:
+    """Return a field that is an object of other options."""
+    return field(metadata={"entry": _Group(kind)})
+
+
+class Command(click.Command):
+    """A command whose options are the fields of a dataclass, made when they are asked for."""
+
+    def __init__(self, name: str, options: _Group, **more: Any):
+        self._options = options
+        super().__init__(name, **more)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return options and arguments, and --help."""
+        return [*self._options.parameters(), *super().get_params(ctx)]
+
+
+def read_options(kind: type[Run], values: dict[str, Any]) -> Run:
+    """Make the object of a dataclass of options from the values of a command."""
+    return _Group(kind).value(values)
+
+
+def command(kind: type[Run], short_help: str, name: str = "") -> Callable[[Callable[[Run], None]], click.Command]:
+    """Return a decorator that makes a command of a function of these options."""
+
+    def decorate(function: Callable[[Run], None]) -> click.Command:
+        def call(**values: Any) -> None:
+            function(read_options(kind, values))
+
+        own = name or function.__name__.replace("_", "-")
+        return Command(own, _Group(kind), callback=call, help=function.__doc__, short_help=short_help)
+
+    return decorate
+
+
+# ----------------------------------------------------------------------------- types of options
+
+
+class OfKind(click.ParamType):
+    """A value of a kind that the core declares, or that a function below checks; `auto` stays where it is one."""
+
+    def __init__(self, kind: Callable[[Any], Any]):
+        self._kind, self.name = kind, getattr(kind, "name", "value")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"must be a finite number, not {value}", param, ctx)
-        return number
-
-
-class AutoNumber(click.ParamType):
-    """A positive number, or the word auto."""
-
-    name = "number|auto"
-
-    def __init__(self, most: float = math.inf) -> None:
-        self._most = most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "auto":
-            return value
         try:
-            number = float(value)
-        except (TypeError, ValueError):
-            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
-        if not 0 < number < float("inf"):
-            self.fail(f"must be greater than 0 and finite, not {value}", param, ctx)
-        if number > self._most:
-            self.fail(f"must be at most {self._most:g}, not {value}", param, ctx)
-        return number
+            found = self._kind(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return AUTO if found is None and value == AUTO else found
 
 
-class MemorySize(click.ParamType):
-    """A number of bytes such as 500M or 4G."""
+class NamedChoice(click.Choice):
+    """One of the names that the core has for something, looked up when the option is used or shown.
 
-    name = "size"
+    They are given by a function, or by where they stand, as `scoring:SCHEMES`.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
-        size = 0 if found is None else int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
-        if not 0 < size < 1 << 60:
-            self.fail(f"'{value}' is not a size such as 500M or 4G", param, ctx)
-        return size
+    def __init__(self, names: str | Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
+        self._names, self._more = names, more
+        super().__init__((), case_sensitive)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        if callable(self._names):
+            return (*self._names(), *self._more)
+        module, _, name = self._names.partition(":")
+        return (*getattr(import_module(f"kcrf_core.{module}"), name), *self._more)
+
+    @choices.setter
+    def choices(self, names: Sequence[str]) -> None:
+        """Ignore what click sets once, before they are known."""
+
+
+def _type_of(setting: DeclaredSetting) -> click.ParamType:
+    """Return the type of an option whose values are of a kind that the core declares."""
+    kind = setting.kind
+    if isinstance(kind, OneOf):
+        return NamedChoice(lambda: kind)
+    if isinstance(kind, Whole):
+        return click.IntRange(kind.least, kind.most)
+    if isinstance(kind, Number) and not kind.automatic:
+        least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
+        return click.FloatRange(least, most, min_open=kind.above, max_open=kind.below)
+    made = OfKind(setting.text or kind)
+    if isinstance(kind, Number):
+        made.name = "number|auto"
+    return made
 
 
 class FileToWrite(click.Path):
@@ -149,621 +251,244 @@ class FileToWrite(click.Path):
         return path
 
 
-class Duration(click.ParamType):
-    """A time such as 90s, 10m or 1.5h."""
+FILE = click.Path(dir_okay=False)  # that is read
+DATA = click.Path(allow_dash=True)  # text, or what `featurize` wrote
+POSITIVE = click.IntRange(min=1)
+NOT_NEGATIVE = click.IntRange(min=0)
 
-    name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h)?", value.strip(), re.IGNORECASE)
-        seconds = 0.0 if found is None else float(found[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600}[
-            (found[2] or "s").lower()
-        ]  # fmt: skip
-        if not 0 < seconds < 1e9:
-            self.fail(f"'{value}' is not a time such as 90s, 10m or 1.5h", param, ctx)
-        return seconds
+def memory_size(text: str) -> int:
+    """Read a number of bytes such as 500M or 4G."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = 0 if found is None else int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+    if not 0 < size < 1 << 60:
+        raise ValueError(f"'{text}' is not a size such as 500M or 4G")
+    return size
 
 
-class NamedPath(click.ParamType):
-    """NAME=FILE, as a pair."""
+def duration(text: str) -> float:
+    """Read a time such as 90s, 10m or 1.5h in seconds."""
+    units = {"s": 1, "m": 60, "min": 60, "h": 3600}
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|min|h)?", text.strip(), re.IGNORECASE)
+    seconds = 0.0 if found is None else float(found[1]) * units[(found[2] or "s").lower()]
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"'{text}' is not a time such as 90s, 10m or 1.5h")
+    return seconds
 
-    name = "name=file"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
-        name, equals, path = value.partition("=")
-        if not (name.strip() and equals and path):
-            self.fail(f"'{value}' is not NAME=FILE, such as emb=train.npy", param, ctx)
-        return name.strip(), path
+def named_path(text: str) -> tuple[str, str]:
+    """Read NAME=FILE as a pair."""
+    name, equals, path = text.partition("=")
+    if not (name.strip() and equals and path):
+        raise ValueError(f"'{text}' is not NAME=FILE, such as emb=train.npy")
+    return name.strip(), path
 
 
-class Window(click.ParamType):
-    """A range of offsets such as -2..2."""
+def label_number(text: str) -> tuple[str, float]:
+    """Read a label and a number, as event=20; the label may have an equals sign inside."""
+    label, _, number = text.rpartition("=")
+    try:
+        found = float(number) if label else math.nan
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"'{text}' is not a label and a number, as event=20")
+    return label, found
 
-    name = "a..b"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config import parse_config
+# ----------------------------------------------------------------------------- options of several commands
 
-        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) and int(value):
-            offset, away = int(value), abs(int(value))
-            self.fail(
-                f"'{value}' is no range: {-away}..{away} is all up to {away} away, {offset}..{offset} that one alone",
-                param,
-                ctx,
-            )
-        try:
-            return list(parse_config({"window": value}, "--window").window or ())
-        except ConfigError as error:
-            self.fail(str(error).split("'window' ", 1)[-1], param, ctx)
 
+def data() -> Any:
+    """Return the argument DATA."""
+    return argument("DATA", DATA)
 
-class LabelNumber(click.ParamType):
-    """A label and a number, as event=20; the label may have an equals sign inside."""
 
-    name = "label=number"
+def output(help: str = "File to write.", required: bool = True) -> Any:
+    """Return -o for a file."""
+    return option(help, "FILE", "-o", "--output", type=FileToWrite(), required=required)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
-        label, _, number = value.rpartition("=")
-        try:
-            found = float(number) if label else math.nan
-        except ValueError:
-            found = math.nan
-        if not math.isfinite(found):
-            self.fail(f"'{value}' is not a label and a number, as event=20", param, ctx)
-        return label, found
 
+def output_unless_dry() -> Any:
+    """Return -o for a file that --dry-run and --dump-config do not need; see `check_output`."""
+    return output("File to write. Needed, but for what only prints.", required=False)
 
-class Names(click.ParamType):
-    """Names of columns, separated by commas."""
 
-    name = "names"
+def written(help: str, metavar: str = "FILE", stdout: bool = False) -> Any:
+    """Return an option that names one more file to write."""
+    return option(help, metavar, type=FileToWrite(stdout))
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
-        if not all(names):
-            self.fail(f"'{value}' has an empty name", param, ctx)
-        return names
 
+def check_output(output: str | None, *instead: bool) -> None:
+    """Refuse a command without an output, unless something else is asked for."""
+    if sum(instead) > 1:
+        raise click.UsageError("--dry-run and --dump-config print different things: give one of them")
+    if output is None and not any(instead):
+        raise click.UsageError("Missing option '-o' / '--output'.")
 
-class NamedChoice(click.Choice):
-    """One of the names that the core has for something; they are asked for when the option is used or shown."""
 
-    def __init__(self, names: Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
-        self._names, self._more = names, more
-        super().__init__((), case_sensitive)
+@dataclass(frozen=True)
+class Configuration:
+    """A configuration file, and options that set something in it."""
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return (*self._names(), *self._more)
-
-    @choices.setter
-    def choices(self, names: Sequence[str]) -> None:
-        """Click sets them once, before they are known."""
-
-
-class OfKind(click.ParamType):
-    """A value of a kind that the core declares."""
-
-    def __init__(self, kind: Callable[[Any], Any]):
-        self._kind, self.name = kind, getattr(kind, "name", "value")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            found = self._kind(value)
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)
-        return list(found) if isinstance(found, tuple) else found
-
-
-def _type_of(kind: Callable[[Any], Any]) -> click.ParamType:
-    """The type of an option whose values are of a kind that the core declares."""
-    from kcrf_core.system import Number, Whole
-
-    if isinstance(kind, Whole):
-        return click.IntRange(kind.least, kind.most)
-    if isinstance(kind, Number) and not kind.automatic:
-        least, most = (None if math.isinf(limit) else limit for limit in (kind.least, kind.most))
-        return click.FloatRange(least, most, min_open=kind.above)
-    if isinstance(kind, Number) and kind == Number(0, kind.most, above=True, automatic=True):
-        return AutoNumber(kind.most)
-    return OfKind(kind)
-
-
-class KernelOption(click.Option):
-    """The option `--kernel`, behind which stand the options of the settings that kernels declare."""
-
-    def __init__(self, *arguments: Any, **more: Any):
-        super().__init__(*arguments, **more)
-        self._made: dict[str, tuple[Any, click.Option]] = {}
-
-    def settings(self) -> list[click.Option]:
-        """An option for each setting of each kernel that is registered now."""
-        from kcrf_core.kernels import kernel_settings
-
-        for name, one in kernel_settings().items():
-            if self._made.get(name, (None,))[0] != one:
-                option = f"--{name.replace('_', '-')}"
-                made = click.Option([option, name], type=_type_of(one.kind), metavar=one.metavar, help=one.help)
-                self._made[name] = one, made
-        return [self._made[name][1] for name in kernel_settings()]
-
-
-class Command(click.Command):
-    """A command whose options about kernels follow the registry of kernels."""
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        out: list[click.Parameter] = []
-        for parameter in super().get_params(ctx):
-            out.append(parameter)
-            if isinstance(parameter, KernelOption):
-                out += parameter.settings()
-        return out
-
-
-def decoders() -> Iterable[str]:
-    from kcrf_core.scoring import DECODINGS
-
-    return DECODINGS
-
-
-def exports() -> Iterable[str]:
-    from kcrf_core.encoding import EXPORTS
-
-    return EXPORTS
-
-
-def formats() -> Iterable[str]:
-    from kcrf_core.corpora import FORMATS
-
-    return FORMATS
-
-
-def programs() -> Iterable[str]:
-    from kcrf_core.exchange import PROGRAMS
-
-    return PROGRAMS
-
-
-def label_columns() -> Iterable[str]:
-    """Columns that can be labels, of formats that have names for columns."""
-    from kcrf_core.corpora import FORMATS
-
-    return dict.fromkeys(name for format_ in FORMATS.values() for name in format_.label_columns)
-
-
-def kernels() -> Iterable[str]:
-    """Those that need no parts, which only a configuration can list."""
-    from kcrf_core.kernels import KERNELS, kernel_types
-
-    return [name for name in kernel_types() if not KERNELS[name].composite]
-
-
-def maps() -> Iterable[str]:
-    from kcrf_core.config import MAPS
-
-    return MAPS
-
-
-def metrics() -> Iterable[str]:
-    from kcrf_core.scoring import METRICS
-
-    return METRICS
-
-
-def precisions() -> Iterable[str]:
-    from kcrf_core.config import PRECISIONS
-
-    return PRECISIONS
-
-
-def schemes() -> Iterable[str]:
-    from kcrf_core.scoring import SCHEMES
-
-    return SCHEMES
-
-
-def scheme_violations() -> Iterable[str]:
-    from kcrf_core.config import SCHEME_VIOLATIONS
-
-    return SCHEME_VIOLATIONS
-
-
-def selections() -> Iterable[str]:
-    from kcrf_core.config import selections
-
-    return selections()
-
-
-def solvers() -> Iterable[str]:
-    from kcrf_core.solvers import SOLVERS
-
-    return SOLVERS
-
-
-data = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
-
-output = click.option("-o", "--output", required=True, type=FileToWrite(), metavar="FILE", help="File to write.")
-
-output_unless_dry = click.option(
-    "-o",
-    "--output",
-    type=FileToWrite(),
-    metavar="FILE",
-    help="File to write. Needed, but for what only prints.",
-)
-
-config = group(
-    click.option(
+    config: str | None = option(
+        "Description of columns, features, terms and training: YAML, or a CRF++ template. Default: features by what "
+        "the columns look like, numbers, words or tags.",
+        "FILE",
         "-c",
         "--config",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Description of columns, features, terms and training: YAML, or a CRF++ template. "
-        "Default: features by what the columns look like, numbers, words or tags.",
-    ),
-    click.option(
-        "--set",
+        type=FILE,
+    )
+    set: tuple[str, ...] = option(
+        "Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; terms "
+        "and features are called by name or number. Can be repeated. Default: none.",
+        "PATH=VALUE",
         multiple=True,
-        metavar="PATH=VALUE",
-        help="Set a value anywhere in the configuration, as terms.pssm.map.size=3000 or features.word.window=-1..1; "
-        "terms and features are called by name or number. Can be repeated. Default: none.",
-    ),
-)
+    )
+    settings: dict[str, Any] = field(default_factory=dict)
 
-format = click.option(
-    "--format",
-    "format_",
-    type=NamedChoice(formats),
-    help="Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
-    "data.conllu, else conll.",
-)
+    @property
+    def source(self) -> str:
+        """Name of it in messages."""
+        return self.config or "options"
 
+    @property
+    def typed(self) -> dict[str, Any]:
+        """The options that were typed, and what --set puts anywhere in the configuration."""
+        from kcrf_core.config import option_paths, parse_settings
 
-class Separator(click.ParamType):
-    """One character, or a name for it."""
+        if not self.set:
+            return self.settings
+        found, paths = dict(self.settings), option_paths()
+        taken = {paths.get(name, name): name for name in found}
+        for path, value in parse_settings(self.set).items():
+            name = taken.get(paths.get(path, path))
+            if name is not None:
+                raise click.UsageError(f"--set {path} and {flag(name)} set the same: give one of them")
+            found[path] = value
+        return found
 
-    name = "character"
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Options that were typed, with --c2 as sigma2."""
+        from kcrf_core.config import resolve_c2
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from kcrf_core.config import parse_config
-
-        try:
-            return parse_config({"separator": value}, "--separator").separator
-        except ConfigError as error:
-            self.fail(str(error).split("'separator' ", 1)[-1], param, ctx)
-
-
-class Texts(click.ParamType):
-    """Texts, separated by commas."""
-
-    name = "texts"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if isinstance(value, list) else [text.strip() for text in value.split(",")]
+        return resolve_c2(self.typed)
 
 
-layout = group(
-    click.option(
-        "--separator",
-        type=Separator(),
-        metavar="CHARACTER",
-        help="What separates columns: ',' reads CSV, with quotes as spreadsheets write them; also tab and space. "
-        "Default: TABs if the first line has one, else spaces.",
-    ),
-    click.option(
-        "--header",
-        is_flag=True,
-        default=None,
-        help="The first line has the names of the columns. Default: it is data.",
-    ),
-    click.option(
-        "--comment",
-        type=Texts(),
-        metavar="MARKS",
-        help="Pass over lines that begin so, as '#', or '#,-DOCSTART-' for either. Default: all lines are data.",
-    ),
-)
+def configuration(*wanted: str) -> Any:
+    """Return a field that is a `Configuration`, with the options of these sections, or with these settings."""
+    return field(metadata={"entry": _Group(Configuration, {"settings": _Settings(wanted)})})
 
-encoding = group(
-    layout,
-    click.option(
-        "--missing",
-        type=Texts(),
-        metavar="MARKS",
-        help="What stands for missing numbers, as NA,-999 or 'NA,--undefined--'; they become the training mean. "
-        "Default: NA, ?, _, nan and nothing.",
-    ),
-    click.option(
-        "--missing-indicator",
-        is_flag=True,
-        default=None,
-        help="One more column for each real one, which says where values are missing. Default: none.",
-    ),
-    click.option(
-        "--columns",
-        type=Names(),
-        metavar="NAMES",
-        help="Names of the columns, the label's last, as word,class,label. Of a CoNLL-U file those to use, as "
-        "form,lemma,upos. Default: c0,c1,...,label, and form,upos of CoNLL-U.",
-    ),
-    click.option(
-        "--window",
-        type=Window(),
-        help="Offsets that columns are looked at, as -1..1, where the configuration names none. Default: -2..2 for "
-        "categorical columns and for real ones whose neighbours correlate, 0 for other real ones.",
-    ),
-    click.option(
-        "--plain",
-        is_flag=True,
-        default=None,
-        help="Take columns as they are. Default: words also by their parts, shape and lower case, tags with their "
-        "neighbours, as --dump-config shows.",
-    ),
-    click.option(
-        "--min-count",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Ignore values, conjunctions and attributes that occur less often in the training data. Default: 1.",
-    ),
-)
 
-vectors = click.option(
-    "--vectors",
-    type=NamedPath(),
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
-    "emb=train.npy. Of files with the same name rows follow one another. Default: none.",
-)
+def settings(*wanted: str) -> Any:
+    """Return a field that has declared settings by name, those that were typed."""
+    return field(metadata={"entry": _Settings(wanted)})
 
-weight = click.option(
-    "--weight",
-    metavar="COLUMN",
-    help="Column with the weight of the sequence, the same in all its rows; it is no feature. Default: all weigh 1.",
-)
 
-unobserved = click.option(
-    "--unobserved",
-    metavar="LABEL",
-    help="This label, ? for one, stands for labels that are not observed: training sums over what they may be. "
-    "Default: all labels are observed.",
-)
+# Settings of the models of folds.
+MODEL_SECTIONS = ("kernel", "basis_tolerance", "layout", "encoding", "chain", "training")
 
-kernel = group(
-    click.option(
-        "--kernel",
-        cls=KernelOption,
-        type=NamedChoice(kernels),
-        help="Kernel on the inputs; sums and products of them stand in a configuration. Default: linear.",
-    ),
-    click.option(
-        "--cosine",
-        is_flag=True,
-        default=None,
-        help="Divide the kernel by the lengths of both inputs, k(x,x')/sqrt(k(x,x)k(x',x')). Default: not.",
-    ),
-    click.option(
-        "--map",
-        type=NamedChoice(maps),
-        help="Feature map: explicit features (linear; poly of degree 1, or on binary features), pivots, or every "
-        "distinct input as a pivot. Default: auto, explicit where it is exact and --size is not given, else reduced.",
-    ),
-    click.option(
-        "--size",
-        type=click.IntRange(min=1),
-        metavar="M",
-        help="Number of pivots. Default: auto, up to 2000, as many as are soon chosen and as matter.",
-    ),
-    click.option(
-        "--select",
-        "--method",
-        type=NamedChoice(selections),
-        help="How pivots are chosen: drawn by what is left of the kernel, where most is left, any, the middles of "
-        "clusters, or those that lower the objective most, while training goes on. Default: random.",
-    ),
-    click.option(
-        "--residual",
-        type=click.FloatRange(min=0, max=1, max_open=True),
-        metavar="R",
-        help="Choose no more pivots once this part of the kernel's trace is left unexplained. Default: 0.",
-    ),
-    click.option(
-        "--cut-off",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Leave out conjunctions that are in fewer training positions (explicit poly). Default: 1.",
-    ),
-)
 
-basis_tolerance = click.option(
-    "--basis-tolerance",
-    type=click.FloatRange(min=0),
-    metavar="B",
-    help="With --select gradient: add no more pivots once what they could still gain is proven to be no more than "
-    "this part of the objective. Default: 0.01.",
-)
+def format() -> Any:
+    """Return --format."""
+    return option(
+        "Format of text data. Default: the model's if there is one, else that which the name ends in, as in "
+        "data.conllu, else conll.",
+        type=NamedChoice("corpora:FORMATS"),
+    )
 
-seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all chance. Default: 0.")
 
-precision = click.option(
-    "--precision",
-    type=NamedChoice(precisions),
-    help="Precision of feature maps and scores. Default: single.",
-)
+def vectors(help: str = "", metavar: str = "NAME=FILE") -> Any:
+    """Return --vectors."""
+    return option(
+        help
+        or "Vectors beside the text: a .npy file of floats, [positions, width], with a row for each position, as "
+        "emb=train.npy. Of files with the same name rows follow one another. Default: none.",
+        metavar,
+        type=OfKind(named_path),
+        multiple=True,
+    )
 
-metric = click.option(
-    "--metric",
-    type=NamedChoice(metrics),
-    help="The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
-    "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
-)
 
-training = group(
-    click.option(
-        "--observed-features",
-        is_flag=True,
-        default=None,
-        help="Weights only for features with the labels that they stand with in DATA, as CRFsuite has them (explicit "
-        "maps): a far smaller model. Default: for all labels.",
-    ),
-    click.option(
-        "--sigma2",
-        type=AutoNumber(),
-        help="Prior variance of weights, for kernels other than linear that of scores. "
-        "Default: auto, chosen per term on held-out sequences.",
-    ),
-    click.option(
-        "--c2",
-        type=click.FloatRange(min=0),
-        metavar="C",
-        help="The same in CRFsuite's terms: sigma2 = 1/(2 C); 0 (with --c1) for none.",
-    ),
-    click.option(
-        "--c1",
-        type=click.FloatRange(min=0),
-        metavar="C",
-        help="An L1 penalty on weights, as CRFsuite's: most become zero, and the model small (explicit maps; with or "
-        "without --c2). Default: 0.",
-    ),
-    click.option(
-        "--decode",
-        type=NamedChoice(decoders, "auto"),
-        help="How the model gives labels: the most probable labelling as a whole, or the most probable label at each "
-        "position. Default: auto, posterior where held-out data shows it to be better by more than a standard error.",
-    ),
-    metric,
-    click.option(
-        "--solver",
-        type=NamedChoice(solvers),
-        help="Solver. Default: auto, L-BFGS that begins on a part of the pivots; with --c1 proximal.",
-    ),
-    click.option(
-        "--tolerance",
-        type=click.FloatRange(min=LEAST_TOLERANCE),
-        metavar="T",
-        help="Stop when the certified relative gap to the optimum is this small, 1e-12 at least. Default: 0.001.",
-    ),
-    click.option(
-        "--max-passes",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Stop the fit after this many passes over the data, certified or not. Default: 1000.",
-    ),
-    precision,
-    seed,
-)
+def dev_vectors() -> Any:
+    """Return --dev-vectors."""
+    return vectors("Vectors beside DEV, as --vectors has them beside DATA. Default: none.")
 
-chain = group(
-    click.option(
-        "--order",
-        type=click.IntRange(1, 2),
-        metavar="N",
-        help="Labels that a label depends on directly: the one before, or the two before. Default: 1.",
-    ),
-    click.option(
-        "--scheme",
-        type=NamedChoice(schemes),
-        help="Scheme of the labels: what it forbids gets probability zero, and costs no time. Default: none.",
-    ),
-    click.option(
-        "--scheme-violations",
-        type=NamedChoice(scheme_violations),
-        help="With --scheme: labels of DATA that it forbids where they stand are an error, have their sequences left "
-        "out (drop), or are taken as not observed (free), after which nothing is certified. Default: error.",
-    ),
-    click.option(
-        "--observed-transitions",
-        is_flag=True,
-        default=None,
-        help="Give probability zero to pairs of labels that do not follow each other in DATA.",
-    ),
-)
 
-threads = click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Threads; they never change the result. Default: one for each core (and job).",
-)
+def metric() -> Any:
+    """Return --metric, of commands that train nothing with it."""
+    return option(
+        "The figure that counts: F1 of spans, the plain mean of F1 over types of spans or over labels, accuracy, or "
+        "log-loss of labels. Default: f1 where labels are those of a scheme (B-X, I-X, O and the like), else accuracy.",
+        type=NamedChoice("scoring:METRICS"),
+    )
 
-memory = click.option(
-    "--memory",
-    type=MemorySize(),
-    metavar="SIZE",
-    help="Memory for feature maps, as 500M or 4G: what does not fit is computed again, with the same result. Program, "
-    "data and weights come on top. Default: 60 % of what is free.",
-)
 
-engine = group(
-    click.option(
-        "--engine",
-        metavar="ENGINE",
-        help="Who does the arithmetic. A card by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
-        "torch:cpu to try it without one. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or "
-        "tls://HOST:PORT of its scheduler; dask for one on this machine, to try it, with a worker for each of "
-        "--threads. --memory is then that of the card, or of each worker. A cluster gives the same result to the last "
-        "bit, a card within the same certificate. Default: threads of this process.",
-    ),
-    click.option(
-        "--engine-timeout",
+def threads() -> Any:
+    """Return --threads."""
+    return option("Threads; they never change the result. Default: one for each core (and job).", "N", type=POSITIVE)
+
+
+def memory() -> Any:
+    """Return --memory."""
+    return option(
+        "Memory for feature maps, as 500M or 4G: what does not fit is computed again, with the same result. Program, "
+        "data and weights come on top. Default: 60 % of what is free.",
+        "SIZE",
+        type=OfKind(memory_size),
+    )
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The compute backend of a training, with its threads and its memory."""
+
+    threads: int | None = threads()
+    memory: int | None = memory()
+    engine: str | None = option(
+        "Compute backend. A GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; torch:cpu to try "
+        "it without one. A Dask cluster (pip install 'kcrf[cluster]'): dask://HOST:PORT or tls://HOST:PORT of its "
+        "scheduler; dask for one on this machine, to try it, with a worker for each of --threads. --memory is then "
+        "that of the GPU, or of each worker. A cluster gives the same result to the last bit, a GPU within the same "
+        "certificate. Default: threads of this process.",
+        "ENGINE",
+    )
+    engine_timeout: float | None = option(
+        "Seconds to wait for the first worker of a cluster, and for one that is silent. Default: 60.",
+        "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help="How long to wait for the first worker of a cluster, and for one that is silent. Default: 60.",
-    ),
-    click.option(
-        "--tls-ca", metavar="FILE", help="With tls://: certificates of who signs others (PEM). Default: none."
-    ),
-    click.option("--tls-cert", metavar="FILE", help="With tls://: your own certificate (PEM). Default: none."),
-    click.option("--tls-key", metavar="FILE", help="With tls://: the key of your certificate (PEM). Default: none."),
-)
+    )
+    tls_ca: str | None = option("With tls://: certificates of who signs others (PEM). Default: none.", "FILE")
+    tls_cert: str | None = option("With tls://: your own certificate (PEM). Default: none.", "FILE")
+    tls_key: str | None = option("With tls://: the key of your certificate (PEM). Default: none.", "FILE")
 
-ENGINE_OPTIONS = ("engine_timeout", "tls_ca", "tls_cert", "tls_key")
+    def choice(self) -> ClusterEngine | DeviceChoice | None:
+        """Return what the options ask for; None for threads."""
+        known = ("engine_timeout", "tls_ca", "tls_cert", "tls_key")
+        more = [flag(name) for name in known if getattr(self, name) is not None]
+        if self.engine is None:
+            if more:
+                raise click.UsageError(f"{more[0]} is for a cluster: give --engine, too")
+            return None
+        from kcrf_core.cluster import ClusterEngine
+        from kcrf_core.device import DeviceChoice, is_device
 
-
-def engine_of(values: dict[str, Any]) -> Any:
-    """What the options above ask for, a `cluster.ClusterEngine` or a `device.DeviceChoice`; None for threads."""
-    address, more = values["engine"], {name: values[name] for name in ENGINE_OPTIONS if values[name] is not None}
-    if address is None:
-        if more:
-            raise click.UsageError(f"--{next(iter(more)).replace('_', '-')} is for a cluster: give --engine, too")
-        return None
-    from kcrf_core.cluster import ClusterEngine
-    from kcrf_core.device import DeviceChoice, is_device
-
-    if is_device(address):
-        if more:
-            raise click.UsageError(f"--{next(iter(more)).replace('_', '-')} is for a cluster: {address} is none")
-        return DeviceChoice(address)
-    timeout = {"timeout": more.pop("engine_timeout")} if "engine_timeout" in more else {}
-    return ClusterEngine(address, **more, **timeout)
+        if is_device(self.engine):
+            if more:
+                raise click.UsageError(f"{more[0]} is for a cluster: {self.engine} is none")
+            return DeviceChoice(self.engine)
+        timeout = {} if self.engine_timeout is None else {"timeout": self.engine_timeout}
+        return ClusterEngine(self.engine, self.tls_ca, self.tls_cert, self.tls_key, **timeout)
 
 
-device = click.option(
-    "--engine",
-    metavar="ENGINE",
-    help="Compute scores of pivots on a card by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
-    "torch:cpu to try it without one. Labels are the same, but for ties. Default: threads of this process.",
-)
-
-dry_run = click.option("--dry-run", is_flag=True, help="Print how much memory it would take, and do nothing.")
-
-dump_config = click.option(
-    "--dump-config",
-    is_flag=True,
-    help="Print the configuration in force as YAML, and do nothing: with -c, it gives the same run.",
-)
-
-quiet = click.option("-q", "--quiet", is_flag=True, is_eager=True, help="Say nothing on stderr but errors.")
+def quiet() -> Any:
+    """Return --quiet."""
+    return switch("Say nothing on stderr but errors.", "-q", "--quiet", is_eager=True)
 
 
-def verbose(what: str) -> Decorator:
-    """Beside `quiet`, which is eager so that this can see it."""
+def verbose(what: str) -> Any:
+    """Return --verbose, beside `quiet`, which is eager so that this can see it."""
 
     def check(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
         if value and ctx.params["quiet"]:
@@ -771,104 +496,90 @@ def verbose(what: str) -> Decorator:
         return value
 
     text = f"Say more on stderr: a line for each {what}. Default: a bar, and only on a terminal."
-    return click.option("-v", "--verbose", is_flag=True, callback=check, help=text)
+    return switch(text, "-v", "--verbose", callback=check)
 
 
-json = click.option("--json", "as_json", is_flag=True, help="Print figures as JSON on stdout.")
+def json() -> Any:
+    """Return --json."""
+    return switch("Print figures as JSON on stdout.")
 
 
-def check_output(output: str | None, *instead: bool) -> None:
-    """An output is needed, unless something else is asked for."""
-    if sum(instead) > 1:
-        raise click.UsageError("--dry-run and --dump-config print different things: give one of them")
-    if output is None and not any(instead):
-        raise click.UsageError("Missing option '-o' / '--output'.")
+def dry_run() -> Any:
+    """Return --dry-run."""
+    return switch("Print how much memory it would take, and do nothing.")
 
 
-def resolve_c2(values: dict[str, Any]) -> None:
-    """Turn --c2 into --sigma2."""
-    c2 = values.pop("c2", None)
-    if c2 is None:
-        return
-    if values.get("sigma2") is not None:
-        raise click.UsageError("--c2 is another name for --sigma2: give one of them")
-    values["sigma2"] = 1.0 / (2.0 * c2) if c2 else math.inf
+def dump_config() -> Any:
+    """Return --dump-config."""
+    return switch("Print the configuration in force as YAML, and do nothing: with -c, it gives the same run.")
 
 
-held_out = group(
-    click.option(
-        "--group",
-        metavar="COLUMN",
-        help="Keep sequences with the same value in this column (a speaker, a document) together where some are held "
-        "out; it is no feature unless the configuration says so. Default: each sequence for itself.",
-    ),
-    click.option(
-        "--folds-file",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
-    ),
-    click.option(
-        "--block",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
+@dataclass(frozen=True)
+class HeldOutOptions:
+    """Sequences that are held out together."""
+
+    group: str | None = option(
+        "Keep sequences with the same value in this column (a speaker, a document) together where some are held out; "
+        "it is no feature unless the configuration says so. Default: each sequence for itself.",
+        "COLUMN",
+    )
+    folds_file: str | None = option(
+        "Take the folds from a file with the number of a fold on each line, one for each sequence. Default: none.",
+        "FILE",
+        type=FILE,
+    )
+    block: int | None = option(
+        "Hold out blocks of about N positions, with gaps beside them that are not learnt from. Default: whole "
         "sequences, and blocks where there are fewer than 20.",
-    ),
-)
+        "N",
+        type=POSITIVE,
+    )
 
-DEFAULT_FOLDS = 5
-
-folds = group(
-    click.option(
-        "--folds", type=click.IntRange(min=2), metavar="K", help=f"Number of folds. Default: {DEFAULT_FOLDS}."
-    ),
-    held_out,
-)
-
-# What the models of folds are made of, and what they are trained with.
-models_of_folds = group(kernel, basis_tolerance, encoding, weight, vectors, chain, training, threads, memory, engine)
+    def check(self) -> None:
+        """Refuse more than one of them."""
+        names = [flag(item.name) for item in fields(self) if getattr(self, item.name) is not None]
+        if len(names) > 1:
+            raise click.UsageError(f"{' and '.join(names)} both say what is held out together: give one of them")
 
 
-def described_by(values: dict[str, Any], *more: str) -> dict[str, Any]:
-    """The options that were typed about the kernel, the columns, the chain and the training, and `more`."""
-    return given(values, kernel_options(), ENCODING_OPTIONS, CHAIN_OPTIONS, TRAINING_OPTIONS, more)
+def folds() -> Any:
+    """Return --folds."""
+    return option(f"Number of folds. Default: {DEFAULT_FOLDS}.", "K", type=click.IntRange(min=2))
 
 
-weighing = group(
-    click.option(
-        "--cost",
-        type=LabelNumber(),
+@dataclass(frozen=True)
+class Weighing:
+    """Costs of labels in posterior decoding."""
+
+    cost: tuple[tuple[str, float], ...] = option(
+        "Posterior decoding (labels of largest marginal) in which missing this label costs C times as much as missing "
+        "another: the label of the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be "
+        "repeated. Default: 1.",
+        "LABEL=C",
+        type=OfKind(label_number),
         multiple=True,
-        metavar="LABEL=C",
-        help="Posterior decoding in which missing this label costs C times as much as missing another: the label of "
-        "the largest cost times probability is given; PER means B-PER, I-PER and so on. Can be repeated. Default: 1.",
-    ),
-    click.option(
-        "--threshold",
-        type=LabelNumber(),
-        metavar="LABEL=P",
-        help="Posterior decoding of two labels: give this one where its probability is at least P. Default: 0.5.",
-    ),
-)
+    )
+    threshold: tuple[str, float] | None = option(
+        "Posterior decoding of two labels: give this one where its probability is at least P. Default: 0.5.",
+        "LABEL=P",
+        type=OfKind(label_number),
+    )
 
-decision = group(
-    click.option(
-        "--decode",
-        type=NamedChoice(decoders),
-        help="Labels to give: the most probable labelling as a whole, or at each position the label of the largest "
-        "marginal (of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
-    ),
-    weighing,
-)
+    def decision(self, decode: str | None) -> Decision:
+        """Return the decision that these options and a decoder ask for."""
+        from kcrf_core.scoring import Decision
+
+        names = [name for name, _ in self.cost]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise click.UsageError(f"two costs for '{twice[0]}': give one")
+        return Decision(decode, dict(self.cost), {} if self.threshold is None else dict([self.threshold]))
 
 
-def decision_of(decode: str | None, cost: Sequence[tuple[str, float]], threshold: tuple[str, float] | None) -> Any:
-    """What the options above ask for, a `scoring.Decision`."""
-    from kcrf_core.scoring import Decision
-
-    names = [name for name, _ in cost]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise click.UsageError(f"two costs for '{twice[0]}': give one")
-    return Decision(decode, dict(cost), {} if threshold is None else dict([threshold]))
+def decode() -> Any:
+    """Return --decode, of commands that label."""
+    return option(
+        "Labels to give: the most probable labelling as a whole, or at each position the label of the largest marginal "
+        "(of labellings that are possible, where transitions are forbidden). Default: as the model stores it.",
+        type=NamedChoice("scoring:DECODINGS"),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+import click
 import pytest
 
 from kcrf_cli.main import main
@@ -56,7 +57,10 @@ def test_far_fetched_names_are_not_suggested(kcrf):
 
 def test_hints_name_what_there_is():
     """Options that hints name exist, and what they answer does not."""
-    known = {name: {option for one in command.params for option in one.opts} for name, command in main.commands.items()}
+    known = {
+        name: {option for one in command.get_params(click.Context(command)) for option in one.opts}
+        for name, command in main.commands.items()
+    }
     every = set().union(*known.values())
     for command, hints in OPTIONS.items():
         for names in hints:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from kcrf_cli.options import Duration
+from kcrf_cli.options import duration
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.selection import tuning as tuning_module
 
@@ -112,7 +112,7 @@ def test_mistakes_are_told(kcrf, small, tmp_path, options, said):
     ("written", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("2 min", 120), ("1.5h", 5400)]
 )
 def test_times_are_read_as_people_write_them(written, seconds):
-    assert Duration().convert(written, None, None) == seconds
+    assert duration(written) == seconds
 
 
 def test_encoded_data_is_refused(kcrf, small, tmp_path):

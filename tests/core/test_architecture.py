@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 from imports import Import, Source, Sources, cycles
@@ -343,7 +344,9 @@ def test_the_core_names_settings_and_not_flags(sources):
 
 
 def test_every_setting_that_an_error_is_about_is_an_option(sources):
-    options = {parameter.name for command in main.commands.values() for parameter in command.params}
+    options = {
+        parameter.name for command in main.commands.values() for parameter in command.get_params(click.Context(command))
+    }
     named = {
         name.value
         for source in sources.files

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, astuple, dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,103 +22,111 @@ RANKINGS = ("wrong", "context", "marginal")
 LEAST_LISTED, TIMES_EXPECTED, SHARE_LISTED = 1000, 3, 0.05
 
 
-@click.command(cls=options.Command, short_help="Find labels that are probably wrong.")
-@options.data
-@click.option(
-    "-m",
-    "--model",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
-    "labels that it judges.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=options.FileToWrite(stdout=True),
-    metavar="FILE",
-    help="Worklist to write: line, text, gold, suggested, probability, reason, between TABs, the worst first; - for "
-    "stdout. Default: none.",
-)
-@click.option(
-    "--rank",
-    type=click.Choice(RANKINGS),
-    help="Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label "
-    "| input). Default: wrong; with -m context.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=20,
-    metavar="N",
-    help="Positions to print, and a quarter as many spans and sequences. Default: 20.",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Positions in the worklist, in --json and in the page. Default: three times those expected to be wrong, 1000 "
-    "at least (200 in the page).",
-)
-@click.option(
-    "--html", type=options.FileToWrite(), metavar="FILE", help="Write a page with the text around them. Default: none."
-)
-@click.option(
-    "--plot",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Picture (.png, .svg, .pdf) of how many wrong labels to expect among the first ones. Default: none.",
-)
-@click.option(
-    "--apply",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Write DATA with corrected labels to this new file, and what differs to FILE.diff. Default: no corrections.",
-)
-@click.option(
-    "--accept",
-    type=click.Path(dir_okay=False),
-    metavar="WORKLIST",
-    help="With --apply: take the corrections that are left in a worklist, after a person has gone through it. Default: "
-    "those that --least says.",
-)
-@click.option(
-    "--least",
-    type=click.FloatRange(0, 1),
-    metavar="P",
-    help="With --apply: correct labels that are wrong with this probability at least. Default: 0.9.",
-)
-@options.config
-@options.format
-@options.folds
-@options.models_of_folds
-@options.json
-@options.quiet
-def audit(
-    data: str,
-    model: str | None,
-    output: str | None,
-    rank: str | None,
-    top: int,
-    most: int | None,
-    html: str | None,
-    plot: str | None,
-    apply: str | None,
-    accept: str | None,
-    least: float | None,
-    config: str | None,
-    format_: str | None,
-    folds: int | None,
-    group: str | None,
-    folds_file: str | None,
-    block: int | None,
-    vectors: tuple[tuple[str, str], ...],
-    threads: int | None,
-    memory: int | None,
-    as_json: bool,
-    quiet: bool,
-    **values: Any,
-) -> None:
+@dataclass(frozen=True)
+class AuditArguments:
+    """Arguments of `audit`."""
+
+    data: str = options.data()
+    model: str | None = options.option(
+        "Judge by this model, which may have learnt from DATA. Default: models of folds, none of which has seen the "
+        "labels that it judges.",
+        "FILE",
+        "-m",
+        "--model",
+        type=options.FILE,
+    )
+    output: str | None = options.option(
+        "Worklist to write: line, text, gold, suggested, probability, reason, between TABs, the worst first; - for "
+        "stdout. Default: none.",
+        "FILE",
+        "-o",
+        "--output",
+        type=options.FileToWrite(stdout=True),
+    )
+    rank: str | None = options.option(
+        "Rank by the probability that the label is wrong, by p(gold label | input, other labels), or by p(gold label | "
+        "input). Default: wrong; with -m context.",
+        type=click.Choice(RANKINGS),
+    )
+    top: int = options.option(
+        "Positions to print, and a quarter as many spans and sequences. Default: 20.",
+        "N",
+        type=options.NOT_NEGATIVE,
+        default=20,
+    )
+    most: int | None = options.option(
+        "Positions in the worklist, in --json and in the page. Default: three times those expected to be wrong, 1000 "
+        "at least (200 in the page).",
+        "N",
+        type=options.POSITIVE,
+    )
+    html: str | None = options.written("Write a page with the text around them. Default: none.")
+    plot: str | None = options.written(
+        "Plot (.png, .svg, .pdf) of how many wrong labels to expect among the first ones. Default: none."
+    )
+    apply: str | None = options.written(
+        "Write DATA with corrected labels to this new file, and what differs to FILE.diff. Default: no corrections."
+    )
+    accept: str | None = options.option(
+        "With --apply: take the corrections that are left in a worklist, after a person has gone through it. Default: "
+        "those that --least says.",
+        "WORKLIST",
+        type=options.FILE,
+    )
+    least: float | None = options.option(
+        "With --apply: correct labels that are wrong with this probability at least. Default: 0.9.",
+        "P",
+        type=click.FloatRange(0, 1),
+    )
+    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
+    format: str | None = options.format()
+    folds: int | None = options.folds()
+    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    engine: options.EngineOptions = options.group(options.EngineOptions)
+    json: bool = options.json()
+    quiet: bool = options.quiet()
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and files that cannot be written."""
+        from ..io.files import check_writable
+        from ..report import plots
+
+        if self.plot is not None and self.model is not None:
+            raise click.UsageError("--plot draws how many labels are wrong, which only folds can tell: leave out -m")
+        if self.json and self.output == "-":
+            raise click.UsageError("--json and -o - both want standard output: give one of them")
+        if self.apply is None and (self.accept is not None or self.least is not None):
+            option = "--accept" if self.accept is not None else "--least"
+            raise click.UsageError(f"{option} says what to correct: give --apply FILE, the file to write, too")
+        if self.accept is not None and self.least is not None:
+            raise click.UsageError("--accept and --least both say what to correct: give one of them")
+        if self.apply is not None and self.model is not None and self.accept is None:
+            raise click.UsageError("folds or a person say what to correct: leave out -m, or give --accept WORKLIST")
+        if self.apply is not None and self.data == "-":
+            raise click.UsageError("--apply needs DATA as a file: it is read twice")
+        if self.model is not None:
+            self._refuse_training()
+        plots.check_plot(self.plot)
+        vectors = [path for _, path in self.vectors]
+        inputs = (self.data, self.model, self.configuration.config, self.held_out.folds_file, self.accept, *vectors)
+        for path in (self.output, self.html, self.plot, self.apply, self.apply and f"{self.apply}.diff"):
+            if path not in (None, "-"):
+                check_writable(path, *inputs)
+
+    def _refuse_training(self) -> None:
+        engine = [name for name, value in asdict(self.engine).items() if value is not None and name != "threads"]
+        given = [options.flag(name) for name in (*self.configuration.typed, *engine)]
+        others = (self.configuration.config, self.folds, *astuple(self.held_out))
+        if given or any(value is not None for value in others):
+            which = f" ({given[0]})" if given else ""
+            raise click.UsageError(
+                f"-m judges without any training: leave out folds, -c and options of training{which}"
+            )
+
+
+@options.command(AuditArguments, "Find labels that are probably wrong.")
+def audit(run: AuditArguments) -> None:
     """Find labels of DATA that are probably wrong, the worst first, and say how many there are.
 
     Each fold of whole sequences is judged by a model of the others: a label is doubtful where it is improbable, given
@@ -134,91 +143,39 @@ def audit(
     """
     from kcrf_core.selection import changes_of, worklist
 
-    from ..io.files import check_writable, output_stream, show, write_out
+    from ..io.files import output_stream, show, write_out
     from ..render import audit_text
     from ..render import figures as render
     from ..report import plots
 
-    _check(data, model, output, plot, apply, accept, least, as_json)
-    plots.check_plot(plot)
-    inputs = (data, model, config, folds_file, accept, *(path for _, path in vectors))
-    for path in (output, html, plot, apply, None if apply is None else f"{apply}.diff"):
-        if path not in (None, "-"):
-            check_writable(path, *inputs)
-    if accept is not None and apply is not None:
-        _apply_worklist(data, model, accept, apply, format_, values, config, quiet)
+    run.check()
+    if run.accept is not None and run.apply is not None:
+        _apply_worklist(run, run.accept, run.apply)
         return
-    if model is not None:
-        _refuse_training(values, config, folds, group, folds_file, block, memory)
-        found, layout, columns = _by_model(data, model, format_, vectors, rank or "context", threads, quiet)
-    else:
-        found, layout, columns = _by_folds(
-            data, config, format_, folds, group, folds_file, block, vectors, rank or "wrong", threads, memory, quiet,
-            values,
-        )  # fmt: skip
+    found, layout, columns = _by_folds(run) if run.model is None else _by_model(run, run.model)
     times = int(TIMES_EXPECTED * found.expected) if found.held_out else 0
-    listed = most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
-    if output is not None:
-        with output_stream(output) as stream:
+    listed = run.most or max(LEAST_LISTED, times, int(SHARE_LISTED * found.judged))
+    if run.output is not None:
+        with output_stream(run.output) as stream:
             stream.write(worklist(found.positions(listed)).encode())
-    if html is not None:
+    if run.html is not None:
         from ..report.audit_page import page
         from ..report.html import origin_of
 
-        with output_stream(html) as stream:
-            stream.write(page(found, most or 200, origin_of(options.typed_command(), data)).encode())
-    if plot is not None:
-        plots.doubtful(plot, found)
-    if apply is not None:
-        changes = changes_of(found.positions(), 0.9 if least is None else least)
-        _write(data, changes, apply, found.corpus.format, columns, layout, quiet)
-    if as_json:
+        with output_stream(run.html) as stream:
+            stream.write(page(found, run.most or 200, origin_of(options.typed_command(), run.data)).encode())
+    if run.plot is not None:
+        plots.doubtful(run.plot, found)
+    if run.apply is not None:
+        changes = changes_of(found.positions(), 0.9 if run.least is None else run.least)
+        _write(run, changes, run.apply, found.corpus.format, columns, layout)
+    if run.json:
         write_out(render.as_json(audit_text.values(found, listed)))
-    elif output != "-":
-        show(audit_text.text(found, top))
+    elif run.output != "-":
+        show(audit_text.text(found, run.top))
 
 
-def _check(
-    data: str,
-    model: str | None,
-    output: str | None,
-    plot: str | None,
-    apply: str | None,
-    accept: str | None,
-    least: float | None,
-    as_json: bool,
-) -> None:
-    if plot is not None and model is not None:
-        raise click.UsageError("--plot draws how many labels are wrong, which only folds can tell: leave out -m")
-    if as_json and output == "-":
-        raise click.UsageError("--json and -o - both want standard output: give one of them")
-    if apply is None and (accept is not None or least is not None):
-        option = "--accept" if accept is not None else "--least"
-        raise click.UsageError(f"{option} says what to correct: give --apply FILE, the file to write, too")
-    if accept is not None and least is not None:
-        raise click.UsageError("--accept and --least both say what to correct: give one of them")
-    if apply is not None and model is not None and accept is None:
-        raise click.UsageError("folds or a person say what to correct: leave out -m, or give --accept WORKLIST")
-    if apply is not None and data == "-":
-        raise click.UsageError("--apply needs DATA as a file: it is read twice")
-
-
-def _refuse_training(values: dict[str, Any], *others: Any) -> None:
-    given = [name for name, value in values.items() if value not in (None, (), False)]
-    if given or any(value is not None for value in others):
-        which = f" (--{given[0].replace('_', '-')})" if given else ""
-        raise click.UsageError(f"-m judges without any training: leave out folds, -c and options of training{which}")
-
-
-def _by_model(
-    data: str,
-    path: str,
-    format_: str | None,
-    vectors: Sequence[tuple[str, str]],
-    rank: str,
-    threads: int | None,
-    quiet: bool,
-) -> tuple[Audit, Layout, Sequence[str]]:
+def _by_model(run: AuditArguments, path: str) -> tuple[Audit, Layout, Sequence[str]]:
     from kcrf_core.corpora import display_name, open_vectors
     from kcrf_core.files import is_encoded
     from kcrf_core.model import Model
@@ -226,30 +183,17 @@ def _by_model(
 
     from ..io.files import read_data
 
-    if is_encoded(data):
-        raise click.UsageError(f"{data} is encoded already, and has no text to show: give the text")
+    if is_encoded(run.data):
+        raise click.UsageError(f"{run.data} is encoded already, and has no text to show: give the text")
     model = Model.load(path)
     encoding = model.encoding
-    encoding.check_vectors({each.name: each.width for each in open_vectors(vectors)}, display_name(data))
-    corpus = read_data(data, format_ or encoding.format, encoding.columns, encoding.layout, threads, quiet, vectors)
-    return audit_by_model(model, corpus, rank, threads), encoding.layout, encoding.columns
+    encoding.check_vectors({each.name: each.width for each in open_vectors(run.vectors)}, display_name(run.data))
+    format_, threads = run.format or encoding.format, run.engine.threads
+    corpus = read_data(run.data, format_, encoding.columns, encoding.layout, threads, run.quiet, run.vectors)
+    return audit_by_model(model, corpus, run.rank or "context", threads), encoding.layout, encoding.columns
 
 
-def _by_folds(
-    data: str,
-    config: str | None,
-    format_: str | None,
-    folds: int | None,
-    group: str | None,
-    folds_file: str | None,
-    block: int | None,
-    vectors: Sequence[tuple[str, str]],
-    rank: str,
-    threads: int | None,
-    memory: int | None,
-    quiet: bool,
-    values: dict[str, Any],
-) -> tuple[Audit, Layout, Sequence[str]]:
+def _by_folds(run: AuditArguments) -> tuple[Audit, Layout, Sequence[str]]:
     from tqdm import tqdm
 
     from kcrf_core.encoding import column_names, described
@@ -260,43 +204,36 @@ def _by_folds(
 
     from ..io.files import fold_numbers, load_config, read_data, unless
 
-    engine = options.engine_of(values)
-    if is_encoded(data):
-        raise click.UsageError(f"{data} is encoded already, with a vocabulary that has seen all folds: give the text")
-    options.check_held_out(group, folds_file, block)
-    if folds_file is not None and folds is not None:
+    engine, threads, held_out = run.engine.choice(), run.engine.threads, run.held_out
+    if is_encoded(run.data):
+        raise click.UsageError(
+            f"{run.data} is encoded already, with a vocabulary that has seen all folds: give the text"
+        )
+    held_out.check()
+    if held_out.folds_file is not None and run.folds is not None:
         raise click.UsageError("--folds-file says what the folds are: leave out --folds")
-    options.resolve_c2(values)
-    chosen = options.described_by(values)
-    raw, source = load_config(config), config or "options"
+    chosen, source = run.configuration.chosen, run.configuration.source
+    raw = load_config(run.configuration.config)
     first = described(raw, chosen, source)  # its mistakes come before any reading
     if first.unobserved is not None:
         raise ConfigError(f"{source}: folds can only judge labels that are observed: leave out 'unobserved'")
-    corpus = read_data(data, format_, first.columns, first.layout, threads, quiet, vectors)
-    numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
-    division = Division(folds or options.DEFAULT_FOLDS, group, numbers, seed=base_seed(raw, chosen), block=block)
+    corpus = read_data(run.data, run.format, first.columns, first.layout, threads, run.quiet, run.vectors)
+    numbers = None if held_out.folds_file is None else fold_numbers(held_out.folds_file, corpus)
+    folds, seed = run.folds or options.DEFAULT_FOLDS, base_seed(raw, chosen)
+    division = Division(folds, held_out.group, numbers, seed=seed, block=held_out.block)
     plan = make_plan(corpus, raw, source, make_settings({}, chosen), division)
-    unseen = quiet or sys.stderr is None or not sys.stderr.isatty()
+    unseen = run.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (
-        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
+        open_engine(engine, threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
         opened.workers(threads) as workers,
         tqdm(total=len(plan.folds), desc="folds", file=sys.stderr, leave=False, disable=unseen) as bar,
     ):
-        found = audit_by_folds(plan, rank, workers=workers, done=lambda task: bar.update())
+        found = audit_by_folds(plan, run.rank or "wrong", workers=workers, done=lambda task: bar.update())
     return found, first.layout, column_names(first, corpus)
 
 
-def _apply_worklist(
-    data: str,
-    model: str | None,
-    accept: str,
-    apply: str,
-    format_: str | None,
-    values: dict[str, Any],
-    config: str | None,
-    quiet: bool,
-) -> None:
-    """Corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
+def _apply_worklist(run: AuditArguments, accept: str, apply: str) -> None:
+    """Make the corrections that a person has left in a worklist: a model says at most how DATA is laid out."""
     from kcrf_core.corpora import guess_format
     from kcrf_core.encoding import described
     from kcrf_core.errors import DataError
@@ -305,31 +242,30 @@ def _apply_worklist(
 
     from ..io.files import load_config
 
-    if model is not None:
-        _refuse_training(values, config)
+    format_ = run.format
+    if run.model is not None:
         columns: tuple[str, ...] | None
-        encoding = Model.load(model).encoding
+        encoding = Model.load(run.model).encoding
         format_, columns, layout = format_ or encoding.format, encoding.columns, encoding.layout
     else:
-        chosen = options.given(values, options.ENCODING_OPTIONS)
-        settings = described(load_config(config), chosen, config or "options")
+        given = run.configuration
+        settings = described(load_config(given.config), given.chosen, given.source)
         columns, layout = settings.columns, settings.layout
     try:
         with open(accept, encoding="utf-8-sig", newline="\n") as stream:
             changes = read_worklist(stream.read(), accept)
     except UnicodeDecodeError:
         raise DataError("no worklist: not UTF-8 text", accept) from None
-    _write(data, changes, apply, format_ or guess_format(data), columns, layout, quiet)
+    _write(run, changes, apply, format_ or guess_format(run.data), columns, layout)
 
 
 def _write(
-    data: str,
+    run: AuditArguments,
     changes: Sequence[Correction],
     path: str,
     format_: str,
     columns: Sequence[str] | None,
     layout: Layout,
-    quiet: bool,
 ) -> None:
     """Write the corrected file, and beside it what differs."""
     from kcrf_core.selection import corrected, differences
@@ -337,11 +273,11 @@ def _write(
 
     from ..io.files import output_stream, say
 
-    before, after = corrected(data, changes, format_, columns, layout)
+    before, after = corrected(run.data, changes, format_, columns, layout)
     with output_stream(path) as stream:
         stream.write(after)
     with output_stream(f"{path}.diff") as stream:
-        stream.write(differences(before, after, (data, path)))
-    if not quiet:
+        stream.write(differences(before, after, (run.data, path)))
+    if not run.quiet:
         different = sum(change.gold != change.suggested for change in changes)
-        say(f"{counted(different, 'label')} corrected in {path}; {path}.diff says which, {data} is as it was")
+        say(f"{counted(different, 'label')} corrected in {path}; {path}.diff says which, {run.data} is as it was")

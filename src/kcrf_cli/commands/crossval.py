@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,107 +17,85 @@ if TYPE_CHECKING:
     from kcrf_core.scoring import Decision
     from kcrf_core.selection import Journal, Plan, Task
 
-folds_options = options.group(
-    options.folds,
-    click.option(
-        "--stratify",
-        is_flag=True,
-        help="Give all folds about the same share of every label. Default: folds of equal size, by chance.",
-    ),
-)
 
-grid_options = options.group(
-    click.option(
-        "--grid",
-        multiple=True,
-        metavar="KEY=V,V,...",
-        help="Values to try for an option (degree=1,2,3) or for a dotted path of the configuration "
-        "(training.sigma2=1,10); several make a grid. Default: one setting.",
-    ),
-    click.option(
-        "--nested",
-        is_flag=True,
-        help="Choose among the settings anew for each fold, by inner folds of its training part, and judge the choice "
-        "by the fold. Default: judge every setting.",
-    ),
-    click.option(
-        "--inner-folds",
-        type=click.IntRange(min=2),
-        metavar="K",
-        help="Number of inner folds; --nested is understood. Default: as many as --folds, 5 with --folds-file.",
-    ),
-)
+@dataclass(frozen=True)
+class CrossvalArguments:
+    """Arguments of `crossval`."""
 
-output_options = options.group(
-    click.option(
+    data: str = options.data()
+    output: str | None = options.option(
+        "Results to write, as JSON; - for stdout. Default: none.",
+        "FILE",
         "-o",
         "--output",
         type=options.FileToWrite(stdout=True),
-        metavar="FILE",
-        help="Results to write, as JSON; - for stdout. Default: none.",
-    ),
-    click.option(
-        "--tsv",
-        type=options.FileToWrite(stdout=True),
-        metavar="FILE",
-        help="Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.",
-    ),
-    click.option(
-        "--plot",
-        type=options.FileToWrite(),
-        metavar="FILE",
-        help="Picture (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none.",
-    ),
-    click.option(
-        "--journal",
-        type=options.FileToWrite(),
-        metavar="FILE",
-        help="Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the "
-        "output with .journal at its end, until the output is written.",
-    ),
-)
+    )
+    tsv: str | None = options.written(
+        "Results as a table separated by TABs, a line for each fold; - for stdout. Default: none.", stdout=True
+    )
+    plot: str | None = options.written(
+        "Plot (.png, .svg, .pdf) of F1 or accuracy against setting, with deviations over folds. Default: none."
+    )
+    journal: str | None = options.written(
+        "Where finished trainings are kept, so that a run that was stopped goes on from there. Default: the output "
+        "with .journal at its end, until the output is written."
+    )
+    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS)
+    format: str | None = options.format()
+    folds: int | None = options.folds()
+    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    stratify: bool = options.switch(
+        "Give all folds about the same share of every label. Default: folds of equal size, by chance."
+    )
+    grid: tuple[str, ...] = options.option(
+        "Values to try for an option (degree=1,2,3) or for a dotted path of the configuration (training.sigma2=1,10); "
+        "several make a grid. Default: one setting.",
+        "KEY=V,V,...",
+        multiple=True,
+    )
+    nested: bool = options.switch(
+        "Choose among the settings anew for each fold, by inner folds of its training part, and judge the choice by "
+        "the fold. Default: judge every setting."
+    )
+    inner_folds: int | None = options.option(
+        "Number of inner folds; --nested is understood. Default: as many as --folds, 5 with --folds-file.",
+        "K",
+        type=click.IntRange(min=2),
+    )
+    jobs: int = options.option("Trainings at a time. Default: 1.", "N", type=options.POSITIVE, default=1)
+    weighing: options.Weighing = options.group(options.Weighing)
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    engine: options.EngineOptions = options.group(options.EngineOptions)
+    json: bool = options.json()
+    quiet: bool = options.quiet()
+    verbose: bool = options.verbose("training that is done")
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and files that cannot be written."""
+        from kcrf_core.files import is_encoded
+
+        from ..report import plots
+
+        if self.engine.choice() is not None and self.jobs > 1:
+            raise click.UsageError("--engine has one training at a time, on all of it: leave out --jobs")
+        if self.json + (self.output == "-") + (self.tsv == "-") > 1:
+            raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
+        files = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
+        _check_files(files, self.output, self.tsv, self.plot, self.journal)
+        plots.check_plot(self.plot)
+        if is_encoded(self.data):
+            raise click.UsageError(
+                f"{self.data} is encoded already, with a vocabulary and scaling that have seen the test folds: "
+                "give text"
+            )
+        self.held_out.check()
+        beside = (self.folds, self.held_out.group, self.stratify) != (None, None, False)
+        if self.held_out.folds_file is not None and beside:
+            raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
 
 
-@click.command(cls=options.Command, short_help="Cross-validate, over a grid if wanted.")
-@options.data
-@output_options
-@options.config
-@options.format
-@folds_options
-@grid_options
-@click.option("--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Trainings at a time. Default: 1.")
-@options.weighing
-@options.models_of_folds
-@options.json
-@options.quiet
-@options.verbose("training that is done")
-def crossval(
-    data: str,
-    output: str | None,
-    tsv: str | None,
-    plot: str | None,
-    journal: str | None,
-    config: str | None,
-    format_: str | None,
-    folds: int | None,
-    group: str | None,
-    folds_file: str | None,
-    block: int | None,
-    stratify: bool,
-    grid: tuple[str, ...],
-    nested: bool,
-    inner_folds: int | None,
-    jobs: int,
-    cost: tuple[tuple[str, float], ...],
-    threshold: tuple[str, float] | None,
-    vectors: tuple[tuple[str, str], ...],
-    threads: int | None,
-    memory: int | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    **values: Any,
-) -> None:
+@options.command(CrossvalArguments, "Cross-validate, over a grid if wanted.")
+def crossval(run: CrossvalArguments) -> None:
     """Train and judge on K folds of whole sequences of DATA.
 
     Each fold is judged by a model trained on the others, its vocabulary, pivots and sigma2 included. A table of
@@ -132,7 +111,6 @@ def crossval(
     """
     from kcrf_core.encoding import described
     from kcrf_core.errors import ConfigError
-    from kcrf_core.files import is_encoded
     from kcrf_core.scoring import Decision
     from kcrf_core.selection import Division, base_seed, make_plan, make_settings, parse_grid, run_plan, summarise
     from kcrf_core.training import open_engine
@@ -142,54 +120,41 @@ def crossval(
     from ..render import figures as render
     from ..report import plots
 
-    engine = options.engine_of(values)
-    if engine is not None and jobs > 1:
-        raise click.UsageError("--engine has one training at a time, on all of it: leave out --jobs")
-    if as_json + (output == "-") + (tsv == "-") > 1:
-        raise click.UsageError("only one of --json, -o - and --tsv - can go to stdout")
-    _check_files((data, config, folds_file, *(path for _, path in vectors)), output, tsv, plot, journal)
-    plots.check_plot(plot)
-    if is_encoded(data):
-        raise click.UsageError(
-            f"{data} is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
-        )
-    typed = options.described_by(values, "c2")
-    options.resolve_c2(values)
-    chosen = options.described_by(values)
-    options.check_held_out(group, folds_file, block)
-    if folds_file is not None and (folds, group, stratify) != (None, None, False):
-        raise click.UsageError("--folds-file says what the folds are: leave out --folds, --group and --stratify")
-    points = parse_grid(grid)
-    if inner_folds is not None or nested:
-        inner_folds = inner_folds or folds or options.DEFAULT_FOLDS
+    run.check()
+    output, tsv, folds_file, group = run.output, run.tsv, run.held_out.folds_file, run.held_out.group
+    threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
+    points = parse_grid(run.grid)
+    inner_folds = run.inner_folds
+    if inner_folds is not None or run.nested:
+        inner_folds = inner_folds or run.folds or options.DEFAULT_FOLDS
         if not points:
             raise click.UsageError("--nested chooses among settings, and there is only one: give a --grid")
     settings = make_settings(points, chosen)
-    raw = load_config(config)
-    source = config or "options"
+    raw = load_config(run.configuration.config)
     # Mistakes there come before any reading.
     configs = [described(raw, setting.options, source) for setting in settings]
     decoders = {each.training.decode for each in configs}
-    decision = options.decision_of("viterbi" if "viterbi" in decoders else None, cost, threshold)
+    decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
     if any(each.unobserved is not None for each in configs):
         raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    corpus = read_data(data, format_, configs[0].columns, configs[0].layout, threads, quiet, vectors)
+    corpus = read_data(run.data, run.format, configs[0].columns, configs[0].layout, threads, run.quiet, run.vectors)
     numbers = None if folds_file is None else fold_numbers(folds_file, corpus)
     seed = base_seed(raw, chosen)
-    division = Division(folds or options.DEFAULT_FOLDS, group, numbers, stratify, inner_folds, seed, block)
+    folds, block = run.folds or options.DEFAULT_FOLDS, run.held_out.block
+    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, block)
     weighed = Decision(None, decision.cost, decision.threshold)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed)
     with (
-        _kept(plan, journal, output, quiet) as kept,
-        open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
-        _Bar(plan, quiet, verbose) as bar,
+        _kept(plan, run.journal, output, run.quiet) as kept,
+        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
+        _Bar(plan, run.quiet, run.verbose) as bar,
     ):
-        found, picked = run_plan(plan, jobs, threads, opened.memory, kept, bar.done, opened.executor, opened.device)
+        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, bar.done, opened.executor, opened.device)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
-            "stratified": stratify,
+            "stratified": run.stratify,
             "seed": seed,
-            "options": typed | _told(decision),
+            "options": run.configuration.typed | _told(decision),
             "grid": points,
         }
         results = summarise(plan, found, picked, about)
@@ -197,11 +162,11 @@ def crossval(
             if path not in (None, "-"):
                 with output_stream(path) as stream:
                     stream.write((text + "\n").encode())
-        if plot is not None:
-            plots.settings(plot, results)
+        if run.plot is not None:
+            plots.settings(run.plot, results)
     if tsv == "-":
         write_out(crossval_text.as_tsv(results))
-    elif as_json or output == "-":
+    elif run.json or output == "-":
         write_out(render.as_json(results))
     else:
         show(crossval_text.table(results))
@@ -214,7 +179,7 @@ def _divided_by(plan: Plan, folds_file: str | None, group: str | None) -> str:
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    """How labels were weighed, where they were."""
+    """Return the costs of labels, where there are any."""
     told = {"cost": dict(decision.cost), "threshold": dict(decision.threshold)}
     return {name: value for name, value in told.items() if value}
 
@@ -239,7 +204,7 @@ def _check_files(
 
 @contextmanager
 def _kept(plan: Plan, journal: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
-    """The journal of a run. One that was not asked for goes when all is done; whatever ends a run early leaves it."""
+    """Open the journal of a run. One that was not asked for goes when all is done, and stays where a run ends early."""
     from kcrf_core.selection import Journal, finished, task_count
     from kcrf_core.system import counted
 

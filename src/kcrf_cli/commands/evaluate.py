@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import options
 
 if TYPE_CHECKING:
-    from kcrf_core.corpora import Corpus
+    from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.model import Also, Model
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
@@ -22,162 +21,158 @@ PLOT_KINDS = ("all", "f1", "confusion", "reliability", "precision-recall", "roc"
 TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-f1", "weighted-f1")
 
 
-@click.command(short_help="Score predicted labels against gold ones.")
-@options.data
-@click.option(
-    "-m",
-    "--model",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Label DATA with this model first. Default: the last two columns are gold and predicted.",
-)
-@options.decision
-@options.metric
-@click.option(
-    "--gold",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    metavar="FILE",
-    help="File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
-    "that --label names. Default: DATA has both.",
-)
-@click.option(
-    "--label",
-    type=options.NamedChoice(options.label_columns, case_sensitive=False),
-    metavar="NAME",
-    help="Column of CoNLL-U files to compare with --gold. Default: upos.",
-)
-@click.option(
-    "--compare",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    metavar="OTHER",
-    help="Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
-)
-@click.option(
-    "--scheme",
-    type=options.NamedChoice(options.schemes, "none"),
-    help="Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that "
-    "nothing begins as the beginning of a span.",
-)
-@click.option(
-    "--bootstrap",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
-)
-@click.option(
-    "--block",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
-    "there are fewer than 20.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    metavar="C",
-    help="Confidence of intervals. Default: 0.95.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(min=1),
-    default=10000,
-    metavar="N",
-    help="Draws of the randomisation test of --compare. Default: 10000.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(1, 1000),
-    default=10,
-    metavar="N",
-    help="Bins of the calibration error and the reliability curve. Default: 10.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Seed of all chance. Default: 0.")
-@click.option(
-    "--details",
-    is_flag=True,
-    help="Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
-    "Default: what fits a screen.",
-)
-@click.option(
-    "--html",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Write everything as one page with pictures and the worst sequences. Default: none.",
-)
-@click.option(
-    "--worst",
-    type=click.IntRange(min=0),
-    default=20,
-    metavar="N",
-    help="Sequences with the most errors to show in the page. Default: 20.",
-)
-@click.option(
-    "--plot",
-    type=options.FileToWrite(),
-    metavar="FIGURE",
-    help="Draw the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
-)
-@click.option(
-    "--plot-kind",
-    type=click.Choice(PLOT_KINDS),
-    help="What to draw: F1 by label or type of span, the confusion of labels, how far probabilities can be believed, "
-    "curves of each label, or all on a sheet of two columns. Default: all.",
-)
-@click.option(
-    "--fail-under",
-    type=options.LabelNumber(),
-    multiple=True,
-    metavar="FIGURE=P",
-    help="End with exit code 6 if a figure, rounded to two decimals as it is printed, is below P per cent, as "
-    f"accuracy=80; figures: {', '.join(TARGETS)}. Can be repeated. Default: none.",
-)
-@options.vectors
-@options.format
-@options.layout
-@options.threads
-@options.json
-@click.option("--tsv", "as_tsv", is_flag=True, help="Print figures as tab-separated rows on stdout.")
-@options.quiet
-def evaluate(
-    data: str,
-    model: str | None,
-    decode: str | None,
-    cost: tuple[tuple[str, float], ...],
-    threshold: tuple[str, float] | None,
-    metric: str | None,
-    gold: str | None,
-    label: str | None,
-    compare: str | None,
-    scheme: str | None,
-    strict: bool,
-    bootstrap: int | None,
-    block: int | None,
-    confidence: float,
-    draws: int,
-    bins: int,
-    seed: int,
-    details: bool,
-    html: str | None,
-    worst: int,
-    plot: str | None,
-    plot_kind: str | None,
-    fail_under: tuple[tuple[str, float], ...],
-    vectors: tuple[tuple[str, str], ...],
-    format_: str | None,
-    separator: str | None,
-    header: bool | None,
-    comment: list[str] | None,
-    threads: int | None,
-    as_json: bool,
-    as_tsv: bool,
-    quiet: bool,
-) -> None:
+def label_columns() -> Iterable[str]:
+    """List the columns that can be labels, of formats that have names for columns."""
+    from kcrf_core.corpora import FORMATS
+
+    return dict.fromkeys(name for format_ in FORMATS.values() for name in format_.label_columns)
+
+
+@dataclass(frozen=True)
+class EvaluateArguments:
+    """Arguments of `evaluate`."""
+
+    data: str = options.data()
+    model: str | None = options.option(
+        "Label DATA with this model first. Default: the last two columns are gold and predicted.",
+        "FILE",
+        "-m",
+        "--model",
+        type=options.FILE,
+    )
+    decode: str | None = options.decode()
+    weighing: options.Weighing = options.group(options.Weighing)
+    metric: str | None = options.metric()
+    gold: str | None = options.option(
+        "File with the gold labels; those of DATA are predicted, both in the last column, or in the column of CoNLL-U "
+        "that --label names. Default: DATA has both.",
+        "FILE",
+        type=click.Path(dir_okay=False, allow_dash=True),
+    )
+    label: str | None = options.option(
+        "Column of CoNLL-U files to compare with --gold. Default: upos.",
+        "NAME",
+        type=options.NamedChoice(label_columns, case_sensitive=False),
+    )
+    compare: str | None = options.option(
+        "Compare with another system on the same data: a tagged file or, with -m, another model. Default: none.",
+        "OTHER",
+        type=click.Path(dir_okay=False, allow_dash=True),
+    )
+    scheme: str | None = options.option(
+        "Scheme of the labels; none for labels that only look like spans. Default: detected, and said.",
+        type=options.NamedChoice("scoring:SCHEMES", "none"),
+    )
+    strict: bool = options.switch(
+        "Count only spans that are written as the scheme demands. Default: as conlleval, which reads an I that nothing "
+        "begins as the beginning of a span."
+    )
+    bootstrap: int | None = options.option(
+        "Give confidence intervals, from N resamples of the sequences; 0 for none. Default: 1000 with --html, else 0.",
+        "N",
+        type=options.NOT_NEGATIVE,
+    )
+    block: int | None = options.option(
+        "Resample and exchange blocks of about N positions. Default: whole sequences, and blocks of long ones where "
+        "there are fewer than 20.",
+        "N",
+        type=options.POSITIVE,
+    )
+    confidence: float = options.option(
+        "Confidence of intervals. Default: 0.95.",
+        "C",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+    )
+    draws: int = options.option(
+        "Draws of the randomisation test of --compare. Default: 10000.", "N", type=options.POSITIVE, default=10000
+    )
+    bins: int = options.option(
+        "Bins of the calibration error and the reliability curve. Default: 10.",
+        "N",
+        type=click.IntRange(1, 1000),
+        default=10,
+    )
+    seed: int = options.option("Random seed. Default: 0.", "N", type=options.NOT_NEGATIVE, default=0)
+    details: bool = options.switch(
+        "Print figures by label beside those of spans, the confusion of labels and the reliability curve, too. "
+        "Default: what fits a screen."
+    )
+    html: str | None = options.written(
+        "Write everything as one page with plots and the worst sequences. Default: none."
+    )
+    worst: int = options.option(
+        "Sequences with the most errors to show in the page. Default: 20.", "N", type=options.NOT_NEGATIVE, default=20
+    )
+    plot: str | None = options.written(
+        "Plot the figures (.pdf, .svg or .png; needs matplotlib), as wide as a column of a paper. Default: none.",
+        "FIGURE",
+    )
+    plot_kind: str | None = options.option(
+        "Contents of the plot: F1 by label or type of span, the confusion of labels, how far probabilities can be "
+        "believed, curves of each label, or all on a sheet of two columns. Default: all.",
+        type=click.Choice(PLOT_KINDS),
+    )
+    fail_under: tuple[tuple[str, float], ...] = options.option(
+        "End with exit code 6 if a figure, rounded to two decimals as it is printed, is below P per cent, as "
+        f"accuracy=80; figures: {', '.join(TARGETS)}. Can be repeated. Default: none.",
+        "FIGURE=P",
+        type=options.OfKind(options.label_number),
+        multiple=True,
+    )
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    format: str | None = options.format()
+    layout: Mapping[str, Any] = options.settings("layout")
+    threads: int | None = options.threads()
+    json: bool = options.json()
+    tsv: bool = options.switch("Print figures as tab-separated rows on stdout.")
+    quiet: bool = options.quiet()
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and files that cannot be written."""
+        from ..io.files import check_writable
+        from ..report.plots import check_plot
+
+        if self.json and self.tsv:
+            raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
+        if self.strict and self.scheme == "none":
+            raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
+        if [self.data, self.gold, self.compare].count("-") > 1:
+            raise click.UsageError("standard input can be read once: give the other as a file")
+        if self.gold is not None and self.model is not None:
+            raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
+        if self.label is not None and self.gold is None:
+            raise click.UsageError("--label says what to compare with --gold: give that, too")
+        if self.model is not None and self.layout:
+            raise click.UsageError("-m knows how its data is laid out: leave out --separator, --header and --comment")
+        if self.model is None and (self.decode, *astuple(self.weighing)) != (None, (), None):
+            raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
+        if self.vectors and self.model is None:
+            raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
+        if self.plot_kind is not None and self.plot is None:
+            raise click.UsageError("--plot-kind says what to draw: give --plot FIGURE, too")
+        _check_targets(self.fail_under)
+        check_plot(self.plot)
+        inputs = (self.data, self.model, self.gold, self.compare, *(path for _, path in self.vectors))
+        for path in (self.html, self.plot):
+            if path is not None:
+                check_writable(path, *inputs)
+
+    def read(
+        self, path: str, format_: str, columns: Sequence[str] | None = None, layout: Layout | None = None
+    ) -> Corpus:
+        """Read text, by default with the layout that options describe."""
+        from kcrf_core.corpora import Layout
+
+        from ..io.files import read_data
+
+        marks = tuple(self.layout.get("comment", ()))
+        own = Layout(self.layout.get("separator"), self.layout.get("header", False), marks)
+        return read_data(path, format_, columns, layout or own, self.threads, self.quiet)
+
+
+@options.command(EvaluateArguments, "Score predicted labels against gold ones.")
+def evaluate(run: EvaluateArguments) -> None:
     """Score DATA: tagged output with gold and predicted labels as its last two columns, or, with -m, labelled data.
 
     Prints accuracy, and for labels of the IOB kind (B-NP, I-NP, O and the like) precision, recall and F1 of spans
@@ -196,60 +191,28 @@ def evaluate(
       kcrf train sample_data/sentences.conllu -o words.npz
       kcrf tag -m words.npz sample_data/sentences.conllu | kcrf evaluate --gold sample_data/sentences.conllu -
     """
-    from kcrf_core.corpora import Layout
     from kcrf_core.scoring import JudgementOptions, calibration_of, judge
     from kcrf_core.system import counted
 
-    from ..io.files import check_writable, output_stream, read_data, say, show, write_out
+    from ..io.files import output_stream, say, show, write_out
     from ..render import evaluation_text
     from ..render import figures as render
-    from ..report.plots import check_plot
 
-    if as_json and as_tsv:
-        raise click.UsageError("--json and --tsv are two ways to print the same: give one of them")
-    if strict and scheme == "none":
-        raise click.UsageError("--strict counts spans, and --scheme none says that there are none")
-    if [data, gold, compare].count("-") > 1:
-        raise click.UsageError("standard input can be read once: give the other as a file")
-    if gold is not None and model is not None:
-        raise click.UsageError("-m finds the gold labels in DATA: leave out --gold")
-    if label is not None and gold is None:
-        raise click.UsageError("--label says what to compare with --gold: give that, too")
-    if model is not None and (separator, header, comment) != (None, None, None):
-        raise click.UsageError("-m knows how its data is laid out: leave out --separator, --header and --comment")
-    if model is None and (decode is not None or cost or threshold is not None):
-        raise click.UsageError("--decode, --cost and --threshold say how a model labels DATA: give -m, too")
-    decision = options.decision_of(decode, cost, threshold)
-    if vectors and model is None:
-        raise click.UsageError("--vectors are for the model that labels DATA: give -m, too")
-    if plot_kind is not None and plot is None:
-        raise click.UsageError("--plot-kind says what to draw: give --plot FIGURE, too")
-    _check_targets(fail_under)
-    check_plot(plot)
-    for path in (html, plot):
-        if path is not None:
-            check_writable(path, data, model, gold, compare, *(path for _, path in vectors))
-
-    read = partial(
-        read_data, layout=Layout(separator, bool(header), tuple(comment or ())), threads=threads, quiet=quiet
-    )
-    plain = None
-    if gold is not None:
-        first, second = _against(gold, data, compare, format_, label, read)
+    run.check()
+    decision = run.weighing.decision(run.decode)
+    plain, metric, scheme = None, run.metric, run.scheme
+    if run.gold is not None:
+        first, second = _against(run, run.gold)
     else:
-        curves = plot is not None and plot_kind in (None, "all", "precision-recall", "roc")
-        spans = details or as_json or as_tsv or html is not None
-        first, second, stored, plain = _labellings(
-            data, model, compare, format_, threads, vectors, decision, read, curves, spans
-        )
+        first, second, stored, plain = _labellings(run, decision)
         if metric is None and (stored, scheme) != ("f1", "none"):
             metric = stored
-    if not quiet:
+    if not run.quiet:
         for remark in (*first.remarks, *(() if second is None else second.remarks)):
             say(remark)
-    if first.left_out and not quiet:
+    if first.left_out and not run.quiet:
         say(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
-    if first.missing and not quiet:
+    if first.missing and not run.quiet:
         from kcrf_core.encoding import missing_remarks
 
         for remark in missing_remarks(first.missing):
@@ -259,36 +222,36 @@ def evaluate(
         second,
         JudgementOptions(
             scheme={None: "auto", "none": None}.get(scheme, scheme),
-            strict=strict,
+            strict=run.strict,
             metric=metric,
-            resamples=(REPORT_RESAMPLES if html or plot else 0) if bootstrap is None else bootstrap,
-            confidence=confidence,
-            draws=draws,
-            bins=bins,
-            seed=seed,
-            block=block,
+            resamples=(REPORT_RESAMPLES if run.html or run.plot else 0) if run.bootstrap is None else run.bootstrap,
+            confidence=run.confidence,
+            draws=run.draws,
+            bins=run.bins,
+            seed=run.seed,
+            block=run.block,
         ),
     )
     if plain is not None:
-        found = replace(found, uncalibrated=calibration_of(plain, bins, found.scores.scheme))
-    if html is not None:
+        found = replace(found, uncalibrated=calibration_of(plain, run.bins, found.scores.scheme))
+    if run.html is not None:
         from kcrf_core.corpora import display_name
 
         from ..report.html import origin_of, page
 
-        system, other = model or first.source, compare and display_name(compare)
-        origin = origin_of(options.typed_command(), data)
-        with output_stream(html) as stream:
-            stream.write(page(found, first, system, other, worst, origin).encode())
-    if plot is not None:
-        _draw(plot, plot_kind or "all", found, first)
-    if as_json:
+        system, other = run.model or first.source, run.compare and display_name(run.compare)
+        origin = origin_of(options.typed_command(), run.data)
+        with output_stream(run.html) as stream:
+            stream.write(page(found, first, system, other, run.worst, origin).encode())
+    if run.plot is not None:
+        _draw(run.plot, run.plot_kind or "all", found, first)
+    if run.json:
         write_out(render.as_json(found.to_dict()))
-    elif as_tsv:
+    elif run.tsv:
         write_out(evaluation_text.tsv(found))
     else:
-        show(evaluation_text.text(found, details))
-    _hold_against(found, fail_under)
+        show(evaluation_text.text(found, run.details))
+    _hold_against(found, run.fail_under)
 
 
 def _check_targets(targets: Sequence[tuple[str, float]]) -> None:
@@ -303,7 +266,7 @@ def _check_targets(targets: Sequence[tuple[str, float]]) -> None:
 
 
 def _hold_against(found: Judgement, targets: Sequence[tuple[str, float]]) -> None:
-    """An error with an exit code of its own where figures are below what was asked for; all of them are named."""
+    """Raise an error with its own exit code that names all figures below what was asked for."""
     from kcrf_core.errors import BelowTarget, ConfigError
 
     from ..render.figures import percent
@@ -343,41 +306,25 @@ def _draw(path: str, kind: str, found: Judgement, labelling: Labelling) -> None:
     plots.evaluation(path, kind, found, labelling)
 
 
-def _against(
-    gold: str,
-    data: str,
-    compare: str | None,
-    format_: str | None,
-    label: str | None,
-    read: Callable[..., Corpus],
-) -> tuple[Labelling, Labelling | None]:
-    """What one or two files say beside the gold labels of another one."""
+def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | None]:
+    """Return what one or two files say beside the gold labels of another one."""
     from kcrf_core.corpora import FORMATS, guess_format
     from kcrf_core.scoring import from_two_files
 
-    format_ = format_ or guess_format(data if gold == "-" else gold)
+    label, format_ = run.label, run.format or guess_format(run.data if gold == "-" else gold)
     kind = FORMATS[format_]
     if label is not None and label not in kind.label_columns:
         raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
     columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
-    right, *others = [read(path, format_, columns) for path in (gold, data, compare) if path is not None]
+    right, *others = [run.read(path, format_, columns) for path in (gold, run.data, run.compare) if path is not None]
     first, *rest = [from_two_files(right, other) for other in others]
     return first, rest[0] if rest else None
 
 
 def _labellings(
-    data: str,
-    model: str | None,
-    compare: str | None,
-    format_: str | None,
-    threads: int | None,
-    vectors: Sequence[tuple[str, str]],
-    decision: Decision,
-    read: Callable[..., Corpus],
-    curves: bool,
-    spans: bool,
+    run: EvaluateArguments, decision: Decision
 ) -> tuple[Labelling, Labelling | None, str | None, Labelling | None]:
-    """What one or two systems make of the data, which is read once, and the metric that a model was trained by.
+    """Label the data, which is read once, with one or two systems, and return the metric of the first model.
 
     A model whose probabilities are calibrated also labels the data without that.
     """
@@ -388,8 +335,9 @@ def _labellings(
     from kcrf_core.scoring import from_tagged
 
     def tagged(path: str, kind: str) -> Labelling:
-        return from_tagged(read(path, kind))
+        return from_tagged(run.read(path, kind))
 
+    data, model, compare = run.data, run.model, run.compare
     if model is None:
         if is_folder(data):
             raise click.UsageError(f"{data} is encoded, and has no predicted labels: give a model with -m")
@@ -397,74 +345,73 @@ def _labellings(
             raise click.UsageError(
                 f"{compare} is no tagged text: a model can be compared with another one, given with -m"
             )
-        kind = FORMATS[format_ or guess_format(data)]
+        kind = FORMATS[run.format or guess_format(data)]
         if not kind.takes_columns:
             raise click.UsageError(f"{kind.title} has one column for gold and predicted labels: give --gold or -m")
         try:
-            first = tagged(data, format_ or COLUMN_FORMAT)
+            first = tagged(data, run.format or COLUMN_FORMAT)
         except DataError:
             if not kind.attributes:
                 raise
             raise click.UsageError("attribute files have no predicted labels: give --gold or -m") from None
         return first, None if compare is None else tagged(compare, COLUMN_FORMAT), None, None
 
-    corpora: dict[tuple, Corpus] = {}
+    system = Model.load(model)
     other = Model.load(compare) if compare is not None and is_archive(compare) else None
-    models = [(model, Model.load(model)), *([] if other is None or compare is None else [(compare, other)])]
     # A model with vectors may be compared with one without: each gets those that it knows, and none is idle.
-    wanted = {name for _, each in models for name in each.encoding.vectors}
-    found: list[Labelling] = []
-    for name, each in models:
-        own = [pair for pair in vectors if pair[0] in each.encoding.vectors or pair[0] not in wanted]
-        also = Also(curves and not found, spans or models[0][1].calibration is not None)
-        found.append(_with_model(data, name, each, own, format_, threads, decision, read, corpora, also))
-    metric = trained_by(models[0][1])
-    plain = None
-    if models[0][1].calibration is not None:
-        uncalibrated = replace(models[0][1], calibration=None)
-        own = [pair for pair in vectors if pair[0] in uncalibrated.encoding.vectors or pair[0] not in wanted]
-        plain = _with_model(data, model, uncalibrated, own, format_, threads, decision, read, corpora, Also(spans=True))
-    if compare is None:
-        return found[0], None, metric, plain
-    return found[0], found[1] if other is not None else tagged(compare, COLUMN_FORMAT), metric, plain
+    wanted = {*system.encoding.vectors, *(() if other is None else other.encoding.vectors)}
+    labels = _Labeller(run, decision, wanted)
+    curves = run.plot is not None and run.plot_kind in (None, "all", "precision-recall", "roc")
+    spans = run.details or run.json or run.tsv or run.html is not None or system.calibration is not None
+    found, second, plain = labels.of(model, system, Also(curves, spans)), None, None
+    if other is not None and compare is not None:
+        second = labels.of(compare, other, Also(False, spans))
+    elif compare is not None:
+        second = tagged(compare, COLUMN_FORMAT)
+    if system.calibration is not None:
+        plain = labels.of(model, replace(system, calibration=None), Also(spans=True))
+    return found, second, trained_by(system), plain
 
 
-def _with_model(
-    data: str,
-    name: str,
-    model: Model,
-    vectors: Sequence[tuple[str, str]],
-    format_: str | None,
-    threads: int | None,
-    decision: Decision,
-    read: Callable[..., Corpus],
-    corpora: dict[tuple, Corpus],
-    also: Also,
-) -> Labelling:
-    """Label the data; `corpora` keeps text by its format and columns, for standard input cannot be read again."""
-    from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
-    from kcrf_core.errors import FileFormatError
-    from kcrf_core.files import is_archive, is_folder, refuse_vectors
-    from kcrf_core.model import from_model, from_model_and_dataset, from_model_and_folder, load_dataset, load_folder
-    from kcrf_core.system import Workers
+@dataclass(frozen=True)
+class _Labeller:
+    """Labels the data with models; text is read once, for standard input cannot be read again."""
 
-    with Workers(threads) as workers:
-        if is_folder(data):
-            refuse_vectors(data, vectors)
-            folder = load_folder(data)
-            if not folder.encoding.same_as(model.encoding):
-                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_folder(model, folder, workers, decision, also)
-        if is_archive(data):
-            refuse_vectors(data, vectors)
-            stored = load_dataset(data)
-            if not stored.encoding.same_as(model.encoding):
-                raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
-            return from_model_and_dataset(model, stored.dataset, data, workers, decision, also)
-        opened = open_vectors(vectors)
-        model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-        format_, columns = format_ or model.encoding.format, model.encoding.columns
-        key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
-        if key not in corpora:
-            corpora[key] = read(data, format_, columns, layout=model.encoding.layout)
-        return from_model(model, with_vectors(corpora[key], opened), workers, decision, also)
+    run: EvaluateArguments
+    decision: Decision
+    wanted: Set[str]  # vectors of all models
+    corpora: dict[tuple, Corpus] = field(default_factory=dict)  # by format, columns and layout
+
+    def of(self, name: str, model: Model, also: Also) -> Labelling:
+        """Label the data with the model of this name."""
+        from kcrf_core.corpora import FORMATS, display_name, open_vectors, with_vectors
+        from kcrf_core.errors import FileFormatError
+        from kcrf_core.files import is_encoded, is_folder, refuse_vectors
+        from kcrf_core.model import (
+            ShardFolder,
+            from_model,
+            from_model_and_dataset,
+            from_model_and_folder,
+            load_dataset,
+            load_folder,
+        )
+        from kcrf_core.system import Workers
+
+        run, data, known = self.run, self.run.data, model.encoding.vectors
+        vectors = [pair for pair in run.vectors if pair[0] in known or pair[0] not in self.wanted]
+        with Workers(run.threads) as workers:
+            if is_encoded(data):
+                refuse_vectors(data, vectors)
+                stored = load_folder(data) if is_folder(data) else load_dataset(data)
+                if not stored.encoding.same_as(model.encoding):
+                    raise FileFormatError(f"{data}: encoded unlike {name}: featurize it with --like {name}")
+                if isinstance(stored, ShardFolder):
+                    return from_model_and_folder(model, stored, workers, self.decision, also)
+                return from_model_and_dataset(model, stored.dataset, data, workers, self.decision, also)
+            opened = open_vectors(vectors)
+            model.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
+            format_, columns = run.format or model.encoding.format, model.encoding.columns
+            key = (format_, columns if FORMATS[format_].columns else (), model.encoding.layout)
+            if key not in self.corpora:
+                self.corpora[key] = run.read(data, format_, columns, model.encoding.layout)
+            return from_model(model, with_vectors(self.corpora[key], opened), workers, self.decision, also)

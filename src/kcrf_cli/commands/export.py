@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
 from .. import options
 
 
-@click.command(short_help="Write a model for another program.")
-@click.argument("model", type=click.Path(dir_okay=False), metavar="MODEL")
-@options.output
-@click.option(
-    "--to",
-    type=options.NamedChoice(options.programs),
-    help="The program to write for. Default: by the name of the file, .crfsuite, .crfpp or .wapiti.",
-)
-@options.quiet
-def export(model: str, output: str, to: str | None, quiet: bool) -> None:
+@dataclass(frozen=True)
+class ExportArguments:
+    """Arguments of `export`."""
+
+    model: str = options.argument("MODEL", options.FILE)
+    output: str = options.output()
+    to: str | None = options.option(
+        "The program to write for. Default: by the name of the file, .crfsuite, .crfpp or .wapiti.",
+        type=options.NamedChoice("exchange:PROGRAMS"),
+    )
+    quiet: bool = options.quiet()
+
+
+@options.command(ExportArguments, "Write a model for another program.")
+def export(run: ExportArguments) -> None:
     """Write MODEL so that CRFsuite, CRF++ or Wapiti reads it, and labels as kcrf does.
 
     The model must be linear and of first order. For CRFsuite features are attributes by the names that `featurize
@@ -36,15 +43,16 @@ def export(model: str, output: str, to: str | None, quiet: bool) -> None:
 
     from ..io.files import check_writable, say
 
-    program = to or program_of(output)
+    output = run.output
+    program = run.to or program_of(output)
     if program is None:
         raise click.UsageError(f"'{output}' tells no program: give --to {', '.join(PROGRAMS)}")
-    check_writable(output, model)
-    loaded = Model.load(model)
+    check_writable(output, run.model)
+    loaded = Model.load(run.model)
     data, remarks = export_model(loaded, program, text=output.endswith(".txt"))
     with replacing(output) as stream:
         stream.write(data)
-    if not quiet:
+    if not run.quiet:
         for remark in remarks:
             say(remark)
         say(f"{output}: {counted(len(data), 'byte')} for {PROGRAMS[program]}")

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-import click
+from kcrf_core.system import comma_separated_names
 
 from .. import options
 
 
-@click.command(name="import", short_help="Read a model of another program.")
-@click.argument("model", type=click.Path(dir_okay=False), metavar="MODEL")
-@options.output
-@click.option(
-    "--columns",
-    type=options.Names(),
-    metavar="NAMES",
-    help="Names for the columns of the data, the label's last, where it has more columns than the model looks at: "
-    "word,pos,chunk,label. Default: c0, c1, ..., label, as many as the model looks at.",
-)
-@click.option(
-    "--encoding",
-    default="utf-8",
-    metavar="NAME",
-    help="The encoding of strings in MODEL, such as euc-jp; data is UTF-8 here. Default: utf-8.",
-)
-@options.json
-@options.quiet
-def import_(model: str, output: str, columns: Sequence[str] | None, encoding: str, as_json: bool, quiet: bool) -> None:
+@dataclass(frozen=True)
+class ImportArguments:
+    """Arguments of `import`."""
+
+    model: str = options.argument("MODEL", options.FILE)
+    output: str = options.output()
+    columns: Sequence[str] | None = options.option(
+        "Names for the columns of the data, the label's last, where it has more columns than the model looks at: "
+        "word,pos,chunk,label. Default: c0, c1, ..., label, as many as the model looks at.",
+        "NAMES",
+        type=options.OfKind(comma_separated_names),
+    )
+    encoding: str = options.option(
+        "The encoding of strings in MODEL, such as euc-jp; data is UTF-8 here. Default: utf-8.",
+        "NAME",
+        default="utf-8",
+    )
+    json: bool = options.json()
+    quiet: bool = options.quiet()
+
+
+@options.command(ImportArguments, "Read a model of another program.", "import")
+def import_(run: ImportArguments) -> None:
     """Make a model of ours out of MODEL, which CRFsuite, CRF++ (text or binary) or Wapiti wrote.
 
     Which of them it was is seen from the file. The new model gives the same labels and probabilities, and is used
@@ -46,12 +51,12 @@ def import_(model: str, output: str, columns: Sequence[str] | None, encoding: st
     from ..io.files import check_writable, say, write_out
     from ..render import figures as render
 
-    check_writable(output, model)
-    made, found = import_model(model, columns, encoding)
-    made.save(output)
-    figures = found.figures() | {"bytes": os.path.getsize(output)}
-    if as_json:
+    check_writable(run.output, run.model)
+    made, found = import_model(run.model, run.columns, run.encoding)
+    made.save(run.output)
+    figures = found.figures() | {"bytes": os.path.getsize(run.output)}
+    if run.json:
         write_out(render.as_json({"schema": 1, **figures}))
-    if not quiet:
+    if not run.quiet:
         for line in (*found.said(), *found.remarks):
             say(line)

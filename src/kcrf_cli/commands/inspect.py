@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -14,62 +15,46 @@ if TYPE_CHECKING:
     from kcrf_core.model import Importance, Model
 
 
-@click.command(short_help="Show what a model holds.")
-@click.argument("file", type=click.Path(), metavar="FILE")
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=10,
-    metavar="N",
-    help="Tell the N strongest features or pivots of each label. Default: 10.",
-)
-@click.option(
-    "--dump",
-    is_flag=True,
-    help="Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs.",
-)
-@click.option(
-    "--plot",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Draw the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
-    "Default: no picture.",
-)
-@click.option(
-    "--vectors",
-    type=options.NamedPath(),
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "
-    "Default: none.",
-)
-@click.option(
-    "--importance",
-    type=click.Path(),
-    metavar="DATA",
-    help="Tell how much a model makes of each column at each offset, by labelled data: what log p of labels loses "
-    "where its values are dealt out anew; --plot draws that. Default: weights alone.",
-)
-@click.option(
-    "--repetitions",
-    type=click.IntRange(min=1),
-    default=3,
-    metavar="N",
-    help="How often values are dealt out for --importance. Default: 3.",
-)
-@options.threads
-@options.json
-def inspect(
-    file: str,
-    top: int,
-    dump: bool,
-    plot: str | None,
-    vectors: tuple[tuple[str, str], ...],
-    importance: str | None,
-    repetitions: int,
-    threads: int | None,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class InspectArguments:
+    """Arguments of `inspect`."""
+
+    file: str = options.argument("FILE", click.Path())
+    top: int = options.option(
+        "Tell the N strongest features or pivots of each label. Default: 10.",
+        "N",
+        type=options.NOT_NEGATIVE,
+        default=10,
+    )
+    dump: bool = options.switch(
+        "Print every weight that is not zero instead, one in a line: term, feature, label, weight, between TABs."
+    )
+    plot: str | None = options.written(
+        "Plot the transitions of a model, or what the pivots of a basis leave (.png, .svg or .pdf; needs matplotlib). "
+        "Default: no plot."
+    )
+    vectors: tuple[tuple[str, str], ...] = options.vectors(
+        "Look at vectors that are meant for FILE, too: rows, width and numbers. An error tells where they do not fit. "
+        "Default: none."
+    )
+    importance: str | None = options.option(
+        "Tell how much a model makes of each column at each offset, by labelled data: what log p of labels loses where "
+        "its values are dealt out anew; --plot draws that. Default: weights alone.",
+        "DATA",
+        type=click.Path(),
+    )
+    repetitions: int = options.option(
+        "Number of times that values are dealt out for --importance. Default: 3.",
+        "N",
+        type=options.POSITIVE,
+        default=3,
+    )
+    threads: int | None = options.threads()
+    json: bool = options.json()
+
+
+@options.command(InspectArguments, "Show what a model holds.")
+def inspect(run: InspectArguments) -> None:
     """Show what FILE holds: a model, a basis, a dataset or a folder of shards.
 
     Of a model: labels, terms with their kernels and sizes, the certificate, where it comes from, transitions, and
@@ -94,47 +79,48 @@ def inspect(
     from ..render.inspection_text import text
     from ..report.plots import check_plot
 
-    if dump and as_json:
+    file = run.file
+    if run.dump and run.json:
         raise click.UsageError("--dump and --json both want standard output: give one of them")
-    check_plot(plot)
-    if plot is not None:
-        check_writable(plot, file)
+    check_plot(run.plot)
+    if run.plot is not None:
+        check_writable(run.plot, file)
     if is_folder(file):
-        if dump or plot is not None or vectors:
+        if run.dump or run.plot is not None or run.vectors:
             raise click.UsageError(f"{file} is a folder of shards, of which there is nothing to draw, dump or compare")
-        _show_folder(file, as_json)
+        _show_folder(file, run.json)
         return
     contents = read_container(file, "model", "basis", "dataset")
     kind = contents.header["kind"]
-    if kind != "model" and dump:
+    if kind != "model" and run.dump:
         raise click.UsageError(f"{file} is a {kind}, which has no weights to dump")
-    if kind == "dataset" and plot is not None:
+    if kind == "dataset" and run.plot is not None:
         raise click.UsageError(f"{file} is a dataset, of which there is nothing to draw")
     stored = unpack(contents)
-    opened = open_vectors(vectors)
+    opened = open_vectors(run.vectors)
     if opened:
-        if dump:
+        if run.dump:
             raise click.UsageError("--dump prints weights alone: leave out --vectors")
         stored.encoding.check_vectors({each.name: each.width for each in opened}, file)
     told = None
-    if importance is not None:
-        if not isinstance(stored, Model) or dump:
+    if run.importance is not None:
+        if not isinstance(stored, Model) or run.dump:
             raise click.UsageError("--importance is that of a model, beside what else is told of it: leave out --dump")
-        told = _importance(stored, importance, vectors, repetitions, threads)
-    if plot is not None:
-        _draw(plot, stored, told)
-    if dump:
+        told = _importance(stored, run.importance, run.vectors, run.repetitions, run.threads)
+    if run.plot is not None:
+        _draw(run.plot, stored, told)
+    if run.dump:
         assert isinstance(stored, Model)
         _dump(stored)
         return
-    found = summarise(contents, stored, top)
+    found = summarise(contents, stored, run.top)
     found["given_vectors"] = [each.described() for each in opened]
     if told is not None:
         found["importance"] = [one.to_dict() for one in told]
-    if as_json:
+    if run.json:
         write_out(render.as_json({"schema": 1, **found}))
     else:
-        show(text(found, file, top))
+        show(text(found, file, run.top))
 
 
 def _show_folder(path: str, as_json: bool) -> None:

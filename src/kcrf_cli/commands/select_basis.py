@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
+from dataclasses import dataclass
 
 from .. import options
 
 
-@click.command("select-basis", cls=options.Command, short_help="Choose pivots for a kernel.")
-@options.data
-@options.output_unless_dry
-@options.config
-@options.format
-@options.kernel
-@options.encoding
-@options.weight
-@options.unobserved
-@options.vectors
-@options.precision
-@options.seed
-@click.option(
-    "--plot",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Draw what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no picture.",
-)
-@options.threads
-@options.memory
-@options.engine
-@options.dry_run
-@options.dump_config
-@options.json
-@options.quiet
-def select_basis(
-    data: str,
-    output: str | None,
-    config: str | None,
-    format_: str | None,
-    vectors: tuple[tuple[str, str], ...],
-    plot: str | None,
-    threads: int | None,
-    memory: int | None,
-    dry_run: bool,
-    dump_config: bool,
-    as_json: bool,
-    quiet: bool,
-    **values: Any,
-) -> None:
+@dataclass(frozen=True)
+class BasisArguments:
+    """Arguments of `select-basis`."""
+
+    data: str = options.data()
+    output: str | None = options.output_unless_dry()
+    configuration: options.Configuration = options.configuration(
+        "kernel", "layout", "encoding", "unobserved", "precision", "seed"
+    )
+    format: str | None = options.format()
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    plot: str | None = options.written(
+        "Plot what is left against the number of pivots (.png, .svg or .pdf; needs matplotlib). Default: no plot."
+    )
+    engine: options.EngineOptions = options.group(options.EngineOptions)
+    dry_run: bool = options.dry_run()
+    dump_config: bool = options.dump_config()
+    json: bool = options.json()
+    quiet: bool = options.quiet()
+
+
+@options.command(BasisArguments, "Choose pivots for a kernel.")
+def select_basis(run: BasisArguments) -> None:
     """Choose pivots among the positions of DATA, for `train --basis`.
 
     A kernel model with M pivots scores a position by its kernel values with them. Pivots are chosen so that they
@@ -60,6 +41,7 @@ def select_basis(
       kcrf select-basis sample_data/digits.conll --kernel poly --degree 3 --size 300 -o basis.npz
       kcrf train sample_data/digits.conll --basis basis.npz -o digits.npz
     """
+    from kcrf_core.cluster import ClusterEngine
     from kcrf_core.device import DeviceChoice
     from kcrf_core.fitting import check_shard_terms, select_bases
     from kcrf_core.model import digest, save_basis
@@ -71,32 +53,33 @@ def select_basis(
     from ..render import figures as render
     from ..report.plots import check_plot, residual_curves
 
-    engine = options.engine_of(values)
-    options.check_output(output, dry_run, dump_config)
-    if output is not None:
-        check_writable(output, data, config, *(path for _, path in vectors))
-    check_plot(plot)
-    if plot is not None:
-        check_writable(plot, data, config, output, *(path for _, path in vectors))
-    chosen = options.given(values, options.kernel_options(), options.ENCODING_OPTIONS, ("seed", "precision"))
-    prepared = prepare(data, format_, config, chosen, None, threads, quiet, vectors)
-    if dry_run:
-        show_footprint(prepared, memory, threads, as_json, engine)
+    engine, threads = run.engine.choice(), run.engine.threads
+    options.check_output(run.output, run.dry_run, run.dump_config)
+    config, inputs = run.configuration.config, [path for _, path in run.vectors]
+    if run.output is not None:
+        check_writable(run.output, run.data, config, *inputs)
+    check_plot(run.plot)
+    if run.plot is not None:
+        check_writable(run.plot, run.data, config, run.output, *inputs)
+    chosen = run.configuration.chosen
+    prepared = prepare(run.data, run.format, config, chosen, None, threads, run.quiet, run.vectors)
+    if run.dry_run:
+        show_footprint(prepared, run.engine.memory, threads, run.json, engine)
         return
-    if dump_config:
+    if run.dump_config:
         show_config(prepared.config)
         return
-    device = isinstance(engine, DeviceChoice)
+    device = engine if isinstance(engine, DeviceChoice) else None
     with (
-        Talk(quiet) as talk,
-        open_engine(engine if device else None, threads=threads, memory=memory, tell=talk.note) as opened,
+        Talk(run.quiet) as talk,
+        open_engine(device, threads=threads, memory=run.engine.memory, tell=talk.note) as opened,
         opened.workers(threads) as workers,
     ):
-        if engine is not None and not device:
+        if isinstance(engine, ClusterEngine):
             talk.note(f"pivots are chosen on this machine: {engine.address} is not asked")
         for remark in prepared.remarks():
             talk.note(remark)
-        if not quiet:  # working it out goes through the data
+        if not run.quiet:  # working it out goes through the data
             talk.note(memory_line(prepared, workers))
         chosen_from, folder = prepared.dataset, prepared.folder
         if folder is not None:
@@ -104,11 +87,11 @@ def select_basis(
             chosen_from = folder.sample(SAMPLE_POSITIONS)
             talk.note(f"pivots are chosen among {chosen_from.positions:,} of {counted(folder.positions, 'position')}")
         basis = select_bases(prepared.encoding, chosen_from, prepared.config, workers, talk)
-    assert output is not None
-    save_basis(output, basis, digest(prepared.dataset) if folder is None else folder.data_digest)
-    if plot is not None:
-        residual_curves(plot, {term.name: term.curve for term in basis.terms})
-    if as_json:
+    assert run.output is not None
+    save_basis(run.output, basis, digest(prepared.dataset) if folder is None else folder.data_digest)
+    if run.plot is not None:
+        residual_curves(run.plot, {term.name: term.curve for term in basis.terms})
+    if run.json:
         write_out(
             render.as_json(
                 {

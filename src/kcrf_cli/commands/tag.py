@@ -27,142 +27,162 @@ Made = TypeVar("Made")
 FREE = "?"
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
-DECODING = options.group(
-    options.decision,
-    click.option(
-        "--lag",
-        type=click.IntRange(min=0),
-        metavar="K",
-        help="Give each label when K more lines have been read, in memory that does not grow, as sequences that do not "
-        "end need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
+
+@dataclass(frozen=True)
+class TagArguments:
+    """Arguments of `tag`."""
+
+    data: str = options.argument("[INPUT]", options.DATA, default="-")
+    model: str = options.option("Model to label with.", "FILE", "-m", "--model", type=options.FILE, required=True)
+    output: str | None = options.option(
+        "File to write. Default: stdout.", "FILE", "-o", "--output", type=options.FileToWrite(stdout=True)
+    )
+    decode: str | None = options.decode()
+    weighing: options.Weighing = options.group(options.Weighing)
+    lag: int | None = options.option(
+        "Give each label when K more lines have been read, in memory that does not grow, as sequences that do not end "
+        "need it; posterior decoding by what is known then, without what tells of whole labellings (--nbest, "
         "--sequence-probability, --explain, --json-lines) and without --vectors. Default: label whole sequences.",
-    ),
-    click.option(
-        "--scheme",
-        type=options.NamedChoice(options.schemes),
-        help="Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
-    ),
-    click.option(
-        "--force",
-        is_flag=True,
-        help="Keep the labels that INPUT has, and find the others around them; probabilities are given the kept ones.",
-    ),
-    click.option(
-        "--free",
-        metavar="LABEL",
-        help="With --force: what stands where the label is not known. Default: what training took for labels that are "
-        f"not observed, else {FREE}.",
-    ),
-)
-
-OUTPUT = options.group(
-    click.option(
-        "--marginals",
+        "K",
+        type=options.NOT_NEGATIVE,
+    )
+    scheme: str | None = options.option(
+        "Scheme of the labels: what it forbids is impossible. Default: what training forbade.",
+        type=options.NamedChoice("scoring:SCHEMES"),
+    )
+    force: bool = options.switch(
+        "Keep the labels that INPUT has, and find the others around them; probabilities are given the kept ones."
+    )
+    free: str | None = options.option(
+        "With --force: what stands where the label is not known. Default: what training took for labels that are not "
+        f"observed, else {FREE}.",
+        "LABEL",
+    )
+    marginals: str | None = options.option(
+        "Columns LABEL:p with the marginal probability, to six digits, of the predicted label or of each.",
         type=click.Choice(["best", "all"]),
-        help="Columns LABEL:p with the marginal probability, to six digits, of the predicted label or of each.",
-    ),
-    click.option(
-        "--sequence-probability",
-        is_flag=True,
-        help="A column probability=P with the probability of the whole labelling of the sequence.",
-    ),
-    click.option(
-        "--nbest",
+    )
+    sequence_probability: bool = options.switch(
+        "A column probability=P with the probability of the whole labelling of the sequence."
+    )
+    nbest: int | None = options.option(
+        "The K best labellings of each sequence, each headed by a line '# RANK PROBABILITY'.",
+        "K",
         type=click.IntRange(min=1, max=MOST_BEST),
-        metavar="K",
-        help="The K best labellings of each sequence, each headed by a line '# RANK PROBABILITY'.",
-    ),
-    click.option(
-        "--novelty",
-        is_flag=True,
-        help="A column novelty=R, from 0 to 1: how much of the position the pivots of the model leave unexplained.",
-    ),
-    click.option(
-        "--explain",
-        type=click.IntRange(min=1),
-        metavar="K",
-        help="Under each position, lines beginning with '#: ': the K features, conjunctions and transitions that speak "
-        "most for its label against the runner-up, and of a model with pivots the training positions most like it.",
-    ),
-    click.option("--json-lines", is_flag=True, help="Write a JSON object for each sequence instead of its lines."),
-)
+    )
+    novelty: bool = options.switch(
+        "A column novelty=R, from 0 to 1: how much of the position the pivots of the model leave unexplained."
+    )
+    explain: int | None = options.option(
+        "Under each position, lines beginning with '#: ': the K features, conjunctions and transitions that speak most "
+        "for its label against the runner-up, and of a model with pivots the training positions most like it.",
+        "K",
+        type=options.POSITIVE,
+    )
+    json_lines: bool = options.switch("Write a JSON object for each sequence instead of its lines.")
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    format: str | None = options.format()
+    threads: int | None = options.threads()
+    engine: str | None = options.option(
+        "Compute scores of pivots on a GPU by PyTorch (pip install 'kcrf[gpu]'): cuda, or cuda:1 for the second; "
+        "torch:cpu to try it without one. Labels are the same, but for ties. Default: threads of this process.",
+        "ENGINE",
+    )
+    quiet: bool = options.quiet()
 
+    def given(self, *names: str) -> Iterator[str]:
+        """List those of the options that were given, as flags."""
+        return (options.flag(name) for name in names if getattr(self, name))
 
-def _check(values: dict[str, Any]) -> None:
-    """A usage error for options that contradict each other."""
-    if values["free"] == "":
-        raise click.UsageError("--free needs a mark: an empty column is none")
-    if values["free"] is not None and not values["force"]:
-        raise click.UsageError("--free says what --force leaves open: it goes with --force only")
-    if values["lag"] is not None:
-        _check_lag(values)
-    if values["nbest"] is None:
-        return
-    for option in ("cost", "threshold"):
-        if values[option]:
-            raise click.UsageError(f"--nbest ranks whole labellings: it does not go with --{option}")
-    if values["decode"] == "posterior":
-        raise click.UsageError("--nbest ranks whole labellings: it does not go with --decode posterior")
-    if values["explain"] is not None:
-        raise click.UsageError("--explain tells of one labelling: it does not go with --nbest")
-    if values["sequence_probability"]:
-        raise click.UsageError(
-            "--nbest gives the probability of each labelling already: leave --sequence-probability out"
-        )
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.free == "":
+            raise click.UsageError("--free needs a mark: an empty column is none")
+        if self.free is not None and not self.force:
+            raise click.UsageError("--free says what --force leaves open: it goes with --force only")
+        if self.lag is not None:
+            self._check_lag()
+        if self.nbest is None:
+            return
+        for option, value in (("cost", self.weighing.cost), ("threshold", self.weighing.threshold)):
+            if value:
+                raise click.UsageError(f"--nbest ranks whole labellings: it does not go with --{option}")
+        if self.decode == "posterior":
+            raise click.UsageError("--nbest ranks whole labellings: it does not go with --decode posterior")
+        if self.explain is not None:
+            raise click.UsageError("--explain tells of one labelling: it does not go with --nbest")
+        if self.sequence_probability:
+            raise click.UsageError(
+                "--nbest gives the probability of each labelling already: leave --sequence-probability out"
+            )
 
+    def _check_lag(self) -> None:
+        if self.decode == "viterbi":
+            raise click.UsageError(
+                "--lag decides label by label, as they are due: it does not go with --decode viterbi"
+            )
+        for name, what in (
+            ("nbest", "ranks whole labellings"),
+            ("sequence_probability", "tells of whole labellings"),
+            ("explain", "tells of whole labellings"),
+            ("json_lines", "writes whole sequences"),
+            ("vectors", "is a file of all positions"),
+        ):
+            for option in self.given(name):
+                raise click.UsageError(
+                    f"{option} {what}: it does not go with --lag, which lets go of labels before that"
+                )
 
-def _check_lag(values: dict[str, Any]) -> None:
-    if values["decode"] == "viterbi":
-        raise click.UsageError("--lag decides label by label, as they are due: it does not go with --decode viterbi")
-    for name, what in (
-        ("nbest", "ranks whole labellings"),
-        ("sequence_probability", "tells of whole labellings"),
-        ("explain", "tells of whole labellings"),
-        ("json_lines", "writes whole sequences"),
-        ("vectors", "is a file of all positions"),
-    ):
-        if values.get(name):
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} {what}: it does not go with --lag, which lets go of labels before that")
+    def check_folder(self) -> None:
+        """Refuse what needs the text that a folder of shards was made of."""
+        from kcrf_core.files import refuse_vectors
 
+        refuse_vectors(self.data, self.vectors)
+        for option in self.given("lag", "json_lines", "force", "format"):
+            raise click.UsageError(f"{self.data} is encoded, and {option} needs the text itself: give that")
 
-def _check_columns(values: dict[str, Any], format_: Format) -> None:
-    """A usage error for what has no column in the format."""
-    for name in ("marginals", "sequence_probability", "nbest", "novelty", "explain"):
-        if values[name]:
-            option = "--" + name.replace("_", "-")
+    def check_columns(self, format_: Format) -> None:
+        """Refuse what has no column in the format."""
+        for option in self.given("marginals", "sequence_probability", "nbest", "novelty", "explain"):
             raise click.UsageError(f"{format_.title} has no column for what {option} tells: give --json-lines, too")
 
+    def wishes(self, model: Model) -> Wishes:
+        """Return what is to be found out about each sequence."""
+        from kcrf_core.model import Wishes
 
-@click.command(short_help="Label sequences with a model.")
-@click.argument("data", type=click.Path(allow_dash=True), metavar="[INPUT]", default="-")
-@click.option(
-    "-m", "--model", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="Model to label with."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=options.FileToWrite(stdout=True),
-    metavar="FILE",
-    help="File to write. Default: stdout.",
-)
-@DECODING
-@OUTPUT
-@options.vectors
-@options.format
-@options.threads
-@options.device
-@options.quiet
-def tag(
-    data: str,
-    model: str,
-    output: str | None,
-    vectors: tuple[tuple[str, str], ...],
-    format_: str | None,
-    threads: int | None,
-    quiet: bool,
-    **values: Any,
-) -> None:
+        from ..io.files import say
+
+        decision = self.weighing.decision(self.decode)
+        costs = decision.costs(model.labels)
+        decode = "posterior" if self.lag is not None else "viterbi"
+        if self.lag is None and self.nbest is None:
+            decode = decision.decoder(model.decode)
+            if decode == "posterior" and decision.decode is None and costs is None and not self.quiet:
+                say("posterior decoding, as the model stores it")
+        return Wishes(
+            decode=decode,
+            scheme=self.scheme,
+            force=self.force,
+            marginals=self.marginals is not None,
+            probability=self.sequence_probability,
+            nbest=self.nbest,
+            novelty=self.novelty,
+            explain=self.explain,
+            costs=costs,
+        )
+
+    def free_mark(self, model: Model) -> str | None:
+        """Return, with --force, what stands where the label is not known."""
+        if not self.force:
+            return None
+        free = self.free or model.encoding.unobserved or FREE
+        if free in model.labels:
+            raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
+        return free
+
+
+@options.command(TagArguments, "Label sequences with a model.")
+def tag(run: TagArguments) -> None:
     """Label the sequences of INPUT (default: stdin), which may or may not carry gold labels.
 
     Every line is repeated as it is, with the predicted label as one more column. Sequences are labelled as they
@@ -195,47 +215,34 @@ def tag(
 
     from ..io.files import check_writable, output_stream, say
 
-    _check(values | {"vectors": vectors})
-    if output not in (None, "-"):
-        check_writable(output, data, model, *(path for _, path in vectors))
-    fitted = Model.load(model)
-    if is_folder(data):
-        _check_folder(data, values | {"vectors": vectors, "format": format_})
-        format_ = COLUMN_FORMAT
-    opened = open_vectors(vectors)
-    if not is_folder(data):
+    run.check()
+    data, folder = run.data, is_folder(run.data)
+    if run.output not in (None, "-"):
+        check_writable(run.output, data, run.model, *(path for _, path in run.vectors))
+    fitted = Model.load(run.model)
+    if folder:
+        run.check_folder()
+    opened = open_vectors(run.vectors)
+    if not folder:
         fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
-    format_ = format_ or fitted.encoding.format
-    decision = options.decision_of(values["decode"], values["cost"], values["threshold"])
-    values["costs"] = decision.costs(fitted.labels)
-    if values["lag"] is not None:
-        values["decode"] = "posterior"
-    elif values["nbest"] is not None:
-        values["decode"] = "viterbi"
-    else:
-        values["decode"] = decision.decoder(fitted.decode)
-        by_model = decision.decode is None and values["costs"] is None
-        if by_model and values["decode"] == "posterior" and not quiet:
-            say("posterior decoding, as the model stores it")
-    engine = values.pop("engine")
-    if engine is not None:
-        fitted = _on_device(fitted, engine, threads, quiet)
-    if values["lag"] is not None:
-        with Workers(1), output_stream(output) as stream:
-            _tag_with_lag(fitted, data, format_, values, quiet, stream)
+    format_ = COLUMN_FORMAT if folder else run.format or fitted.encoding.format
+    wishes = run.wishes(fitted)
+    if run.engine is not None:
+        fitted = _on_device(fitted, run.engine, run.threads, run.quiet)
+    if run.lag is not None:
+        with Workers(1), output_stream(run.output) as stream:
+            _tag_with_lag(run, run.lag, fitted, wishes, format_, stream)
         return
-    own_form = values["json_lines"] or values["nbest"] is not None  # lines without sequences are no part of it
+    own_form = run.json_lines or run.nbest is not None  # lines without sequences are no part of it
     missing: Counter[str] = Counter()
-    with Workers(threads) as workers:
-        tagger = _tagger(fitted, values, FORMATS[format_])
-        if is_folder(data):
-            shards = _shard_blocks(data, model, fitted)
+    with Workers(run.threads) as workers:
+        tagger = _tagger(run, fitted, wishes, FORMATS[format_])
+        parsers: Iterator[Callable[[], ParsedBlock] | Pause]
+        if folder:
+            parsers = _shard_blocks(data, run.model, fitted)
             tagger = replace(tagger, encoded=_shard_dataset)
-        with output_stream(output) as stream:
-            parsers: Iterator[Callable[[], ParsedBlock] | Pause]
-            if is_folder(data):
-                parsers = shards
-            else:
+        with output_stream(run.output) as stream:
+            if not folder:
                 parsers = stream_parsers(data, format_, fitted.encoding.columns, fitted.encoding.layout)
             if opened:
                 parsers = _with_vectors(parsers, opened, display_name(data), workers)
@@ -244,13 +251,13 @@ def tag(
                     stream.flush()
                 else:
                     stream.write(written)
-    if not quiet:
+    if not run.quiet:
         for remark in missing_remarks(list(missing.items())):
             say(remark)
 
 
 def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> Model:
-    """The model with its pivots on a device; what threads do all the same is said."""
+    """Return the model with its pivots on a device; a message tells what threads still do."""
     from kcrf_core.device import DeviceChoice, open_device
     from kcrf_core.system import counted
 
@@ -262,9 +269,7 @@ def _on_device(model: Model, engine: str, threads: int | None, quiet: bool) -> M
     return moved
 
 
-def _tag_with_lag(
-    model: Model, data: str, format_: str, values: dict[str, Any], quiet: bool, stream: IO[bytes]
-) -> None:
+def _tag_with_lag(run: TagArguments, lag: int, model: Model, wishes: Wishes, format_: str, stream: IO[bytes]) -> None:
     """Write each line with its label as soon as that is due."""
     from kcrf_core.corpora import FORMATS, arriving_lines
     from kcrf_core.encoding import missing_remarks
@@ -274,17 +279,17 @@ def _tag_with_lag(
     from ..io.files import say
     from ..render.tagged import LagWriter
 
-    free = _free_mark(model, values)
+    free = run.free_mark(model)
     given = None if free is None else lambda corpus: given_labels(model, corpus, free)
-    decoder = LagDecoder(model, values["lag"], _wishes(values), given)
-    if decoder.lag < decoder.ahead and not quiet:
+    decoder = LagDecoder(model, lag, wishes, given)
+    if decoder.lag < decoder.ahead and not run.quiet:
         say(
             f"windows look {counted(decoder.ahead, 'line')} ahead: with --lag {decoder.lag} they are cut as at the end "
             f"of a sequence, and --lag {decoder.ahead} lets them see all"
         )
-    writer = LagWriter(model.labels, values["marginals"], values["novelty"])
+    writer = LagWriter(model.labels, run.marginals, run.novelty)
     lines = FORMATS[format_]
-    for arrival in arriving_lines(data, format_, model.encoding.columns, model.encoding.layout):
+    for arrival in arriving_lines(run.data, format_, model.encoding.columns, model.encoding.layout):
         if arrival.ends_before and decoder.waiting:
             stream.write(writer.labelled(decoder.end()))
         writer.add(lines.with_columns(arrival.parsed))
@@ -296,46 +301,9 @@ def _tag_with_lag(
     if decoder.waiting:
         stream.write(writer.labelled(decoder.end()))
     stream.write(writer.free())
-    if not quiet:
+    if not run.quiet:
         for remark in missing_remarks(list(decoder.missing.items())):
             say(remark)
-
-
-def _free_mark(model: Model, values: dict[str, Any]) -> str | None:
-    """With --force, what stands where the label is not known."""
-    if not values["force"]:
-        return None
-    free = values["free"] or model.encoding.unobserved or FREE
-    if free in model.labels:
-        raise click.UsageError(f"'{free}' is a label of the model: name another mark of free positions with --free")
-    return free
-
-
-def _wishes(values: dict[str, Any]) -> Wishes:
-    from kcrf_core.model import Wishes
-
-    return Wishes(
-        decode=values["decode"],
-        scheme=values["scheme"],
-        force=values["force"],
-        marginals=values["marginals"] is not None,
-        probability=values["sequence_probability"],
-        nbest=values["nbest"],
-        novelty=values["novelty"],
-        explain=values["explain"],
-        costs=values["costs"],
-    )
-
-
-def _check_folder(data: str, values: dict[str, Any]) -> None:
-    """A usage error for what needs the text that a folder of shards was made of."""
-    from kcrf_core.files import refuse_vectors
-
-    refuse_vectors(data, values["vectors"])
-    for name in ("lag", "json_lines", "force", "format"):
-        if values[name]:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{data} is encoded, and {option} needs the text itself: give that")
 
 
 def _shard_dataset(parsed: ParsedBlock) -> Dataset:
@@ -489,8 +457,8 @@ def _lean(model: Model, format_: Format) -> TagRun[AttributeSequences] | None:
     )
 
 
-def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any]:
-    """The shortest way to what was asked for."""
+def _tagger(run: TagArguments, model: Model, wishes: Wishes, format_: Format) -> TagRun[Any]:
+    """Return the shortest way to what was asked for."""
     from kcrf_core.model import Decoded
 
     from ..render.tagged import LabelWriter
@@ -499,8 +467,8 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any
         return model.encoding.encode(parsed.corpus)
 
     asked = ("scheme", "force", "marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines")
-    if values["costs"] is None and not any(values[name] for name in asked):
-        model = replace(model, decode=values["decode"])
+    if wishes.costs is None and not any(run.given(*asked)):
+        model = replace(model, decode=wishes.decode or model.decode)
         lean = _lean(model, format_)
         if lean is not None:
             return lean
@@ -515,18 +483,18 @@ def _tagger(model: Model, values: dict[str, Any], format_: Format) -> TagRun[Any
 
     from ..render.tagged import ColumnWriter, JsonWriter, NBestWriter
 
-    if not format_.takes_columns and not values["json_lines"]:
-        _check_columns(values, format_)
-    marginals, free = values["marginals"], _free_mark(model, values)
-    decoder = Decoder(model, _wishes(values))
+    if not format_.takes_columns and not run.json_lines:
+        run.check_columns(format_)
+    marginals, free = run.marginals, run.free_mark(model)
+    decoder = Decoder(model, wishes)
 
     def writer(parsed: ParsedBlock) -> Writer:
-        if values["json_lines"]:
+        if run.json_lines:
             with_labels = model.encoding.with_labels(parsed.corpus)
             return JsonWriter(parsed.corpus, model.labels, marginals, with_labels, free)
         if not format_.takes_columns:
             return LabelWriter(format_, parsed, model.labels)
-        kind = ColumnWriter if values["nbest"] is None else NBestWriter
+        kind = ColumnWriter if run.nbest is None else NBestWriter
         return kind(format_.with_columns(parsed), model.labels, marginals)
 
     def constrained(parsed: ParsedBlock) -> Dataset:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from kcrf_core.system import AUTO, Number
 
 from .. import options
 
@@ -17,143 +20,141 @@ if TYPE_CHECKING:
     from kcrf_core.training import Prepared
 
 
-@click.command(cls=options.Command, short_help="Train a model.")
-@options.data
-@options.output_unless_dry
-@options.config
-@options.format
-@options.kernel
-@options.basis_tolerance
-@click.option(
-    "--basis",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
-)
-@options.encoding
-@options.weight
-@options.unobserved
-@options.vectors
-@options.chain
-@options.training
-@options.held_out
-@click.option(
-    "--certify",
-    type=click.Choice(["estimate", "exact"]),
-    default="estimate",
-    help="What could still be gained outside the pivots: an estimate, or a bound that takes all pairs of positions. "
-    "Default: estimate.",
-)
-@click.option(
-    "--select-terms",
-    is_flag=True,
-    help="Keep only those terms of the configuration that do better than chance, fit by fit on held-out sequences.",
-)
-@click.option(
-    "--min-gain",
-    type=click.FloatRange(min=0),
-    metavar="G",
-    help="With --select-terms: leave out terms that are proven to gain less in P, in nats. Default: 1.",
-)
-@click.option(
-    "--init",
-    type=click.Path(dir_okay=False),
-    metavar="MODEL",
-    help="Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is "
-    "given. Default: from zero.",
-)
-@click.option(
-    "--dev",
-    type=click.Path(allow_dash=True),
-    metavar="DEV",
-    help="Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
-)
-@click.option(
-    "--dev-vectors",
-    type=options.NamedPath(),
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Vectors beside DEV, as --vectors has them beside DATA. Default: none.",
-)
-@click.option(
-    "--keep",
-    type=click.Choice(["last", "best"]),
-    help="Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
-)
-@click.option(
-    "--prune",
-    type=options.FiniteNumber(),
-    metavar="EPS",
-    help="Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all "
-    "of them together. Default: keep all.",
-)
-@click.option(
-    "--calibrate",
-    is_flag=True,
-    help="Calibrate probabilities by scores of five folds that models of the others give, where that lowers their "
-    "log-loss by more than a standard error; folds keep to --group and --folds-file, and weights stay as they are. "
-    "Default: probabilities as they come.",
-)
-@click.option(
-    "--log",
-    type=options.FileToWrite(stdout=True),
-    metavar="FILE",
-    help="Write what happens as JSON, one line per event, - for stdout. Default: no log.",
-)
-@click.option(
-    "--checkpoint",
-    type=options.FileToWrite(),
-    metavar="FILE",
-    help="Keep the run in FILE every few minutes; the same command goes on from there, with the bytes of a run that "
-    "was not stopped. FILE is removed once the model is written. Default: none.",
-)
-@click.option(
-    "--checkpoint-every",
-    type=options.Duration(),
-    metavar="TIME",
-    help="With --checkpoint: how often to write it, as 90s, 10m or 1h. Default: 5m.",
-)
-@click.option("--strict", is_flag=True, help="Exit with 5 if the tolerance was not certified.")
-@options.threads
-@options.memory
-@options.engine
-@options.dry_run
-@options.dump_config
-@options.json
-@options.quiet
-@options.verbose("pass over the data")
-def train(
-    data: str,
-    output: str | None,
-    config: str | None,
-    format_: str | None,
-    basis: str | None,
-    vectors: tuple[tuple[str, str], ...],
-    group: str | None,
-    folds_file: str | None,
-    block: int | None,
-    certify: str,
-    select_terms: bool,
-    min_gain: float | None,
-    init: str | None,
-    dev: str | None,
-    dev_vectors: tuple[tuple[str, str], ...],
-    keep: str | None,
-    prune: float | None,
-    calibrate: bool,
-    log: str | None,
-    checkpoint: str | None,
-    checkpoint_every: float | None,
-    strict: bool,
-    threads: int | None,
-    memory: int | None,
-    dry_run: bool,
-    dump_config: bool,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    **values: Any,
-) -> None:
+@dataclass(frozen=True)
+class TrainArguments:
+    """Arguments of `train`."""
+
+    data: str = options.data()
+    output: str | None = options.output_unless_dry()
+    configuration: options.Configuration = options.configuration(*options.MODEL_SECTIONS, "unobserved")
+    format: str | None = options.format()
+    basis: str | None = options.option(
+        "Pivots, kernel and encoding from `select-basis`; options that contradict them are refused.",
+        "FILE",
+        type=options.FILE,
+    )
+    vectors: tuple[tuple[str, str], ...] = options.vectors()
+    held_out: options.HeldOutOptions = options.group(options.HeldOutOptions)
+    certify: str = options.option(
+        "Certificate of what could still be gained outside the pivots: an estimate, or a bound that takes all pairs of "
+        "positions. Default: estimate.",
+        type=click.Choice(["estimate", "exact"]),
+        default="estimate",
+    )
+    select_terms: bool = options.switch(
+        "Keep only those terms of the configuration that do better than chance, fit by fit on held-out sequences."
+    )
+    min_gain: float | None = options.option(
+        "With --select-terms: leave out terms that are proven to gain less in P, in nats. Default: 1.",
+        "G",
+        type=click.FloatRange(min=0),
+    )
+    init: str | None = options.option(
+        "Start from this model, by the names of its labels and features, and with its sigma2 unless --sigma2 is given. "
+        "Default: from zero.",
+        "MODEL",
+        type=options.FILE,
+    )
+    dev: str | None = options.option(
+        "Labelled data to score while training goes on; nothing is learnt from it. Default: none.",
+        "DEV",
+        type=options.DATA,
+    )
+    dev_vectors: tuple[tuple[str, str], ...] = options.dev_vectors()
+    keep: str | None = options.option(
+        "Parameters to write: the last ones, which are certified, or those that label DEV best. Default: last.",
+        type=click.Choice(["last", "best"]),
+    )
+    prune: float | None = options.option(
+        "Drop weights and pivots after training that change no score of any position of DATA by more than EPS, all of "
+        "them together. Default: keep all.",
+        "EPS",
+        type=options.OfKind(Number(0)),
+    )
+    calibrate: bool = options.switch(
+        "Calibrate probabilities by scores of five folds that models of the others give, where that lowers their "
+        "log-loss by more than a standard error; folds keep to --group and --folds-file, and weights stay as they are. "
+        "Default: probabilities as they come."
+    )
+    log: str | None = options.written(
+        "Write what happens as JSON, one line per event, - for stdout. Default: no log.", stdout=True
+    )
+    checkpoint: str | None = options.written(
+        "Keep the run in FILE every few minutes; the same command goes on from there, with the bytes of a run that was "
+        "not stopped. FILE is removed once the model is written. Default: none."
+    )
+    checkpoint_every: float | None = options.option(
+        "With --checkpoint: how often to write it, as 90s, 10m or 1h. Default: 5m.",
+        "TIME",
+        type=options.OfKind(options.duration),
+    )
+    strict: bool = options.switch("Exit with 5 if the tolerance was not certified.")
+    engine: options.EngineOptions = options.group(options.EngineOptions)
+    dry_run: bool = options.dry_run()
+    dump_config: bool = options.dump_config()
+    json: bool = options.json()
+    quiet: bool = options.quiet()
+    verbose: bool = options.verbose("pass over the data")
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and files that cannot be written."""
+        from kcrf_core.files import is_folder
+
+        from ..io.files import check_writable
+        from ..io.log import check_log
+
+        self.held_out.check()
+        for name, needed, message in (
+            ("min_gain", self.select_terms, "--min-gain is a limit of --select-terms: give that, too"),
+            (
+                "checkpoint_every",
+                self.checkpoint,
+                "--checkpoint-every says how often to write --checkpoint: give that, too",
+            ),
+            ("keep", self.dev, "--keep needs --dev, the data to judge by"),
+            ("dev_vectors", self.dev, "--dev-vectors stand beside the data of --dev: give that, too"),
+        ):
+            if getattr(self, name) not in (None, ()) and not needed:
+                raise click.UsageError(message)
+        if self.data == self.dev == "-":
+            raise click.UsageError("DATA and --dev cannot both be read from stdin")
+        if self.calibrate and is_folder(self.data):
+            raise click.UsageError(
+                "--calibrate divides data that is held in memory into folds: give text or one dataset"
+            )
+        vectors = [path for _, path in (*self.vectors, *self.dev_vectors)]
+        inputs = (self.data, self.configuration.config, self.basis, self.dev, self.held_out.folds_file, *vectors)
+        options.check_output(self.output, self.dry_run, self.dump_config)
+        if self.output is not None:
+            check_writable(self.output, *inputs)  # it may be --init, whose place the new model takes when it is whole
+        log = None if self.dry_run or self.dump_config else self.log
+        check_log(log, self.output, self.json, self.init, *inputs)
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint, self.init, *inputs)
+            others = [os.path.realpath(path) for path in (self.output, self.log) if path is not None]
+            if os.path.realpath(self.checkpoint) in others:
+                raise click.UsageError(f"{self.checkpoint} is also another output: give the checkpoint another name")
+
+    def prepared(self, otherwise: dict[str, Any] | None = None) -> Prepared:
+        """Read and encode the data; `otherwise` is the raw configuration without a file."""
+        from ..io.files import prepare
+
+        return prepare(
+            self.data,
+            self.format,
+            self.configuration.config,
+            self.configuration.chosen,
+            self.basis,
+            self.engine.threads,
+            self.quiet,
+            self.vectors,
+            self.held_out.group,
+            otherwise,
+        )
+
+
+@options.command(TrainArguments, "Train a model.")
+def train(run: TrainArguments) -> None:
     """Train a model on the labelled sequences of DATA.
 
     Nothing needs to be set: numeric columns are real features, words and tags are recognised and get features that suit
@@ -184,7 +185,6 @@ def train(
     """
     from kcrf_core.errors import Interrupted
     from kcrf_core.exchange import training_configuration
-    from kcrf_core.files import is_folder
     from kcrf_core.model import Model, term_sizes
     from kcrf_core.solvers import CERTIFIED, INTERRUPTED, WorkersThere
     from kcrf_core.training import (
@@ -199,79 +199,46 @@ def train(
     )
     from kcrf_core.training import train as fit
 
-    from ..io.files import (
-        check_writable,
-        fold_numbers,
-        load_dev,
-        memory_line,
-        prepare,
-        say,
-        show_config,
-        show_footprint,
-        write_out,
-    )
+    from ..io.files import fold_numbers, load_dev, memory_line, say, show_config, show_footprint, write_out
     from ..io.interruption import Interruption
-    from ..io.log import Both, RunLog, check_log
+    from ..io.log import Both, RunLog
     from ..io.progress import Talk
     from ..render import figures as render
 
     began = time.perf_counter()
-    engine = options.engine_of(values)
-    options.resolve_c2(values)
-    if min_gain is not None and not select_terms:
-        raise click.UsageError("--min-gain is a limit of --select-terms: give that, too")
-    options.check_held_out(group, folds_file, block)
-    if calibrate and is_folder(data):
-        raise click.UsageError("--calibrate divides data that is held in memory into folds: give text or one dataset")
-    inputs = (data, config, basis, dev, folds_file, *(path for _, path in (*vectors, *dev_vectors)))
-    options.check_output(output, dry_run, dump_config)
-    if output is not None:
-        check_writable(output, *inputs)  # it may be --init: a new model takes the place of an old one when it is whole
-    check_log(None if dry_run or dump_config else log, output, as_json, init, *inputs)
-    if checkpoint is not None:
-        check_writable(checkpoint, init, *inputs)
-        if os.path.realpath(checkpoint) in [os.path.realpath(path) for path in (output, log) if path is not None]:
-            raise click.UsageError(f"{checkpoint} is also another output: give the checkpoint another name")
-    elif checkpoint_every is not None:
-        raise click.UsageError("--checkpoint-every says how often to write --checkpoint: give that, too")
-    if keep is not None and dev is None:
-        raise click.UsageError("--keep needs --dev, the data to judge by")
-    if dev_vectors and dev is None:
-        raise click.UsageError("--dev-vectors stand beside the data of --dev: give that, too")
-    if data == dev == "-":
-        raise click.UsageError("DATA and --dev cannot both be read from stdin")
-    chosen = options.described_by(values)
-    if dry_run:
-        show_footprint(
-            prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group),
-            memory,
-            threads,
-            as_json,
-            engine,
-        )
+    engine, threads, memory = run.engine.choice(), run.engine.threads, run.engine.memory
+    run.check()
+    if run.dry_run:
+        show_footprint(run.prepared(), memory, threads, run.json, engine)
         return
-    if dump_config:
-        show_config(prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group).config)
+    if run.dump_config:
+        show_config(run.prepared().config)
         return
-    with RunLog(log) as run_log:
-        earlier = None if init is None else Model.load(init)
-        own = None if earlier is None or config is not None else training_configuration(earlier)
-        prepared = prepare(data, format_, config, chosen, basis, threads, quiet, vectors, group, own)
-        folds = None if folds_file is None else fold_numbers(folds_file, prepared.dataset)
-        hold_out = HoldOut(prepared.groups, folds, block)
+    with RunLog(run.log) as run_log:
+        earlier = None if run.init is None else Model.load(run.init)
+        own = None
+        if earlier is not None and run.configuration.config is None:
+            own = training_configuration(earlier)
+        prepared = run.prepared(own)
+        numbers = run.held_out.folds_file
+        folds = None if numbers is None else fold_numbers(numbers, prepared.dataset)
+        hold_out = HoldOut(prepared.groups, folds, run.held_out.block)
         start = None
-        if earlier is not None and init is not None:
-            start = WarmStart(earlier, init, search_prior=values["sigma2"] == "auto")
+        if earlier is not None and run.init is not None:
+            searched = run.configuration.settings.get("sigma2") == AUTO
+            start = WarmStart(earlier, run.init, search_prior=searched)
             start.check_columns(prepared.encoding)
         dev_set = None
-        if dev is not None:
-            dev_set = load_dev(dev, format_, prepared.encoding, data, threads, quiet, dev_vectors)
-        run_log.start(_described(prepared, dev_set, {"data": data, "output": output, "init": init, "dev": dev}))
+        if run.dev is not None:
+            encoding = prepared.encoding
+            dev_set = load_dev(run.dev, run.format, encoding, run.data, threads, run.quiet, run.dev_vectors)
+        names = {name: getattr(run, name) for name in ("data", "output", "init", "dev")}
+        run_log.start(_described(prepared, dev_set, names))
         kept = None
-        if checkpoint is not None:
-            kept = Checkpoint(checkpoint, checkpoint_every or EVERY, {"calibrate": calibrate})
+        if run.checkpoint is not None:
+            kept = Checkpoint(run.checkpoint, run.checkpoint_every or EVERY, {"calibrate": run.calibrate})
         with (
-            Talk(quiet, verbose) as talk,
+            Talk(run.quiet, run.verbose) as talk,
             Interruption(Both(talk, run_log)) as interruption,
             open_engine(
                 engine,
@@ -284,7 +251,7 @@ def train(
         ):
             for remark in _remarks(prepared, dev_set):
                 interruption.note(remark)
-            if not quiet or log is not None:  # working it out goes through the data
+            if not run.quiet or run.log is not None:  # working it out goes through the data
                 interruption.note(memory_line(prepared, workers))
             if prepared.folder is None:
                 begin = partial(fit, prepared.encoding, prepared.dataset, prepared.config)
@@ -295,18 +262,18 @@ def train(
                 workers=workers,
                 observer=interruption,
                 interrupted=interruption.asked,
-                certify=certify,
-                select_terms=select_terms,
-                min_gain=MIN_GAIN if min_gain is None else min_gain,
+                certify=run.certify,
+                select_terms=run.select_terms,
+                min_gain=MIN_GAIN if run.min_gain is None else run.min_gain,
                 start=start,
                 dev=dev_set,
-                keep=keep or "last",
-                prune=prune,
+                keep=run.keep or "last",
+                prune=run.prune,
                 hold_out=hold_out,
                 checkpoint=kept,
             )
             calibrated = None
-            if calibrate and report.result.reason != INTERRUPTED:
+            if run.calibrate and report.result.reason != INTERRUPTED:
                 with suppress(Interrupted):  # then the model is written as it is
                     model, calibrated = fit_calibration(
                         model,
@@ -320,8 +287,8 @@ def train(
                         kept,
                     )
             talk.close()
-            assert output is not None
-            model.save(output)
+            assert run.output is not None
+            model.save(run.output)
             if kept is not None and not interruption.asked():
                 kept.remove()
         seconds = time.perf_counter() - began
@@ -331,15 +298,15 @@ def train(
             "positions": prepared.dataset.positions,
             "labels": len(model.labels),
             "terms": term_sizes(model),
-            "bytes": os.path.getsize(output),
+            "bytes": os.path.getsize(run.output),
             "seconds": seconds,
             "peak_memory": render.peak_memory(),
             **({} if calibrated is None else {"calibration": calibrated.to_dict()}),
         }
         run_log.end(figures)
-    if as_json:
+    if run.json:
         write_out(render.as_json({"schema": 1, **figures}))
-    if not quiet:
+    if not run.quiet:
         for line in render.report_lines(report, prepared.config.training.tolerance, seconds, figures["bytes"]):
             say(line)
         if calibrated is not None:
@@ -347,14 +314,16 @@ def train(
     run_log.check()
     if interruption.asked():
         interruption.leave()
-    if strict and report.result.reason != CERTIFIED:
+    if run.strict and report.result.reason != CERTIFIED:
         from kcrf_core.errors import NumericError
 
-        raise NumericError(f"not certified to {prepared.config.training.tolerance:g} (--strict); {output} was written")
+        raise NumericError(
+            f"not certified to {prepared.config.training.tolerance:g} (--strict); {run.output} was written"
+        )
 
 
 def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | None]) -> dict[str, Any]:
-    """What a log begins with."""
+    """Return the first entry of a log."""
     from kcrf_core._version import __version__
 
     dataset, training = prepared.dataset, prepared.config.training
@@ -372,7 +341,7 @@ def _described(prepared: Prepared, dev: Dataset | None, names: dict[str, str | N
 
 
 def _remarks(prepared: Prepared, dev: Dataset | None) -> list[str]:
-    """What to say before work begins."""
+    """List the messages before work begins."""
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.system import counted
 

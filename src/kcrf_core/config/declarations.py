@@ -43,7 +43,7 @@ ORDER = DeclaredSetting(
 C2 = DeclaredSetting(
     values.not_negative,
     None,
-    "The same in CRFsuite's terms: sigma2 = 1/(2 C); 0 (with `c1`) for none.",
+    "`sigma2` in CRFsuite's terms, 1/(2 C); 0 (with `c1`) for no such prior. Default: as `sigma2` says.",
     "C",
     section="training",
 )
