@@ -11,7 +11,8 @@
 #   make planted-bugs  some forty bugs, one at a time, each caught by the tests
 #   make coverage    the lines and branches that the tests reach
 #   make wheel       a wheel in dist/, tried in an environment without a compiler
-#   make lint        style of Python and Cython, and types
+#   make man         write the manual pages from the options of the commands and from man/*.md
+#   make lint        style of Python and Cython, types, and manual pages that are up to date
 #   make clean       remove what these made
 
 PYTHON ?= python3
@@ -22,7 +23,7 @@ SOURCES := $(wildcard src/kcrf_core/*/*.pyx src/kcrf_core/*/*.pxd src/kcrf_core/
 # Tests start hundreds of commands: none should compile NumPy's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel lint clean
+.PHONY: demo test test-slow test-all test-gpu test-debug sanitize fuzz soak certificates planted-bugs coverage wheel man lint clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -142,7 +143,11 @@ wheel: | $(BIN)/python
 	CC=false build/wheel/bin/python -m pip install --quiet --only-binary :all: dist/kcrf-*.whl
 	cd build/wheel && PATH="$$PWD/bin:$$PATH" sh ../../tests/smoke.sh ../../sample_data
 
+man: $(VENV)/installed
+	$(BIN)/python man/generate.py
+
 lint: $(VENV)/linters
+	$(BIN)/python man/generate.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy

@@ -1,8 +1,9 @@
-"""The manual says what the program does: options, choices, exit codes, keys, and examples that run."""
+"""The manual is up to date, names all keys and exit codes, and its examples run; `man/generate.py` writes it."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import inspect
 import re
 import shlex
@@ -14,7 +15,6 @@ import click
 import pytest
 
 from kcrf_cli.main import CLOSED_PIPE, EXIT_CODES, INTERRUPTED, TERMINATED, main
-from kcrf_core import __version__
 from kcrf_core.chains import CLIQUES
 from kcrf_core.config import config, load_template, load_yaml, looks_like_template, parse_config
 from kcrf_core.kernels import kernel_settings, kernel_types
@@ -24,54 +24,42 @@ from kcrf_core.solvers import SOLVERS
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
 
+specification = importlib.util.spec_from_file_location("generate", MAN / "generate.py")
+assert specification is not None and specification.loader is not None
+generate = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(generate)
+
 COMMANDS: dict[str, click.Command] = {"kcrf": main} | {
     f"kcrf-{name}": command for name, command in main.commands.items()
 }
 PAGES = sorted(COMMANDS)
 
-SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COST", "EXIT STATUS", "EXAMPLES", "SEE ALSO")
+SECTIONS = ("SYNOPSIS", "DESCRIPTION", "OPTIONS", "COST", "EXIT STATUS", "EXAMPLES", "SEE ALSO")
 
 # Success, run-time errors and usage are nobody's constants: Python, `main` and Click give them.
 ALL_EXIT_CODES = {0, 1, click.UsageError.exit_code, *EXIT_CODES.values(), INTERRUPTED, CLOSED_PIPE, TERMINATED}
 
 OPTION = re.compile(r"(?<![\w-])(?:--[A-Za-z][\w-]*|-[A-Za-z](?![\w-]))")
 
-CHARACTERS = {r"\-": "-", r"\(ha": "^", r"\(ti": "~", r"\(aq": "'", r"\(dq": '"', r"\(rs": "\\", r"\e": "\\", r"\&": ""}
-
 # ----------------------------------------------------------------------------- reading pages
 
 
 def source(page: str) -> str:
-    return (MAN / f"{page}.1").read_text(encoding="utf-8")
-
-
-def plain(roff: str) -> str:
-    """Roff without fonts, macro names and quotes; an escape that is not listed here is an error."""
-    text = re.sub(r"\\f[BIRP]", "", roff)
-    text = re.sub(r"\\(?:\(..|.)", lambda found: CHARACTERS[found[0]], text)
-    return "\n".join(
-        re.sub(r"^\.[A-Z]{1,2}\b ?", "", line).replace('"', "") if line.startswith(".") else line
-        for line in text.split("\n")
-    )
+    return (MAN / f"{page}.md").read_text(encoding="utf-8")
 
 
 def sections(page: str) -> dict[str, str]:
-    """Roff by section heading."""
-    parts = re.split(r"^\.SH +(.+)$", source(page), flags=re.MULTILINE)
-    return {heading.strip('"'): body.strip("\n") for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+    """Markdown by section heading."""
+    return generate.headed(source(page), "##")
 
 
-def entries(roff: str) -> list[tuple[str, str]]:
-    """Tag and text of each `.TP` paragraph, as plain text."""
-    out = []
-    for paragraph in re.split(r"^\.TP\n", roff, flags=re.MULTILINE)[1:]:
-        tag, _, text = paragraph.partition("\n")
-        out.append((plain(tag).strip(), plain(text)))
-    return out
+def terms(markdown: str) -> list[str]:
+    """The terms of definition lists."""
+    return [block[0].strip("`") for block in generate.blocks(markdown) if len(block) > 1 and block[1].startswith(": ")]
 
 
-def verbatim(roff: str) -> list[str]:
-    return [plain(block) for block in re.findall(r"^\.EX\n(.*?)^\.EE", roff, flags=re.MULTILINE | re.DOTALL)]
+def verbatim(markdown: str) -> list[str]:
+    return ["\n".join([*block[1:], ""]) for block in generate.blocks(markdown) if block[0] == "```"]
 
 
 def kcrf_calls(page: str) -> list[list[str]]:
@@ -85,19 +73,8 @@ def kcrf_calls(page: str) -> list[list[str]]:
     return calls
 
 
-# ----------------------------------------------------------------------------- asking the program
-
-
-def option_parameters(page: str) -> list[click.Option]:
-    command = COMMANDS[page]
-    context = click.Context(main, info_name="kcrf", **main.context_settings)
-    if command is not main:
-        context = click.Context(command, parent=context, info_name=command.name)
-    return [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
-
-
 def option_names(page: str) -> set[str]:
-    return {name for option in option_parameters(page) for name in (*option.opts, *option.secondary_opts)}
+    return {name for option in generate.options_of(COMMANDS[page]) for name in option.opts}
 
 
 EVERY_OPTION = set().union(*map(option_names, PAGES))
@@ -106,37 +83,41 @@ EVERY_OPTION = set().union(*map(option_names, PAGES))
 # ----------------------------------------------------------------------------- pages
 
 
-def test_every_command_has_a_page_and_every_page_a_command():
-    assert sorted(path.stem for path in MAN.glob("*.1")) == PAGES
-    listed = [tag.removesuffix(" (1)") for tag, _ in entries(sections("kcrf")["COMMANDS"])]
+def test_pages_are_those_that_commands_and_markdown_give():
+    written = {path.stem: path.read_text(encoding="utf-8") for path in MAN.glob("*.1")}
+    assert written == generate.pages()
+    listed = [term.replace("`(1)", "") for term in terms(sections("kcrf")["COMMANDS"])]
     assert sorted(["kcrf", *listed]) == PAGES
 
 
+def test_markdown_becomes_roff():
+    text = "One *two* `--three` it's a-b, -2..2, 2\\*3.\n\n`key`\n: Its text.\n\n1. First\n2. Second\n"
+    text += "\n```\na 'b' -c\n```\n"
+    assert generate.body(text) == [
+        ".PP",
+        r"One \fItwo\fR \fB\-\-three\fR it\(aqs a-b, \-2..2, 2*3.",
+        *(".TP", r"\fBkey\fR", "Its text."),
+        *(".IP 1. 3", "First", ".IP 2. 3", "Second"),
+        *(".PP", ".EX", r"a \(aqb\(aq \-c", ".EE"),
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_header_and_sections(page):
-    first = source(page).split("\n", 1)[0]
-    assert shlex.split(first) == [".TH", page.upper(), "1", "", f"kcrf {__version__}", "User Commands"]
+def test_sections(page):
     found = sections(page)
     assert [name for name in found if name in SECTIONS] == list(SECTIONS)
-    assert all(found.values())
-    assert plain(found["NAME"]).startswith(f"{page} - ")
-    assert plain(found["SYNOPSIS"]).startswith(page.replace("-", " ", 1))
+    assert all(text for name, text in found.items() if name != "OPTIONS")
+    assert source(page).startswith(f"# {page} - ")
+    assert found["SYNOPSIS"].startswith(f"`{page.replace('-', ' ', 1)}`")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_references_lead_to_pages(page):
-    referred = set(re.findall(r"\b(kcrf[a-z-]*) ?\(1\)", plain(source(page))))
+    referred = set(re.findall(r"\b(kcrf[a-z-]*)`? ?\(1\)", source(page)))
     assert referred <= set(PAGES)
-    also = set(re.findall(r"\b(kcrf[a-z-]*) ?\(1\)", plain(sections(page)["SEE ALSO"])))
+    also = set(re.findall(r"\b(kcrf[a-z-]*)`? ?\(1\)", sections(page)["SEE ALSO"]))
     assert page not in also
     assert also >= (set(PAGES) - {"kcrf"} if page == "kcrf" else {"kcrf"})
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_hyphens_of_options_are_minus_signs(page):
-    """A bare hyphen may be rendered as a character that cannot be pasted into a shell."""
-    body = source(page).split("\n", 1)[1]
-    assert not re.findall(r"(?<![\w\\-])-{1,2}[A-Za-z].*", body)
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
@@ -151,15 +132,8 @@ def test_pages_render_without_warnings(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_options_section_lists_the_options_of_the_command(page):
-    listed = [sorted(OPTION.findall(tag)) for tag, _ in entries(sections(page)["OPTIONS"])]
-    real = [sorted([*option.opts, *option.secondary_opts]) for option in option_parameters(page)]
-    assert sorted(listed) == sorted(real)
-
-
-@pytest.mark.parametrize("page", PAGES)
 def test_no_page_mentions_an_option_that_does_not_exist(page):
-    text = plain(source(page))
+    text = source(page)
     for name in set(OPTION.findall(text)):
         assert name in EVERY_OPTION, f"{page}: no command has {name}"
     # Named together with its command, an option must be one of that very command.
@@ -168,24 +142,12 @@ def test_no_page_mentions_an_option_that_does_not_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_option_paragraphs_name_every_choice_and_a_default(page):
-    options = {frozenset([*option.opts, *option.secondary_opts]): option for option in option_parameters(page)}
-    for tag, text in entries(sections(page)["OPTIONS"]):
-        option = options[frozenset(OPTION.findall(tag))]
-        assert text.strip(), f"{page}: nothing is said about {tag}"
-        words = set(re.findall(r"[\w+-]+", text))
-        if isinstance(option.type, click.Choice):
-            assert set(option.type.choices) <= words, f"{page}: choices of {tag}"
-        if option.required:
-            assert "Required." in text, f"{page}: {tag} is required"
-        elif option.default not in (None, False) and isinstance(option.default, (int, float, str)):
-            assert f"Default: {option.default}." in text, f"{page}: default of {tag}"
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_option_has_a_help_text(page):
-    for option in option_parameters(page):
+def test_options_have_a_help_text_with_their_default(page):
+    for option in generate.options_of(COMMANDS[page]):
         assert option.help and option.help.strip().endswith("."), f"{page}: {option.opts}"
+        default = option.to_info_dict()["default"]
+        if not option.required and default not in (None, False) and isinstance(default, (int, float, str)):
+            assert f"Default: {default}." in option.help, f"{page}: default of {option.opts}"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -201,20 +163,20 @@ def test_help_ends_with_an_example(page):
 
 
 def test_exit_codes_are_those_of_the_program():
-    listed = [int(tag) for tag, _ in entries(sections("kcrf")["EXIT STATUS"])]
+    listed = list(map(int, terms(sections("kcrf")["EXIT STATUS"])))
     assert listed == sorted(ALL_EXIT_CODES)
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES) - {"kcrf"}))
 def test_exit_codes_of_commands_are_among_them(page):
-    listed = [int(tag) for tag, _ in entries(sections(page)["EXIT STATUS"])]
+    listed = list(map(int, terms(sections(page)["EXIT STATUS"])))
     assert listed == sorted(set(listed)) and set(listed) <= ALL_EXIT_CODES
     assert {0, 1, 2} <= set(listed)
 
 
 def test_configuration_section_names_every_key_and_choice():
-    text = source("kcrf").split("\n.SH CONFIGURATION\n")[1].split("\n.SH ")[0]
-    bold = set(re.findall(r"[\w.%-]+", " ".join(plain(line) for line in text.split("\n") if line.startswith(".B"))))
+    text = re.sub(r"(?s)```.*?```", "", sections("kcrf")["CONFIGURATION"])
+    bold = set(re.findall(r"[\w.%-]+", " ".join(re.findall(r"`([^`]+)`", text))))
     keys = {"column", "conjunction"}  # a feature's `columns` of one, and its `parts`
     for section in ("Config", "FeatureConfig", "TermConfig", "KernelConfig", "MapConfig", "TrainingConfig"):
         keys |= {item.name for item in dataclasses.fields(getattr(config, section))}
@@ -227,9 +189,9 @@ def test_configuration_section_names_every_key_and_choice():
 def test_configuration_examples_are_accepted():
     texts = verbatim(sections("kcrf")["CONFIGURATION"])
     assert [looks_like_template(text) for text in texts] == [False, True]
-    described = parse_config(load_yaml(texts[0], "kcrf.1"))
+    described = parse_config(load_yaml(texts[0], "kcrf.md"))
     assert described.features and len(described.mapped_terms) > 1 and described.label_terms
-    assert parse_config(load_template(texts[1], "kcrf.1")).label_terms
+    assert parse_config(load_template(texts[1], "kcrf.md")).label_terms
 
 
 # ----------------------------------------------------------------------------- examples
