@@ -1,4 +1,4 @@
-"""Pictures, by matplotlib, which is an optional part: `pip install 'kcrf[plot]'`."""
+"""Plots by matplotlib, which is an optional dependency: `pip install 'kcrf[plot]'`."""
 
 from __future__ import annotations
 
@@ -48,13 +48,10 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     figure, axes = _figure()
     for name, curve in curves.items():
         axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    _describe(axes, "What the pivots leave of the kernel", "number of pivots", "part of the trace not explained, %")
+    axes.set(xscale="log", yscale="log")
     _plain_ticks(axes.xaxis)
     _plain_ticks(axes.yaxis)
-    axes.set_title("What the pivots leave of the kernel", fontsize=10)
-    axes.set_xlabel("number of pivots")
-    axes.set_ylabel("part of the trace not explained, %")
     axes.grid(True, which="both", alpha=0.3)
     if len(curves) > 1:
         axes.legend()
@@ -103,9 +100,7 @@ def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
         upright = max(map(len, names)) > 4
         axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
         axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
-    axes.set_title("What a label adds to the score after another", fontsize=10)
-    axes.set_xlabel("label")
-    axes.set_ylabel("label before")
+    _describe(axes, "What a label adds to the score after another", "label", "label before")
     axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
     axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
     axes.grid(True, which="minor", color="0.85", lw=0.4)
@@ -168,11 +163,9 @@ def settings(path: str, results: Mapping[str, Any]) -> None:
         tilted = max(map(len, names)) * len(names) > 60
         axes.set_xticks(range(len(names)), names, rotation=30 if tilted else 0, ha="right" if tilted else "center")
         axes.set_xlim(-0.5, len(names) - 0.5)
-    if across is not None:
-        axes.set_xlabel(across)
     titles = {"f1": "span F1, %", "macro_f1": "macro F1, %", "log_loss": "log-loss, nats"}
-    axes.set_ylabel(titles.get(measure, "accuracy, %"))
-    axes.set_title(f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds", fontsize=10)
+    title = f"Mean over {counted(results['folds'], 'fold')}; bars: standard deviation over folds"
+    _describe(axes, title, across or "", titles.get(measure, "accuracy, %"))
     if "nested" in results:
         judged = results["nested"][measure]
         mean, deviation = scale * judged["mean"], scale * judged["deviation"]
@@ -226,9 +219,8 @@ def search(path: str, tuning: Tuning) -> None:
     axes.plot(
         spent[number], unit * yardstick.figure(tuning.chosen.value), "*", ms=14, color="black", zorder=5, label="chosen"
     )
-    axes.set_title("Configurations tried; bars: one standard error, lines: the best so far", fontsize=10)
-    axes.set_xlabel("work spent, %")
-    axes.set_ylabel(yardstick.title + ("" if yardstick.by_probability else ", %"))
+    title = "Configurations tried; bars: one standard error, lines: the best so far"
+    _describe(axes, title, "work spent, %", yardstick.title + ("" if yardstick.by_probability else ", %"))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="best", fontsize=8)
     _save(figure, path)
@@ -263,11 +255,9 @@ def doubtful(path: str, audit: Audit) -> None:
     axes.plot(looked, looked, color="0.6", lw=0.8, ls="--", label="if all of them were wrong")
     axes.plot(looked, found[:most], color=BLUE, label="expected to be wrong")
     axes.axhline(audit.expected, color=ORANGE, lw=0.9, ls=":", label=f"in all data: about {audit.expected:,.0f}")
-    axes.set_xlim(0, most)
-    axes.set_ylim(0, 1.25 * audit.expected + 1)
-    axes.set_title(f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}", fontsize=10)
-    axes.set_xlabel("positions looked at, the most doubtful first")
-    axes.set_ylabel("wrong labels among them")
+    title = f"Wrong labels among the most doubtful of {counted(audit.judged, 'position')}"
+    _describe(axes, title, "positions looked at, the most doubtful first", "wrong labels among them")
+    axes.set(xlim=(0, most), ylim=(0, 1.25 * audit.expected + 1))
     axes.grid(True, alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
     _save(figure, path)
@@ -275,7 +265,7 @@ def doubtful(path: str, audit: Audit) -> None:
 
 # ----------------------------------------------------------------------------- evaluation
 
-COLUMN = 3.4  # inches, the width of a column of a paper with two
+COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_CURVES = 8
 MOST_ROWS = 30  # of F1 by label
 SHEET_LABELS = 15  # of the confusion on a sheet with other pictures
@@ -288,6 +278,8 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
     """One picture of an evaluation, as wide as a column of a paper, or all there are on a sheet of two columns."""
     from matplotlib import rc_context
 
+    from kcrf_core.scoring import scores_shown
+
     drawers = {
         "f1": _f1_by_label,
         "confusion": _confusion,
@@ -296,15 +288,17 @@ def evaluation(path: str, kind: str, found: Judgement, labelling: Labelling) -> 
         "roc": _roc,
     }
     kinds = pictures_of(labelling) if kind == "all" else [kind]
-    with rc_context({"font.size": MIDDLE, "axes.titlesize": 9, "axes.linewidth": 0.6}):
+    fonts = {"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": SMALL, "axes.linewidth": 0.6}
+    with rc_context(fonts):
         if kind == "all":
-            heights = [2.9] * ((len(kinds) + 1) // 2)
-            figure = _empty_figure(2 * COLUMN + 0.2, sum(heights))
-            places = figure.subplots(len(heights), 2, squeeze=False).ravel()
+            rows = (len(kinds) + 1) // 2
+            figure = _empty_figure(2 * COLUMN + 0.2, rows * HEIGHT)
+            places = figure.subplots(rows, 2, squeeze=False).ravel()
             for axes in places[len(kinds) :]:
                 axes.set_visible(False)
         else:
-            figure, axes = _figure(COLUMN, _height(kind, found))
+            height = min(max(0.9 + 0.16 * len(scores_shown(found)), 1.6), 6.0) if kind == "f1" else HEIGHT
+            figure, axes = _figure(COLUMN, height)
             places = [axes]
         for axes, each in zip(places, kinds, strict=False):
             drawers[each](axes, found, labelling, SHEET_LABELS if kind == "all" else MOST_ROWS)
@@ -319,14 +313,6 @@ def pictures_of(labelling: Labelling) -> list[str]:
     if labelling.marginals is not None:
         kinds += ["precision-recall", "roc"]
     return kinds
-
-
-def _height(kind: str, found: Judgement) -> float:
-    from kcrf_core.scoring import scores_shown
-
-    if kind == "f1":
-        return min(max(0.9 + 0.16 * len(scores_shown(found)), 1.6), 6.0)
-    return 2.9
 
 
 def _bars_text(found: Judgement) -> str:
@@ -361,13 +347,11 @@ def _f1_by_label(axes: Any, found: Judgement, labelling: Labelling, most: int) -
     size = MIDDLE if len(shown) <= 12 else SMALL if len(shown) <= 20 else TINY
     names = [f"{_plain(shortened(score.name or 'spans'))} ({score.gold:,})" for score in shown]
     axes.set_yticks(list(places), names, fontsize=size)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_xlim(0, 102)
     what = "label" if found.spans is None else "type of span"
     some = f", the {len(shown)} most frequent of {len(every)}" if len(shown) < len(every) else ""
-    axes.set_title(f"F1 by {what}{some}")
-    axes.set_xlabel(f"F1, %{f' ({_bars_text(found)})' if intervals else ''}", fontsize=SMALL)
-    axes.set_ylabel("(number of gold ones)", fontsize=SMALL)
+    bars_text = f" ({_bars_text(found)})" if intervals else ""
+    axes.set(xlim=(0, 102), ylim=(len(shown) - 0.4, -0.6))
+    axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %{bars_text}", ylabel="(number of gold ones)")
     axes.grid(True, axis="x", alpha=0.3, lw=0.5)
 
 
@@ -392,9 +376,7 @@ def _confusion(axes: Any, found: Judgement, labelling: Labelling, most: int) -> 
     axes.set_xticks(range(Y), shown, rotation=90 if upright else 0, fontsize=size)
     axes.set_yticks(range(Y), shown, fontsize=size)
     axes.tick_params(length=2)
-    axes.set_title("Confusion of labels")
-    axes.set_xlabel("predicted", fontsize=SMALL)
-    axes.set_ylabel("gold", fontsize=SMALL)
+    axes.set(title="Confusion of labels", xlabel="predicted", ylabel="gold")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label("part of the gold label, %", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
@@ -415,14 +397,14 @@ def _reliability(axes: Any, found: Judgement, labelling: Labelling, most: int) -
         axes.errorbar(sure, right, yerr=bars, fmt="none", lw=0.9, capsize=2, color=BLUE)
     axes.plot(sure, right, lw=0.8, color=BLUE, alpha=0.6)
     axes.scatter(sure, right, s=8 + 110 * counts / counts.max(), color=BLUE, alpha=0.75, lw=0, zorder=3)
-    axes.set_xlim(min(100 * bins[0].low, 95), 101)
     lowest = min([*right, *sure, *(100 * each.low for each in intervals)])
-    axes.set_ylim(max(-2, lowest - 5), 104)
-    error = 100 * found.calibration.calibration_error
-    axes.set_title(f"Reliability (expected error {error:.2f} %)")
-    note = f"\n(dots by number of positions{f'; {_bars_text(found)}' if intervals else ''})"
-    axes.set_ylabel("right, %", fontsize=SMALL)
-    axes.set_xlabel(f"mean probability of the predicted label, %{note}", fontsize=SMALL)
+    axes.set(xlim=(min(100 * bins[0].low, 95), 101), ylim=(max(-2, lowest - 5), 104))
+    note = f"(dots by number of positions{f'; {_bars_text(found)}' if intervals else ''})"
+    axes.set(
+        title=f"Reliability (expected error {100 * found.calibration.calibration_error:.2f} %)",
+        xlabel=f"mean probability of the predicted label, %\n{note}",
+        ylabel="right, %",
+    )
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(loc="best", fontsize=SMALL, frameon=False)
 
@@ -452,12 +434,8 @@ def _curves(axes: Any, labelling: Labelling, title: str, across: tuple[str, str]
         x, y = np.append(0.0, x), np.append(begin, y)
         name = f"{_plain(shortened(curve.label))} {100 * getattr(curve, area):.1f}"
         axes.plot(x, y, lw=1, label=name, drawstyle="default" if area == "area" else "steps-pre")
-    axes.set_xlim(-1, 101)
-    axes.set_ylim(-1, 103)
-    axes.set_title(title)
     words = {"recall": "recall, %", "precision": "precision, %", "false_alarms": "false alarms, % of other positions"}
-    axes.set_xlabel(words[across[0]], fontsize=SMALL)
-    axes.set_ylabel(words[across[1]], fontsize=SMALL)
+    axes.set(title=title, xlabel=words[across[0]], ylabel=words[across[1]], xlim=(-1, 101), ylim=(-1, 103))
     axes.grid(True, alpha=0.3, lw=0.5)
     meaning = "average precision, %" if area == "average_precision" else "area below, %"
     some = "" if len(curves) < MOST_CURVES else ", most frequent labels"
@@ -477,6 +455,12 @@ def _beside(places: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
 def _figure(width: float = 6, height: float = 4) -> tuple[Any, Any]:
     figure = _empty_figure(width, height)
     return figure, figure.subplots()
+
+
+def _describe(axes: Any, title: str, x: str, y: str) -> None:
+    """Write a title and what the axes are."""
+    axes.set_title(title, fontsize=10)
+    axes.set(xlabel=x, ylabel=y)
 
 
 def _empty_figure(width: float, height: float) -> Any:

@@ -1,7 +1,5 @@
 import numpy as np
 
-def first_row(data: bytes, begin: int, marks: np.ndarray, sizes: np.ndarray) -> tuple[int, int, int]: ...
-def columns_of(data: bytes, first: int, last: int, separator: int) -> int: ...
 def last_sequence_end(
     data: bytes | bytearray, begin: int, separator: int, marks: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int, bool]: ...
@@ -18,6 +16,7 @@ def split_rows(
     ends: np.ndarray,
     numbers: np.ndarray,
     offsets: np.ndarray,
+    ragged: bool = False,
 ) -> tuple[int, int, int, int, int, int]: ...
 def code_columns(
     data: bytes,
@@ -69,15 +68,6 @@ def number_columns(
     kinds: np.ndarray,
 ) -> None: ...
 def gather_rows(columns: np.ndarray, which: np.ndarray, out: np.ndarray) -> None: ...
-def split_labels(
-    data: bytes,
-    begin: int,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    ends: np.ndarray,
-    numbers: np.ndarray,
-    offsets: np.ndarray,
-) -> tuple[int, int, int, int, int]: ...
 def split_attributes(
     data: np.ndarray,
     first: np.ndarray,

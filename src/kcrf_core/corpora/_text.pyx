@@ -63,9 +63,10 @@ cdef inline bint is_comment(
 
 cdef Py_ssize_t split_row(
     const unsigned char* data, Py_ssize_t first, Py_ssize_t last, unsigned char separator, Py_ssize_t width,
-    int64* starts, int* lengths, Py_ssize_t stride,
+    Py_ssize_t most, int64* starts, int* lengths, Py_ssize_t stride,
 ) noexcept nogil:
-    """Places and lengths of the values of a row, `stride` apart, the first `width` of them; how many there are.
+    """Places and lengths of the values of a row, `stride` apart, the first `width` of them; how many there are, up to
+    `most`.
 
     Spaces separate in runs, and those around a row do not count.
     """
@@ -84,7 +85,7 @@ cdef Py_ssize_t split_row(
             starts[columns * stride] = begin
             lengths[columns * stride] = <int>(at - begin)
         columns += 1
-        if at == last:
+        if at == last or columns == most:
             return columns
         at += 1
         if runs:
@@ -138,27 +139,6 @@ cdef Py_ssize_t split_quoted(
         at += 1
 
 
-def first_row(const unsigned char[::1] data, Py_ssize_t begin, const unsigned char[::1] marks, const int[::1] sizes):
-    """First and last byte, without its end, and number from 0 of the first line from `begin` on that is a row.
-
-    All are -1 if none is.
-    """
-    cdef Py_ssize_t first = begin, last, stop, size = data.shape[0], line = 0
-    while first < size:
-        stop = line_end(&data[0], first, size)
-        last = before_return(&data[0], first, stop)
-        if not blank(&data[0], first, last) and not is_comment(&data[0], first, last, marks, sizes):
-            return first, last, line
-        first = stop + 1
-        line += 1
-    return -1, -1, -1
-
-
-def columns_of(const unsigned char[::1] data, Py_ssize_t first, Py_ssize_t last, unsigned char separator):
-    """How many values a row without quotes has."""
-    return split_row(&data[0], first, last, separator, 0, NULL, NULL, 0)
-
-
 def last_sequence_end(
     const unsigned char[::1] data,
     Py_ssize_t begin,                  # where a row begins
@@ -198,6 +178,7 @@ def split_rows(
     int64[::1] ends,                   # [rows] out: where the row ends, before its line end
     int64[::1] numbers,                # [rows] out: its line
     int64[::1] offsets,                # [rows + 1] out: the rows that sequences begin with, then the number of rows
+    bint ragged=False,                 # whether rows may have more values, which are left where they are
 ):
     """Split all lines that are rows. Rows and sequences found, then the first row of another width and how many values
     it has, the first with a stray TAB, and the line of the first whose quote is not closed.
@@ -227,12 +208,12 @@ def split_rows(
                         line += 1
                         at = line_end(&data[0], at + 1, size)
                 else:
-                    columns = split_row(&data[0], first, last, separator, width, &starts[0, row], &lengths[0, row],
-                                        capacity)
+                    columns = split_row(&data[0], first, last, separator, width, width if ragged else size,
+                                        &starts[0, row], &lengths[0, row], capacity)
                     if separator == SPACE and stray < 0 and memchr(&data[first], TAB, last - first) is not NULL:
                         stray = row
                 ends[row] = last
-                if columns != width:
+                if columns != width and not ragged:
                     uneven = row
                     break
                 if between:
@@ -508,50 +489,6 @@ def gather_rows(const double[:, ::1] columns, const int64[::1] which, double[:, 
                 for r in range(begin, min(begin + 64, width)):
                     for t in range(first, min(first + 64, n)):
                         out[t, r] = columns[which[r], t]
-
-
-def split_labels(
-    const unsigned char[::1] data,
-    Py_ssize_t begin,                  # where the first line begins
-    int64[::1] starts,                 # [rows] out: where the row and its label begin
-    int[::1] lengths,                  # [rows] out: bytes of the label
-    int64[::1] ends,                   # [rows] out: where the row ends, before its line end
-    int64[::1] numbers,                # [rows] out: its line, from 0
-    int64[::1] offsets,                # [rows + 1] out: the rows that sequences begin with, then the number of rows
-):
-    """Find the labels of attribute files. Rows and sequences; the first line without a label and the first with spaces
-    but no TAB, or -1; how many TABs there are.
-    """
-    cdef Py_ssize_t first = begin, last, stop, at, size = data.shape[0], row = 0, line = 0, sequences = 0
-    cdef Py_ssize_t empty = -1, spaces = -1, tabs = 0
-    cdef bint between = True
-    with nogil:
-        while first < size:
-            stop = line_end(&data[0], first, size)
-            last = before_return(&data[0], first, stop)
-            if blank(&data[0], first, last):
-                between = True
-            else:
-                at = first
-                while at < last and data[at] != TAB:
-                    at += 1
-                if at == first and empty < 0:
-                    empty = line
-                if at == last and spaces < 0 and memchr(&data[first], SPACE, last - first) is not NULL:
-                    spaces = line
-                starts[row], lengths[row], ends[row], numbers[row] = first, <int>(at - first), last, line
-                while at < last:
-                    tabs += data[at] == TAB
-                    at += 1
-                if between:
-                    offsets[sequences] = row
-                    sequences += 1
-                    between = False
-                row += 1
-            first = stop + 1
-            line += 1
-        offsets[sequences] = row
-    return row, sequences, empty, spaces, tabs
 
 
 def split_attributes(

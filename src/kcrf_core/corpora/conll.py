@@ -105,14 +105,14 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
     data, begin, weights = block.data, block.begin, dict[int, tuple[int, float]]()
     if b"#" in data and b"weight=" in data:  # a single byte is found ten times as fast
         headed = layout.header and known is None
-        first = _text.first_row(data, begin, *packed_marks(layout.comment))[0] if headed else None
+        first = _first_row(data, begin, layout)[0] if headed else None
         data, weights = taken_weights(block, _WEIGHT, name, layout.comment, 0 if first == begin else first)
     line, header, header_end = 0, None, None
     if known is not None:
         separator, width, header = known.separator, known.corpus.width, known.corpus.header
     else:
         separator = width = None
-        first, last, number = _text.first_row(data, begin, *packed_marks(layout.comment))
+        first, last, number = _first_row(data, begin, layout)
         if first >= 0:
             separator = layout.separator or ("\t" if data.find(b"\t", first, last) >= 0 else " ")
             if layout.header:
@@ -124,7 +124,7 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
             elif layout.quoted:
                 width = len(_quoted_row(data, first, separator)[0])
             else:
-                width = _text.columns_of(data, first, last, ord(separator))
+                width = len(_values(data[first:last].decode("utf-8"), separator))
     nothing = np.zeros(0, np.int64)
     rows = None
     if width is not None and separator is not None:
@@ -138,6 +138,24 @@ def parse_block(block: Block, name: str, known: ParsedBlock | None = None, layou
     weighed = sequence_weights(weights, rows.lines, rows.offsets, _WEIGHT, name)
     corpus = Corpus(name, rows.cells, rows.offsets, rows.lines, weighed, header=header)
     return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end)
+
+
+def _first_row(data: bytes, begin: int, layout: Layout) -> tuple[int, int, int]:
+    """Return the first and last byte of the first row from `begin` on, and its line from 0; -1 if there is none."""
+    marks, line = tuple(mark.encode() for mark in layout.comment), 0
+    while begin < len(data):
+        found = data.find(b"\n", begin)
+        stop = len(data) if found < 0 else found
+        row = data[begin:stop].removesuffix(b"\r")
+        if row.strip(b" ") and not row.startswith(marks):
+            return begin, begin + len(row), line
+        begin, line = stop + 1, line + 1
+    return -1, -1, -1
+
+
+def _values(row: str, separator: str) -> list[str]:
+    """Return the values of a row without quotes."""
+    return SPACES.split(row.strip(" ")) if separator == " " else row.split(separator)
 
 
 def _quoted_row(data: bytes, first: int, separator: str) -> tuple[list[str], int]:
@@ -162,8 +180,7 @@ def _header(
         stop = len(data) if found < 0 else found
     end = stop - (data[stop - 1 : stop] == b"\r")
     if not layout.quoted:
-        text = data[first:end].decode("utf-8")
-        names = text.split("\t") if separator == "\t" else SPACES.split(text.strip(" "))
+        names = _values(data[first:end].decode("utf-8"), separator)
     if "" in names:
         raise DataError("an empty name in the header line", name, line)
     if len(set(names)) < len(names):

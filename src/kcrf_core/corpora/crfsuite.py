@@ -17,7 +17,7 @@ from . import _text
 from .corpus import AttributeRows, Corpus, ones
 from .formats import Format
 from .lines import Block, ParsedBlock
-from .tables import Cells, NameCells
+from .tables import Cells, NameCells, coded, packed_marks
 from .weight_lines import WeightLines, sequence_weights, taken_weights
 
 WEIGHT = "@weight"
@@ -45,24 +45,24 @@ def parse_block(block: Block, name: str) -> ParsedBlock:
         data, weights = taken_weights(block, _WEIGHT, name)
     lines = block.line_count
     starts, ends, numbers, offsets = (np.empty(lines + extra, np.int64) for extra in (0, 0, 0, 1))
-    lengths = np.empty(lines, np.int32)
-    rows, sequences, empty, spaces, fields = _text.split_labels(
-        data, block.begin, starts, lengths, ends, numbers, offsets
+    lengths, no_quotes = np.empty(lines, np.int32), np.empty(0, np.uint8)
+    places = starts[None], lengths[None], ends, numbers, offsets
+    rows, sequences, *_ = _text.split_rows(
+        data, block.begin, 0, ord("\t"), *packed_marks(()), no_quotes, *places, ragged=True
     )
-    if empty >= 0:
-        message = "no label before the first TAB (write any known label if there is none)"
-        raise DataError(message, name, block.first_line + empty)
-    if spaces >= 0:  # else a whole line would pass as a label, silently
-        raise DataError("spaces but no TAB (attribute files are tab-separated)", name, block.first_line + spaces)
     starts, lengths, ends, numbers = starts[:rows], lengths[:rows], ends[:rows], numbers[:rows] + block.first_line
     offsets = offsets[: sequences + 1].copy()
+    if not lengths.all():
+        message = "no label before the first TAB (write any known label if there is none)"
+        raise DataError(message, name, int(numbers[lengths.argmin()]))
+    _check_lone_labels(data, starts, lengths, np.flatnonzero(starts + lengths == ends), name, numbers)
     corpus = Corpus(
         source=name,
         columns=Cells(data, starts[None], lengths[None]),
         offsets=offsets,
         lines=numbers,
         weights=sequence_weights(weights, numbers, offsets, _WEIGHT, name),
-        attributes=_attribute_rows(data, starts + lengths + 1, ends, fields, name, numbers),
+        attributes=_attribute_rows(data, starts + lengths + 1, ends, name, numbers),
     )
     return ParsedBlock(block, corpus, "\t", ends)
 
@@ -91,12 +91,22 @@ def label_column(parsed: ParsedBlock) -> ParsedBlock:
     return ParsedBlock(Block(parsed.block.first_line, out.tobytes()), corpus, parsed.separator, ends)
 
 
-def _attribute_rows(
-    data: bytes, first: np.ndarray, last: np.ndarray, fields: int, name: str, numbers: np.ndarray
-) -> AttributeRows:
-    """The attributes of rows whose fields stand from `first` [N] to `last` [N]; there are no more than `fields`."""
+def _check_lone_labels(
+    data: bytes, starts: np.ndarray, lengths: np.ndarray, rows: np.ndarray, name: str, numbers: np.ndarray
+) -> None:
+    """Refuse spaces in `rows`, which have no TAB: else a whole line would pass as a label, silently."""
+    labels = coded(data, starts[rows], lengths[rows])
+    spaced = np.array([" " in label for label in labels.values], dtype=bool)[labels.codes]
+    if spaced.any():
+        message = "spaces but no TAB (attribute files are tab-separated)"
+        raise DataError(message, name, int(numbers[rows[spaced.argmax()]]))
+
+
+def _attribute_rows(data: bytes, first: np.ndarray, last: np.ndarray, name: str, numbers: np.ndarray) -> AttributeRows:
+    """Return the attributes of rows whose fields stand from `first` [N] to `last` [N]."""
     escapes = b"\\" in data
     text = np.frombuffer(bytearray(data) if escapes else data, np.uint8)
+    fields = np.count_nonzero(text == ord("\t"))  # at most
     starts, lengths = np.empty(fields, np.int64), np.empty(fields, np.int32)
     values, indptr = np.empty(fields), np.empty(len(first) + 1, np.int64)
     only_ones, bad, begin, end, nameless = _text.split_attributes(
