@@ -202,9 +202,10 @@ def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
 
     with Workers(1) as workers:
         whole, short = found(), found(enough=lambda: True)
-        assert whole.whole and not short.whole and len(whole.path) > 1 == len(short.path)
+        assert whole.judged.whole and not short.judged.whole and len(whole.tried) > 1 == len(short.tried)
         later = found(enough=lambda: bool(ended.append(None)) or len(ended) > 4)  # within a fit of the second setting
-        assert not later.whole and len(later.path) == 1 and later.log_probability == short.log_probability
+        assert not later.judged.whole and len(later.tried) == 1
+        assert later.judged.log_probability == short.judged.log_probability
         with pytest.raises(Interrupted):
             found(interrupted=interrupted, enough=lambda: True)  # nothing was judged yet
 
@@ -212,7 +213,12 @@ def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
 def test_a_judgement_that_was_cut_short_is_not_kept(accents, tmp_path, monkeypatch):
     """A later search with more time judges again."""
     real = arena_module.judge
-    monkeypatch.setattr(arena_module, "judge", lambda *given, **more: replace(real(*given, **more), whole=False))
+
+    def cut_short(*given, **more):
+        found = real(*given, **more)
+        return replace(found, held_out=replace(found.judged, whole=False))
+
+    monkeypatch.setattr(arena_module, "judge", cut_short)
     journal, stops = Journal(tmp_path / "journal", "tune"), Stops()
     with Workers(1) as workers:
         found = tune(accents, effort="small", workers=workers, journal=journal, listener=stops,

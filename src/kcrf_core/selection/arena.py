@@ -300,7 +300,7 @@ class CorpusArena:
             if splits is None:
                 raise DataError("there is too little data to hold some out and choose by it", rung.corpus.source)
             cost = pass_cost(encoding, dataset, config)
-            found = judge(
+            prior = judge(
                 encoding,
                 dataset,
                 config,
@@ -316,18 +316,20 @@ class CorpusArena:
         except (ConfigError, NumericError, MemoryError) as error:
             self._note(f"a candidate cannot be judged: {error}")
             return None
+        found = prior.judged
+        decode = found.decoder.decode
         return {
-            "sigma2": found.sigma2,
-            "decode": found.decode,
+            "sigma2": prior.sigma2,
+            "decode": decode,
             "kernels": _kernels(config),
-            "counts": (found.log_counts if self._yardstick.by_probability else found.counts[found.decode]).tolist(),
+            "counts": (found.log_counts if self._yardstick.by_probability else found.counts[decode]).tolist(),
             "units": splits.units,
             "folds": len(splits.splits),
             "kind": splits.kind,
             "log_probability": found.log_probability,
             "whole": found.whole,
             "complexity": cost,
-            "settings": max(len(found.path), 1),
+            "settings": max(len(prior.tried), 1),
             "work": found.work * (cost + PASS_COST * len(splits.splits) / max(splits.fitted, 1)),
             "seconds": round(time.perf_counter() - began, 3),
         }

@@ -6,10 +6,11 @@ from .engines import OpenEngine, named_engine, open_engine
 from .growth import Growth
 from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
+from .prior_search import Prior
 from .scored import Scored, scored_parts
 from .shard_run import SAMPLE_POSITIONS, train_shards
 from .structure import MIN_GAIN
-from .training import Report, Verdict, judge, problem_splits, train
+from .training import Report, judge, problem_splits, train
 from .warm_start import WarmStart
 
 __all__ = [
@@ -27,11 +28,11 @@ __all__ = [
     "OpenEngine",
     "Pieces",
     "Prepared",
+    "Prior",
     "Report",
     "Scored",
     "Split",
     "Splits",
-    "Verdict",
     "WarmStart",
     "apart",
     "blocks_of",

@@ -150,12 +150,14 @@ class Checkpoint:
 
     def stage(self, work: Callable[[], Found]) -> Found:
         """Return the findings of a stage, which stand for its fits from then on."""
-        if self._before and isinstance(self._before[0], FinishedStage):
+        first = self._before[0] if self._before else None
+        if isinstance(first, FinishedStage):
             self._records.append(self._before.popleft())
-        else:
-            begun = len(self._records)
-            self._records[begun:] = [FinishedStage(work())]
-        return self._records[-1].found
+            return first.found
+        begun = len(self._records)
+        found = work()
+        self._records[begun:] = [FinishedStage(found)]
+        return found
 
     # ------------------------------------------------------------------------- the file
 
@@ -204,8 +206,8 @@ def _difference(there: Any, here: Any, name: str = "") -> str | None:
         return None
     if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         pairs = zip(there, here, strict=True)
-        found = (_difference(*pair, f"{name}.{number + 1}") for number, pair in enumerate(pairs))
-        return next((each for each in found if each is not None), None)
+        each = (_difference(*pair, f"{name}.{number + 1}") for number, pair in enumerate(pairs))
+        return next((found for found in each if found is not None), None)
     if there == here:
         return None
     if all(value is None or isinstance(value, bool | int | float | str) for value in (there, here)):

@@ -35,10 +35,10 @@ class DecoderChoice:
     units: int = 0  # sequences or blocks that it was judged by
 
     @property
-    def text(self) -> str | None:
-        """The choice in words; None where nothing was compared."""
-        if self.values is None:
-            return None
+    def text(self) -> str:
+        """The choice in words; empty where nothing was compared."""
+        if self.values is None or self.yardstick is None:
+            return ""
         other = POSTERIOR if self.decode == VITERBI else VITERBI
         own, beside = (self.yardstick.number(self.values[name]) for name in (self.decode, other))
         margin = self.yardstick.margin(self.error)
@@ -48,7 +48,7 @@ class DecoderChoice:
         return f"decoder: {NAMES[self.decode]}; {figures}"
 
     def to_dict(self) -> dict[str, Any]:
-        if self.values is None:
+        if self.values is None or self.yardstick is None:
             return {"decode": self.decode}
         return {
             "decode": self.decode,

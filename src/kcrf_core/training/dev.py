@@ -55,7 +55,7 @@ class DevData:
     def __init__(self, dataset: Dataset, yardstick: Yardstick):
         self.dataset = dataset
         Y = len(yardstick.labels)
-        labels = dataset.labels.astype(np.int64)
+        labels = dataset.known_labels.astype(np.int64)
         self._gold = np.where(labels == UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels))  # [N]
         self._metric, self._by_label = yardstick.name, yardstick.of_labels
         names = ["accuracy", "log-loss", *(["f1"] if yardstick.spans else []), yardstick.name]
@@ -74,7 +74,7 @@ class DevData:
 
     def problem(self, label_count: int) -> Problem:
         # What stands for an unknown label is never looked at.
-        labels = np.maximum(self.dataset.labels, 0)
+        labels = np.maximum(self.dataset.known_labels, 0)
         return Problem(labels, self.dataset.offsets, np.ones(self.dataset.sequences), label_count)
 
     def score(self, decode: str, best: np.ndarray, probability: np.ndarray) -> DevScore:
@@ -100,7 +100,7 @@ class DevData:
         """Score a finished model, exactly as it will label."""
 
         def of_gold(part: Dataset, best: np.ndarray, marginals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return best, marginals[np.arange(len(best)), np.maximum(part.labels, 0)]
+            return best, marginals[np.arange(len(best)), np.maximum(part.known_labels, 0)]
 
         best, probability = zip(*model.tag_with_marginals(self.dataset, of_gold, workers), strict=True)
         return self.score(model.decode, np.concatenate(best), np.concatenate(probability))

@@ -24,7 +24,7 @@ import numpy as np
 from ..chains import Clique
 from ..encoding import Dataset
 from ..fitting import FittedTerm
-from ..maps import GrowingBasis
+from ..maps import FeatureMap, GrowingBasis
 from ..objective import Vector, certificates
 from ..solvers import INTERRUPTED, PASSES, GrowthRound, Run, SolverResult, moved
 from ..system import counted
@@ -110,7 +110,14 @@ class Growing:
             self._run.go_on(share or 1.0)
 
     def _basis(self, j: int) -> GrowingBasis:
-        return self._task.terms[j].growing
+        basis = self._task.terms[j].growing
+        assert basis is not None
+        return basis
+
+    def _map(self, j: int) -> FeatureMap:
+        own = self._task.terms[j].map
+        assert own is not None
+        return own
 
     def _wanted(self, expected: dict[int, float], limit: float) -> dict[int, int]:
         """How many pivots to add to each term that is above its part of the limit; there is at least one."""
@@ -135,7 +142,7 @@ class Growing:
     def _fit(self, tight: bool) -> tuple[SolverResult, dict[Clique, np.ndarray], dict[int, float]]:
         """A fit, the errors it leaves at positions, and what each growing term may gain outside its pivots."""
         terms = self._task.terms
-        pivots = {terms[j].name: terms[j].map.size for j in self._growing}
+        pivots = {terms[j].name: self._map(j).size for j in self._growing}
         self._observer.stage(f"training on {counted(sum(pivots.values()), 'pivot')}")
         self._run.tolerance = self._last_tolerance if tight else max(self._last_tolerance, LOOSE)
         self._run.proves = tight
@@ -146,7 +153,7 @@ class Growing:
         estimates = {}
         for j in self._growing:
             term, sigma2 = terms[j], self._posterior.sigma2[j]
-            estimates[j] = certificates.estimate(errors[term.config.clique], term.map, sigma2, self._task.workers)
+            estimates[j] = certificates.estimate(errors[term.config.clique], self._map(j), sigma2, self._task.workers)
             self._seen[j].append((len(self._basis(j)), estimates[j]))
         gap = result.gap if np.isfinite(result.gap) else None
         state = GrowthRound(pivots, result.value, gap, math.fsum(estimates.values()), None, result.passes)
@@ -161,7 +168,7 @@ class Growing:
         for j in self._growing:
             term, basis, sigma2 = self._task.terms[j], self._basis(j), self._posterior.sigma2[j]
             m, workers = posterior.errors(self._theta, term.config.clique), self._task.workers
-            found[j] = certificates.bound(m, term.map, basis.inputs, basis.kernel, sigma2, workers)
+            found[j] = certificates.bound(m, self._map(j), basis.inputs, basis.kernel, sigma2, workers)
         here = posterior.proven(self._theta)
         self._rounds[-1] = replace(self._rounds[-1], bound=math.fsum(found.values()) + here.value - here.lower)
         self._observer.tell(self._rounds[-1])

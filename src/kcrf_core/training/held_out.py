@@ -83,12 +83,13 @@ class HoldOut:
 
     @property
     def free(self) -> bool:
-        """Whether nothing was said."""
+        """True if nothing was said."""
         return self.groups is None and self.folds is None and self.block is None
 
     def subset(self, which: np.ndarray) -> HoldOut:
-        """The same for some sequences."""
-        return HoldOut(*(None if own is None else own[which] for own in (self.groups, self.folds)), self.block)
+        """Return the wishes for some sequences."""
+        groups, folds = (None if own is None else own[which] for own in (self.groups, self.folds))
+        return HoldOut(groups, folds, self.block)
 
 
 @dataclass(frozen=True)

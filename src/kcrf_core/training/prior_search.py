@@ -76,6 +76,12 @@ class Prior:
     tried: tuple[Trial, ...] = ()
     held_out: HeldOut | None = None  # what held-out data says of them; None where none was
 
+    @property
+    def judged(self) -> HeldOut:
+        """The figures of held-out data, where there was some."""
+        assert self.held_out is not None
+        return self.held_out
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -109,7 +115,7 @@ def choose_prior(
     enough: Callable[[], bool] = lambda: False,  # ends the search once a setting has been judged
 ) -> Prior:
     """The given prior variances and, for terms that have none, those that predict held-out data best."""
-    fixed = {term.name: given[term.name] for term in task.terms if given[term.name] is not None}
+    fixed = {term.name: value for term in task.terms if (value := given[term.name]) is not None}
     scales = {term.name: term.score_scale() for term in task.terms if given[term.name] is None}
     if not scales and not judged:
         return Prior(fixed)
@@ -340,16 +346,16 @@ class _Search:
         full = self._task.posterior(sigma2)
         blocks = {}
         for j, term in enumerate(full.terms):
-            total = 0.0
+            parts: list[np.ndarray] = []
             for fold in self._folds:
                 narrow, columns = fold.sample.posterior(sigma2), fold.used[j]
                 if columns is None:
-                    total = total + narrow.block(fold.fits[best], j)
+                    parts.append(narrow.block(fold.fits[best], j))
                 else:
                     weights = np.zeros((term.rows, term.columns))
                     weights[columns] = narrow.weights_of(fold.fits[best], j)
-                    total = total + full.block_of(weights, j)
-            blocks[j] = total / len(self._folds)
+                    parts.append(full.block_of(weights, j))
+            blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
         return full.vector(blocks)
 
     # Settings and what is known of them.

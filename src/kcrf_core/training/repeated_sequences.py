@@ -85,8 +85,8 @@ def _sequence_keys(dataset: Dataset) -> Iterator[bytes]:
         key = blake2b(digest_size=16)
         if dataset.cut is not None:
             key.update(dataset.cut[k])
-        for part in (dataset.labels, dataset.codes, dataset.real):
-            key.update(np.ascontiguousarray(part[rows]))
+        for part in (dataset.known_labels, dataset.codes, dataset.real):
+            key.update(np.ascontiguousarray(part[rows]).data)
         if dataset.bag is not None:
             ends = dataset.bag.indptr[rows.start : rows.stop + 1]
             key.update(np.diff(ends))

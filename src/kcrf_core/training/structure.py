@@ -25,7 +25,7 @@ import numpy as np
 from ..chains import EDGE2, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
-from ..fitting import FittedTerm
+from ..maps import FeatureMap
 from ..objective import Posterior, Vector, certificates
 from ..solvers import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail
@@ -123,6 +123,7 @@ class Fits:
             if best is not None and tried.held_out.sum() <= best.held_out.sum():
                 break
             best = tried
+        assert best is not None  # one variance, at least, was tried
         return self._on_all(best, before)
 
     def without(self, before: Fit, name: str) -> Fit:
@@ -213,7 +214,7 @@ class Selection:
             self._minimiser.check_interrupted()  # bounds are no fits
             self.judgements[name] = self._against_chance(self.now, name)
         promising = [name for name in open_ if self.judgements[name].decision == UNDECIDED]
-        for name in sorted(promising, key=lambda name: -self.judgements[name].ratio):
+        for name in sorted(promising, key=lambda name: -(self.judgements[name].ratio or 0.0)):
             judgement, tried = self._on_held_out(self.now, self.judgements[name])
             self.judgements[name] = judgement
             if judgement.decision == TAKEN:
@@ -261,21 +262,23 @@ class Selection:
         task, term = self._task, self._task.term(name)
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)
+        assert term.map is not None
         errors = task.posterior(fit.sigma2).errors(fit.theta, term.config.clique)
         bound = certificates.inside(errors, term.map, sigma2, task.workers)
         errors = centred(errors, task.problem, term.config.clique)
         beyond = certificates.inside(errors, term.map, sigma2, task.workers)
-        return bound, beyond, self._exchanged_bounds(errors, term, sigma2)
+        return bound, beyond, self._exchanged_bounds(errors, term.map, sigma2)
 
     def _proven_bound(self, fit: Fit, name: str, sigma2: float) -> float:
         """The bound of a term in double precision: single precision is enough to compare bounds, not to prove one."""
         task, term = self._task, self._task.term(name)
         if term.config.type == EDGE2.name:
             return self._triple_bounds(fit, name, sigma2)[0]  # its gradient is a sum of marginals, which are in double
+        assert term.map is not None
         errors = task.posterior(fit.sigma2).in_double().errors(fit.theta, term.config.clique)
         return certificates.inside(errors, term.map.in_double(held=False), sigma2, task.workers)
 
-    def _exchanged_bounds(self, errors: np.ndarray, term: FittedTerm, sigma2: float) -> Iterator[float]:
+    def _exchanged_bounds(self, errors: np.ndarray, own: FeatureMap, sigma2: float) -> Iterator[float]:
         """Bounds of a term that looks at the input where sequences exchange their errors."""
         task, columns = self._task, errors.shape[1]
         rng = np.random.default_rng([self._seed, 3])
@@ -283,7 +286,7 @@ class Selection:
         while True:
             rows = [exchanged(task.problem.offsets, task.problem.weights, rng) for _ in range(at_once)]
             many = np.hstack([errors[each] for each in rows], dtype=task.dtype)  # [N, draws * columns]
-            gradient = certificates.gradient(many, term.map, task.workers)
+            gradient = certificates.gradient(many, own, task.workers)
             squares = np.square(gradient).sum(axis=0).reshape(at_once, columns).sum(axis=1)
             yield from (sigma2 / 2 * squares).tolist()
 
@@ -308,16 +311,17 @@ class Selection:
 
     def _on_held_out(self, fit: Fit, judgement: TermJudgement) -> tuple[TermJudgement, Fit]:
         """Fit a term beside those that are there, and ask the sequences that were held out."""
-        name = judgement.term
+        name, sigma2, bound, null = judgement.term, judgement.sigma2, judgement.bound, judgement.null
+        assert sigma2 is not None and bound is not None and null is not None  # it stood out of its null
         self._observer.stage(f"with {name}")
         tried = self._fits.extended(fit, [name])
         held_out, error = _difference(fit.held_out, tried.held_out, self._fits.folds)
-        scale = tried.sigma2[name] / judgement.sigma2  # bounds are proportional to sigma2
+        scale = tried.sigma2[name] / sigma2  # bounds are proportional to sigma2
         judgement = replace(
             judgement,
             sigma2=tried.sigma2[name],
-            bound=judgement.bound * scale,
-            null=judgement.null * scale,
+            bound=bound * scale,
+            null=null * scale,
             gain=fit.value - tried.value,
             held_out=held_out,
             held_out_error=error,

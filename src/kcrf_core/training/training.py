@@ -21,7 +21,7 @@ from ..fitting import DTYPES, begin_growth, fit_terms, frequent_only, observed_o
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
 from ..objective import Vector
-from ..scoring import DECODINGS, Yardstick, choose_yardstick
+from ..scoring import DECODINGS, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint, array_digest
@@ -29,7 +29,7 @@ from .decoder_choice import DecoderChoice
 from .dev import DevReport, Watch
 from .growth import Growing, Growth
 from .held_out import HoldOut, Splits, make_splits
-from .prior_search import HeldOut, Prior, choose_prior, operations, plan_splits
+from .prior_search import HeldOut, Prior, choose_prior, plan_splits
 from .problems import check_partial, check_sparse, forbidden_transitions, problem_of
 from .repeated_sequences import collapse
 from .structure import MIN_GAIN, check_choice, choose_structure
@@ -95,9 +95,14 @@ class Report:
         }
         if self.c1:
             out |= {"c1": self.c1, "nonzero_parameters": self.nonzero}
-        optional = {"structure": self.structure, "dev": self.dev, "growth": self.growth, "pruned": self.pruned}
-        optional["scheme_violations"] = self.violations
-        optional["held_out"] = self.held_out
+        optional = {
+            "structure": self.structure,
+            "dev": self.dev,
+            "growth": self.growth,
+            "pruned": self.pruned,
+            "scheme_violations": self.violations,
+            "held_out": self.held_out,
+        }
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
 
 
@@ -153,33 +158,6 @@ def train(
     return run.run()
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What held-out data says of a configuration, without a fit to all data."""
-
-    sigma2: dict[str, float]  # of each term, chosen or given
-    decode: str  # the decoder that is given or does better
-    yardstick: Yardstick  # what counts are of
-    counts: dict[str, np.ndarray]  # [units, k] of held-out units, by decoder
-    log_counts: np.ndarray  # [units, 2] of the log-loss
-    log_probability: float  # mean of log p(y_t | x)
-    work: float  # passes times positions
-    operations: float  # multiplications that a position takes in a pass, about
-    path: tuple[Trial, ...]
-    whole: bool  # the search for sigma2 was not cut short by the clock
-
-    @property
-    def value(self) -> float:
-        """The figure that counts, larger being better."""
-        return self.log_probability if self.yardstick.by_probability else self.yardstick.value(self.counts[self.decode])
-
-    def better_than(self, other: Verdict) -> tuple[float, float]:
-        """By how much it is better than another on the same units, and the standard error of that."""
-        if self.yardstick.by_probability:
-            return self.yardstick.difference(self.log_counts, other.log_counts)
-        return self.yardstick.difference(self.counts[self.decode], other.counts[other.decode])
-
-
 def judge(
     encoding: Encoding,
     dataset: Dataset,
@@ -193,7 +171,7 @@ def judge(
     enough: Callable[[], bool] = lambda: False,
     sigma2: Mapping[str, float] | None = None,
     together: bool = False,
-) -> Verdict:
+) -> Prior:
     """Fit a configuration to the folds of `splits` and judge it by what is held out of them, as `train` would.
 
     Terms without a sigma2 of their own get one by the same search; `sigma2` says where that begins. If they are to move
@@ -208,8 +186,8 @@ def judge(
     ...     found = judge(
     ...         encoding, dataset, config, splits=problem_splits(encoding, dataset, seed=0), workers=workers
     ...     )
-    >>> sorted(found.sigma2), found.decode in found.counts, len(found.log_counts)
-    (['edge', 'node'], True, 200)
+    >>> sorted(found.sigma2), sorted(found.judged.counts), len(found.judged.log_counts)
+    (['edge', 'node'], ['posterior', 'viterbi'], 200)
     """
     told, ended = observer or Observer(), interrupted or (lambda: False)
     run = TrainingRun(encoding, dataset, config, basis, workers, told, ended, TrainOptions())
@@ -449,13 +427,13 @@ class TrainingRun:
         splits = plan_splits(task, free, self._hold_out, self._training.seed, reach)
         return choose_prior(task, given, splits, self._yardstick, self._minimiser, decode=self._decode)
 
-    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Verdict:
-        """The first stages, and what held-out data says of them."""
+    def judge(self, splits: Splits, sigma2: Mapping[str, float], together: bool, enough: Callable[[], bool]) -> Prior:
+        """Run the first stages, and judge them by held-out data."""
         self._minimiser.check_interrupted()
         task = self.fit_terms()
         self._minimiser.check_interrupted()
         given = {term.name: self._given[term.name] for term in task.terms}
-        prior = choose_prior(
+        return choose_prior(
             task,
             given,
             splits,
@@ -466,19 +444,6 @@ class TrainingRun:
             judged=True,
             together=together,
             enough=enough,
-        )
-        found = prior.held_out
-        return Verdict(
-            prior.sigma2,
-            found.decoder.decode,
-            self._yardstick,
-            found.counts,
-            found.log_counts,
-            found.log_probability,
-            found.work,
-            operations(task),
-            prior.tried,
-            found.whole,
         )
 
     def settle(self, task: TrainingTask) -> tuple[TrainingTask, Dataset]:

@@ -87,7 +87,7 @@ def kept_to_scheme(
     else:
         more = f" (as {found.count})" if found.labels > 1 else ""
         raise DataError(
-            f"{_reason(training, label, line)}{more}: correct the data, or let training leave out such "
+            f"{_reason(training.scheme, label, line)}{more}: correct the data, or let training leave out such "
             "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
             dataset.source,
             settings=["scheme_violations"],
@@ -103,13 +103,13 @@ def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConf
     return int(np.count_nonzero(_broken(problem, encoding, training)))
 
 
-def _reason(training: TrainingConfig, label: str, line: int) -> str:
-    """What is wrong with the first label that is."""
+def _reason(scheme: str, label: str, line: int) -> str:
+    """Say what is wrong with the first label that breaks the scheme."""
     try:
-        allowed_transitions([label], training.scheme)
+        allowed_transitions([label], scheme)
     except DataError as error:
         return f"{error.message}, and stands in line {line}"
-    return f"the label '{label}' in line {line} must not stand there by the scheme {training.scheme}"
+    return f"the label '{label}' in line {line} must not stand there by the scheme {scheme}"
 
 
 def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
