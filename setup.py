@@ -43,7 +43,6 @@ CORE = "src/kcrf_core"
 HEADERS = sorted(glob.glob(f"{CORE}/*/*.h"))
 # Text, tables and calls of others: no loop over numbers in these gains by -O3, and no bit of a result depends on it.
 LIGHT = {
-    "chains._nbest",
     "corpora._numbers",
     "maps._conjunctions",
     "system._lapack",

@@ -116,7 +116,7 @@ BUGS = [
     ),
     # Packages of the core.
     Bug("kcrf_core/selection/evidence.py", "others[rows, gold] = -1", "others[rows, gold] = 0.5", "core/test_audit.py"),
-    Bug("kcrf_core/chains/_nbest.pyx", "range(T - 2, -1, -1)", "range(T - 2, 0, -1)", "core/test_nbest.py"),
+    Bug("kcrf_core/chains/_best.pyx", "elif t - 1 < entry", "elif t < entry", "core/test_nbest.py"),
     Bug(
         "kcrf_core/cluster/engines.py",
         "not ipaddress.ip_address(host).is_loopback",

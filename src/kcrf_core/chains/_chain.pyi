@@ -11,10 +11,6 @@ def errors(
     node: ndarray, sums: ndarray, work: ndarray,
 ) -> int: ...  # fmt: skip
 def work_size(longest: int, Y: int) -> int: ...
-def viterbi(
-    scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,
-    path: ndarray, best: ndarray, work: ndarray,
-) -> int: ...  # fmt: skip
 def path_scores(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, offsets: ndarray,
     labels: ndarray, out: ndarray,

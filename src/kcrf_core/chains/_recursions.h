@@ -1,5 +1,9 @@
 /* Forward-backward of one sequence with shared edge potentials, by recursions on scaled exponentials.
 
+   `_messages.pyx` has recursions for chains of all kinds. These are kept beside them for speed: sequences of 20 random
+   positions took 0.17 instead of 0.48 ms for 4,000 positions with 2 labels, 0.91 instead of 1.6 ms with 9, 2.4 instead
+   of 5.1 ms with 23, 7.4 instead of 15.7 ms with 50 (processor time on one ARM core, 128 bits).
+
    Sums are taken in one order at every width of vectors. Messages are rescaled only when their sums leave [LEAST_KEPT, MOST_KEPT].
 
    Why scaling can be trusted. All terms are positive, so only underflows can be errors that matter. An entry loses at

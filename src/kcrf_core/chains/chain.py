@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import NumericError
-from . import _chain, _tangent, second_order
+from ..system import positions_within
+from . import _best, _chain, _messages
+from .pairs import PairStates
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,22 @@ class Edges:
         return Edges(self.transitions, none if start else self.start, none if end else self.end, self.triples)
 
     def stacked(self) -> np.ndarray:
-        """Transitions as [1, Y, Y] or [n, Y, Y]."""
+        """Return transitions as [1, Y, Y] or [n, Y, Y]."""
         transitions = np.ascontiguousarray(self.transitions, dtype=np.float64)
         return transitions if transitions.ndim == 3 else transitions[None]
+
+    def states(self) -> PairStates | None:
+        """Return the layout of pairs that are states of a second-order chain; None where states are labels."""
+        return None if self.triples is None else PairStates.of(self.stacked())
+
+    def potentials(self, layout: PairStates | None) -> _messages.StatePotentials:
+        """Return the potentials between such states."""
+        ends, stacked, apart = (_doubles(self.start), _doubles(self.end)), self.stacked(), self.transitions.ndim == 3
+        if layout is None:
+            table = stacked.reshape(len(stacked), len(self.start) ** 2)
+            return _messages.StatePotentials(*ends, table, apart, None, None)
+        triples = np.zeros(3 * stacked.shape[1:2]) if self.triples is None else self.triples
+        return _messages.StatePotentials(*ends, layout.blocks(triples), apart, layout.pairs(stacked), layout)
 
 
 @dataclass(frozen=True)
@@ -75,36 +90,55 @@ class Change:
 
 
 def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np.ndarray | None = None) -> Marginals:
-    """Forward-backward. `weights` [S] only concern sums: shared edge marginals and triples."""
+    """Run forward-backward. `weights` [S] only concern sums: shared edge marginals and triples."""
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)
-    S = len(offsets) - 1
-    stacked = edges.stacked()
-    _check_shapes(stacked, edges, n, Y)
-    if edges.triples is not None:
-        node, edge, triple, log_z = second_order.marginals(
-            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets, _weights(weights, S)
-        )
-        _check_finite(log_z, scores, offsets)
-        return Marginals(node, edge if edges.transitions.ndim == 3 else edge[0], log_z, triple)
-    node = np.empty_like(scores)
-    edge = _room_of_pairs(stacked, edges)
-    log_z = np.empty(S)
-    bad = _chain.forward_backward(
-        scores,
-        stacked,
-        _vector(edges.start),
-        _vector(edges.end),
-        offsets,
-        _weights(weights, S),
-        node,
-        edge,
-        log_z,
-        np.empty(_chain.work_size(_longest(offsets), Y)),
-    )
+    _check_shapes(edges, n, Y)
+    weights = _weights(weights, len(offsets) - 1)
+    if edges.triples is not None or edges.transitions.ndim == 3:
+        return _recursions(scores, edges, offsets, weights)
+    node, edge, log_z = np.empty_like(scores), np.zeros((Y, Y)), np.empty(len(offsets) - 1)
+    room = np.empty(_chain.work_size(_longest(offsets), Y))
+    potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
+    bad = _chain.forward_backward(scores, *potentials, offsets, weights, node, edge, log_z, room)
     if bad != _chain.STATUS_OK:
         raise NumericError(_no_path(scores, offsets, bad))
-    return Marginals(node, edge[:n] if edges.transitions.ndim == 3 else edge[0], log_z)
+    return Marginals(node, edge, log_z)
+
+
+def _recursions(
+    scores: np.ndarray,
+    edges: Edges,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    d_scores: np.ndarray | None = None,
+    d_edges: Edges | None = None,
+) -> Marginals:
+    """Return marginals of chains of any kind, or their derivatives along a direction."""
+    n, Y = scores.shape
+    layout = edges.states()
+    rows = n if edges.transitions.ndim == 3 else 1
+    node, log_z = np.empty((n, Y)), np.empty(len(offsets) - 1)
+    pair = None if layout is None else np.zeros((rows, len(layout.first)))
+    transition = np.zeros((rows, Y * Y) if layout is None else (1, len(layout.triples)))
+    _messages.recursions(
+        edges.potentials(layout),
+        None if d_edges is None else d_edges.potentials(layout),
+        _doubles(scores),
+        None if d_scores is None else _doubles(d_scores),
+        offsets,
+        weights,
+        node,
+        pair,
+        transition,
+        log_z,
+    )
+    _check_finite(log_z, scores, offsets)
+    edge = transition.reshape(rows, Y, Y) if layout is None or pair is None else layout.spread_pairs(pair)
+    triple = None if layout is None else layout.spread_triples(transition)
+    return Marginals(
+        node.astype(scores.dtype, copy=False), edge if edges.transitions.ndim == 3 else edge[0], log_z, triple
+    )
 
 
 @dataclass(frozen=True)
@@ -134,14 +168,14 @@ class Labelled:
         over last positions [2, Y], and the weighted log-likelihood.
         """
         n, Y = scores.shape
-        stacked = edges.stacked()
-        _check_shapes(stacked, edges, n, Y)
+        _check_shapes(edges, n, Y)
         if n != len(self.labels) or node.shape != scores.shape or len(work) < self.work_size(Y):
             raise ValueError(f"scores or rooms do not fit {len(self.labels)} labels")
-        if len(stacked) != 1 or edges.transitions.ndim == 3 or edges.triples is not None:
+        if edges.transitions.ndim == 3 or edges.triples is not None:
             raise ValueError("all positions must share the potentials of pairs")
-        sums, start, end = np.empty(Y * Y + 2 * Y + 1), _vector(edges.start), _vector(edges.end)
-        bad = _chain.errors(scores, stacked, start, end, self.offsets, self.labels, self.weights, node, sums, work)
+        sums = np.empty(Y * Y + 2 * Y + 1)
+        potentials = edges.stacked()[0], _doubles(edges.start), _doubles(edges.end)
+        bad = _chain.errors(scores, *potentials, self.offsets, self.labels, self.weights, node, sums, work)
         if bad != _chain.STATUS_OK:
             raise NumericError(_no_path(scores, self.offsets, bad))
         return sums[: Y * Y].reshape(Y, Y), sums[Y * Y : -1].reshape(2, Y), float(sums[-1])
@@ -155,83 +189,31 @@ def tangent(
     d_edges: Edges,
     weights: np.ndarray | None = None,
 ) -> Change:
-    """Derivatives of all marginals along a direction.
+    """Return derivatives of all marginals along a direction.
 
-    Long-range correlations included: this is what turns a direction of the weights into an exact product
-    with the Hessian.
+    Long-range correlations are included, so a direction of the weights becomes an exact product with the Hessian.
     """
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)
-    stacked, d_stacked = edges.stacked(), d_edges.stacked()
-    _check_shapes(stacked, edges, n, Y)
-    _check_shapes(d_stacked, d_edges, n, Y)
-    if d_stacked.shape != stacked.shape or d_scores.shape != scores.shape or d_scores.dtype != scores.dtype:
+    _check_shapes(edges, n, Y)
+    _check_shapes(d_edges, n, Y)
+    fits = d_scores.shape == scores.shape and d_scores.dtype == scores.dtype
+    if not fits or d_edges.transitions.shape != edges.transitions.shape:
         raise ValueError("a direction must have the shape and type of the potentials")
-    if edges.triples is not None:
-        d_node, d_edge, d_triple, log_z = second_order.tangent(
-            scores,
-            stacked,
-            _vector(edges.start),
-            _vector(edges.end),
-            edges.triples,
-            offsets,
-            _weights(weights, len(offsets) - 1),
-            np.ascontiguousarray(d_scores),
-            d_stacked,
-            _vector(d_edges.start),
-            _vector(d_edges.end),
-            np.zeros_like(edges.triples) if d_edges.triples is None else d_edges.triples,
-        )
-        _check_finite(log_z, scores, offsets)
-        return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0], d_triple)
-    d_node = np.empty_like(scores)
-    d_edge = np.zeros_like(stacked)
-    bad = _tangent.tangent(
-        scores,
-        stacked,
-        _vector(edges.start),
-        _vector(edges.end),
-        offsets,
-        _weights(weights, len(offsets) - 1),
-        np.ascontiguousarray(d_scores),
-        d_stacked,
-        _vector(d_edges.start),
-        _vector(d_edges.end),
-        d_node,
-        d_edge,
-        np.empty(_tangent.work_size(_longest(offsets), Y)),
-    )
-    if bad != _tangent.STATUS_OK:
-        raise NumericError(_no_path(scores, offsets, bad))
-    return Change(d_node, d_edge if edges.transitions.ndim == 3 else d_edge[0])
+    found = _recursions(scores, edges, offsets, _weights(weights, len(offsets) - 1), d_scores, d_edges)
+    return Change(found.node, found.edge, found.triple)
 
 
 def viterbi(scores: np.ndarray, edges: Edges, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The best labels [n] int32 and their unnormalised log scores [S]."""
+    """Return the best labels [n] int32 and their unnormalised log scores [S]."""
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)
-    stacked = edges.stacked()
-    _check_shapes(stacked, edges, n, Y)
-    if edges.triples is not None:
-        path, best = second_order.viterbi(
-            scores, stacked, _vector(edges.start), _vector(edges.end), edges.triples, offsets
-        )
-        _check_finite(best, scores, offsets)
-        return path, best
-    path = np.empty(n, dtype=np.int32)
-    best = np.empty(len(offsets) - 1)
-    bad = _chain.viterbi(
-        scores,
-        stacked,
-        _vector(edges.start),
-        _vector(edges.end),
-        offsets,
-        path,
-        best,
-        np.empty(_longest(offsets) * Y),
-    )
-    if bad != _chain.STATUS_OK:
-        raise NumericError(_no_path(scores, offsets, bad))
+    _check_shapes(edges, n, Y)
+    layout = edges.states()
+    path, best = np.empty(n, dtype=np.int32), np.empty(len(offsets) - 1)
+    room = np.empty(_longest(offsets) * max(Y, 0 if layout is None else len(layout.first)) + Y)
+    _best.viterbi(edges.potentials(layout), _doubles(scores), offsets, path, best, room)
+    _check_finite(best, scores, offsets)
     return path, best
 
 
@@ -256,17 +238,20 @@ def path_scores(scores: np.ndarray, edges: Edges, offsets: np.ndarray, labels: n
     """Unnormalised log scores [S] of the given labels [n]."""
     n, Y = scores.shape
     offsets = _checked_offsets(offsets, n)
-    stacked = edges.stacked()
-    _check_shapes(stacked, edges, n, Y)
+    _check_shapes(edges, n, Y)
     labels = _checked_labels(labels, n, Y)
     out = np.empty(len(offsets) - 1)
-    _chain.path_scores(scores, stacked, _vector(edges.start), _vector(edges.end), offsets, labels, out)
+    _chain.path_scores(scores, edges.stacked(), _doubles(edges.start), _doubles(edges.end), offsets, labels, out)
     if edges.triples is not None:
-        out += second_order.path_scores(edges.triples, offsets, labels)
+        last = np.flatnonzero(positions_within(offsets) >= 2)
+        found = edges.triples[labels[last - 2], labels[last - 1], labels[last]]
+        sequence = np.repeat(np.arange(len(out)), np.diff(offsets))[last]
+        out += np.bincount(sequence, found, minlength=len(out))
     return out
 
 
-def _vector(values: np.ndarray) -> np.ndarray:
+def _doubles(values: np.ndarray) -> np.ndarray:
+    """Return values in double precision, contiguous in memory."""
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
@@ -275,18 +260,7 @@ def _weights(weights: np.ndarray | None, sequences: int) -> np.ndarray:
         return np.ones(sequences)
     if weights.shape != (sequences,):
         raise ValueError(f"weights must be {sequences} numbers, one for each sequence")
-    return _vector(weights)
-
-
-def _room_of_pairs(stacked: np.ndarray, edges: Edges) -> np.ndarray:
-    """Zeros for the marginals of pairs, like the potentials.
-
-    The core takes one matrix for one that all positions share, and then computes in another order. A single position
-    with a matrix of its own gets room for two, so that it has the bits that it has among others.
-    """
-    if len(stacked) == 1 and edges.transitions.ndim == 3:
-        return np.zeros((2, *stacked.shape[1:]))
-    return np.zeros_like(stacked)
+    return _doubles(weights)
 
 
 def _longest(offsets: np.ndarray) -> int:
@@ -308,8 +282,8 @@ def _checked_labels(labels: np.ndarray, n: int, Y: int) -> np.ndarray:
     return labels
 
 
-def _check_shapes(stacked: np.ndarray, edges: Edges, n: int, Y: int) -> None:
-    if stacked.shape not in ((1, Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
+def _check_shapes(edges: Edges, n: int, Y: int) -> None:
+    if edges.transitions.shape not in ((Y, Y), (n, Y, Y)) or edges.start.shape != (Y,) or edges.end.shape != (Y,):
         raise ValueError(f"edge potentials do not fit {Y} labels and {n} positions")
     if edges.triples is not None and edges.triples.shape != (Y, Y, Y):
         raise ValueError(f"potentials of triples do not fit {Y} labels")

@@ -1,6 +1,6 @@
 """Marginals of a position from all that came before it and a few positions after it.
 
-What came before is a forward message in log space (`_forward.pyx`): with it in the place of the first scores, the
+What came before is a forward message in log space (`_messages.forward`): with it in the place of the first scores, the
 positions from there on are a chain of their own, and `chain.marginals` does the rest. The message of a second-order
 chain is over pairs of labels; it stands where transitions from a position before lead to the first one.
 """
@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import _forward, chain
+from . import _messages, chain
+from .pairs import PairStates
 
 VALUES_AT_ONCE = 1 << 20  # of windows that are laid end to end
 
@@ -26,35 +27,25 @@ class Messages:
 
     @classmethod
     def of(cls, scores: np.ndarray, edges: chain.Edges, before: np.ndarray | None) -> Messages:
-        """Those of positions with scores [n, Y], n > 0; `before` is the last message of earlier ones, if there are."""
+        """Return messages of positions with scores [n, Y], n > 0; `before` is the last one of earlier positions."""
         n, Y = scores.shape
-        stacked = edges.stacked()
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-        begun = before is None
-        before = edges.start + scores[0] if before is None else before
-        own = stacked if len(stacked) == 1 else stacked[begun:]
-        if edges.triples is None:
-            out = np.empty((n, Y))
-            if begun:
-                out[0] = before
-            _forward.forward(scores[begun:], own, np.ascontiguousarray(before), out[begun:])
-            return cls(out, 1, begun)
-        out = np.empty((n, Y, Y))
+        stacked, scores = edges.stacked(), np.ascontiguousarray(scores, dtype=np.float64)
+        begun, pairs = before is None, edges.triples is not None
+        out = np.empty((n, Y, Y) if pairs else (n, Y))
         done = 0
-        if begun:
-            out[0] = before  # the same for every label before, of which there is none
+        if before is None:
+            before = edges.start + scores[0]
+            out[0] = before  # where messages are over pairs, the same for every label before, of which there is none
             done = 1
-        if n > done and (begun or before.ndim == 1):
-            start = out[0, 0] if begun else before
-            local = stacked[0] if len(stacked) == 1 else stacked[done]
-            out[done] = start[:, None] + local + scores[done]
+        if pairs and n > done and before.ndim == 1:
+            before = before[:, None] + stacked[min(done, len(stacked) - 1)] + scores[done]
+            out[done] = before
             done += 1
-        if n > done:
-            own = stacked if len(stacked) == 1 else stacked[done:]
-            last = out[done - 1] if done else before
-            triples = np.ascontiguousarray(edges.triples, dtype=np.float64)
-            _forward.forward_pairs(scores[done:], own, triples, np.ascontiguousarray(last), out[done:])
-        return cls(out, 2, begun)
+        own = replace(edges, transitions=edges.transitions[done:] if edges.transitions.ndim == 3 else edges.transitions)
+        layout = PairStates.of(np.zeros((1, Y, Y))) if pairs else None
+        last = np.ascontiguousarray(before).ravel()
+        _messages.forward(own.potentials(layout), scores[done:], last, out[done:].reshape(n - done, out[0].size))
+        return cls(out, 2 if pairs else 1, begun)
 
     @property
     def last(self) -> np.ndarray:

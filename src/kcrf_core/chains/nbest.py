@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _nbest
+from . import _best
 from .chain import Edges
 
 
@@ -26,23 +26,19 @@ class Labellings:
 
 
 def best_labellings(scores: np.ndarray, edges: Edges, offsets: np.ndarray, number: int) -> list[Labellings]:
-    """For each sequence `number` labellings, or as many as are possible."""
+    """Return `number` labellings for each sequence, or as many as are possible."""
     scores = np.ascontiguousarray(scores, dtype=np.float64)
-    stacked, Y = edges.stacked(), scores.shape[1]
-    start, end = (np.ascontiguousarray(part, dtype=np.float64) for part in (edges.start, edges.end))
+    layout, Y = edges.states(), scores.shape[1]
+    potentials = edges.potentials(layout)
     found = []
     for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         T = last - first
-        own = stacked if len(stacked) == 1 else stacked[first:last]
         most = min(number, Y ** min(T, 64))  # a longer sequence has more than anyone can ask for
-        labels, totals = np.empty((most, T), dtype=np.int32), np.empty(most)
-        entries = np.empty((most, 4), dtype=np.int64)
-        if edges.triples is None or T == 1:
-            work = np.empty(T * Y), np.empty(T * Y, dtype=np.int32)
-            count = _nbest.first_order(scores[first:last], own, start, end, labels, totals, entries, *work)
-        else:
-            triples = np.ascontiguousarray(edges.triples, dtype=np.float64)
-            work = np.empty(T * Y * Y), np.empty(T * Y * Y, dtype=np.int32)
-            count = _nbest.second_order(scores[first:last], own, start, end, triples, labels, totals, entries, *work)
-        found.append(Labellings(labels[:count], totals[:count]))
+        states, totals = np.empty((most, T), dtype=np.int32), np.empty(most)
+        work = np.empty((most, 3), dtype=np.int64), np.empty(T * Y * (1 if layout is None else Y) + Y)
+        count = _best.best_lists(potentials, scores, first, T, states, totals, *work)
+        labels = states[:count]
+        if layout is not None and T > 1:
+            labels = np.hstack([layout.first[labels[:, 1:2]], layout.second[labels[:, 1:]]])
+        found.append(Labellings(labels, totals[:count]))
     return found

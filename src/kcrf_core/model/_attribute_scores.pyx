@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from ..chains._chain cimport best_path_of_doubles
+from ..chains._best cimport best_labels
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -313,7 +313,7 @@ cdef class LabelScorer:
                 for t in range(first, last):
                     for i in range(indptr[t], indptr[t + 1]):
                         self.add(&text[starts[i]], lengths[i], values[i], &scores[(t - first) * self.Y])
-                best = best_path_of_doubles(
+                best = best_labels(
                     &scores[0], self.transitions, self.start, self.end, last - first, self.Y, &path[out], &work[0]
                 )
                 if not isfinite(best) and bad < 0:
@@ -410,7 +410,7 @@ cdef class ScoredItems(_Walk):
             self.score(xseq)
         if self.T == 0:
             return []
-        best = best_path_of_doubles(
+        best = best_labels(
             self.scores, model.transitions, model.start, model.end, self.T, self.Y, self.path, self.work
         )
         if not isfinite(best):

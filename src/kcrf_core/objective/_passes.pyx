@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from ..chains._chain cimport errors_of_doubles, errors_of_floats, room_for
+from ..chains._chain cimport errors_of, room_for
 from ..maps.native cimport Products, kcrf_padded, map_products
 from ..system.team cimport Team
 
@@ -226,16 +226,10 @@ cdef void of_shard(pass_state* state, Py_ssize_t item, Py_ssize_t shard, char* r
             scores[2 * t + 1] = -scores[2 * t]
     else:
         node = errors
-    if real is float:
-        bad = errors_of_floats(
-            scores, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
-            state.weights + first, node, own, work,
-        )
-    else:
-        bad = errors_of_doubles(
-            scores, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
-            state.weights + first, node, own, work,
-        )
+    bad = errors_of(
+        scores, real is float, state.edges, start, end, state.offsets + first, S, Y, state.labels + begin,
+        state.weights + first, node, own, work,
+    )
     if bad >= 0 and state.bad[item] < 0:
         state.bad[item] = first + bad
     if state.cut[2 * shard]:
