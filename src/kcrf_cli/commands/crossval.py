@@ -184,7 +184,7 @@ def crossval(
         open_engine(engine, threads=threads, memory=memory, tell=unless(quiet)) as opened,
         _Bar(plan, quiet, verbose) as bar,
     ):
-        found, picked = run_plan(plan, jobs, threads, opened.memory, kept, bar.done, opened.executor, opened.device)
+        found, picked = run_plan(plan, jobs, threads, opened.memory, kept, bar.done, opened)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
             "stratified": stratify,
