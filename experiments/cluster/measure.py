@@ -101,7 +101,7 @@ def main() -> None:
                 engine = ComposedEngine(problem, composed, executor, handles, workers, DTYPE)
                 posterior = Posterior(engine, [1.0, 1.0])
             else:
-                posterior = Posterior.by_executor(problem, terms, executor, workers, dtype)
+                posterior = Posterior.on(ComposedEngine.of(problem, terms, executor, workers, dtype), terms)
             before = executor.traffic.sent, executor.traffic.received
             seconds, report["cluster_processor"], found = timed(posterior, arguments.passes)
             report["cluster_first"], report["cluster_pass"] = seconds[0], float(np.median(seconds[1:]))

@@ -25,7 +25,14 @@ from kcrf_core.maps import (
     native,
     portions,
 )
-from kcrf_core.objective import LocalExecutor, ObjectiveTerm, Posterior, composed_engine
+from kcrf_core.objective import (
+    ComposedEngine,
+    ExecutorWorkers,
+    LocalExecutor,
+    ObjectiveTerm,
+    Posterior,
+    composed_engine,
+)
 from kcrf_core.solvers import SOLVERS, Run
 
 KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
@@ -149,7 +156,7 @@ def both(kind, rng, workers, monkeypatch, dtype=np.float32, Y=3, **more):
     problem = problem_of(rng, Y, **more)
     terms = terms_of(kind, rng, problem, workers, dtype, monkeypatch)
     whole = Posterior.on_threads(problem, terms, workers, dtype)
-    composed = Posterior.by_executor(problem, terms, PicklingExecutor(workers), workers, dtype)
+    composed = Posterior.on(ComposedEngine.of(problem, terms, PicklingExecutor(workers), workers, dtype), terms)
     assert len(composed.engine.handles) == len(problem.borders) - 1 > 1
     return whole, composed
 
@@ -278,7 +285,7 @@ def test_terms_are_chosen_alike(sample_data):
     found = []
     with Workers(2) as workers:
         for executor in (None, PicklingExecutor(workers)):
-            with Workers(2, executor=executor) as asked:
+            with Workers(2) if executor is None else ExecutorWorkers(executor, 2) as asked:
                 report = train(encoding, dataset, config, workers=asked, select_terms=True)[1]
                 result = report.result
                 found.append((result.theta.tobytes(), result.value, result.lower, report.structure.to_dict()))
@@ -316,6 +323,6 @@ def test_parts_that_do_not_fit_are_made_again(rng, monkeypatch):
         theta = rng.normal(size=expected.vectors.size)
         with Workers(1, memory=60_000) as few:
             executor = LocalExecutor(few)
-            composed = Posterior.by_executor(problem, terms, executor, few, np.float32).engine
+            composed = ComposedEngine.of(problem, terms, executor, few, np.float32)
             same(expected.evaluate(theta), composed.evaluate(theta))
             assert 0 < executor.held < len(composed.handles)

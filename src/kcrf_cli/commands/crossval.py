@@ -149,7 +149,7 @@ def crossval(run: CrossvalArguments) -> None:
         open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=unless(run.quiet)) as opened,
         _Bar(plan, run.quiet, run.verbose) as bar,
     ):
-        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, bar.done, opened.executor, opened.device)
+        found, picked = run_plan(plan, run.jobs, threads, opened.memory, kept, bar.done, opened)
         about = {
             "divided_by": _divided_by(plan, folds_file, group),
             "stratified": run.stratify,

@@ -1,4 +1,4 @@
-from .choice import DeviceChoice, is_device, open_device
+from .choice import DeviceChoice, device_of, is_device, open_device
 from .device import Device, Scorer
 from .device_engine import DeviceEngine
 from .device_vectors import DeviceVectors
@@ -9,6 +9,7 @@ __all__ = [
     "DeviceEngine",
     "DeviceVectors",
     "Scorer",
+    "device_of",
     "is_device",
     "open_device",
 ]

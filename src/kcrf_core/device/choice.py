@@ -16,9 +16,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, DeviceError
-from ..system import Backend, available_threads
+from ..maps import DeviceWorkers
+from ..system import Workers, available_threads
 
 if TYPE_CHECKING:
+    from ..system import Backend
     from .device import Device
 
 KINDS = "cuda, cuda:NUMBER, torch:cpu and numpy"
@@ -64,6 +66,16 @@ def open_device(
     if tell is not None:
         tell(f"engine {choice.address}: {backend.title}, ready after {perf_counter() - began:.2f} s")
     return device
+
+
+def device_of(workers: Workers) -> Device | None:
+    """Return the device beside threads; None where there is none."""
+    if not isinstance(workers, DeviceWorkers):
+        return None
+    from .device import Device
+
+    assert isinstance(workers.device, Device)
+    return workers.device
 
 
 def _one_line(error: Exception) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..chains import Edges, Problem
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel
-from ..maps import FeatureMap, ReducedMap
+from ..maps import FeatureMap
 from ..objective import ObjectiveTerm
 from ..system import DOUBLE, Workers, ranges
 from .device_engine import DeviceEngine
-from .device_maps import DeviceKernelRows, map_on
-from .device_pivots import DeviceFactorisation
+from .device_maps import BlockMaker, map_on
+from .device_pivots import DeviceSource
 from .kernel_blocks import DeviceKernel, laid_out
 from .place import ArrayPlace
 
@@ -56,22 +56,10 @@ class Device(ArrayPlace):
 
     # ------------------------------------------------------------------------- pivots and kernel values
 
-    def factorisation(
-        self,
-        inputs: Inputs,
-        kernel: Kernel,
-        size: int,
-        workers: Workers,
-        dtype: np.dtype,
-        progress: Callable[[int, int], None] | None = None,
-        enough: float = 0.0,
-    ) -> DeviceFactorisation | None:
-        """What pivots are chosen with; None for a kernel that it does not know."""
-        forms = tuple(laid_out(kernel, each, self.backend) for each in (dtype, DOUBLE))
-        if None in forms:
-            return None
-        with self.watched():
-            return DeviceFactorisation(inputs, kernel, size, workers, dtype, progress, enough, self, forms)
+    def source(self, inputs: Inputs, kernel: Kernel, workers: Workers, dtype: np.dtype) -> DeviceSource | None:
+        """Return kernel values that pivots are chosen with; None for a kernel that it does not know."""
+        form, exact = (laid_out(kernel, each, self.backend) for each in (dtype, DOUBLE))
+        return None if form is None or exact is None else DeviceSource(inputs, kernel, workers, self, form, exact)
 
     def triangle(self, kernel: Kernel, pivots: Inputs) -> np.ndarray | None:
         """L [M, M] of pivots, which stays there, too; None for a kernel that it does not know."""
@@ -95,14 +83,16 @@ class Device(ArrayPlace):
         self.remember(here, factor)
         return here
 
-    def row_squares(self, feature_map: ReducedMap) -> np.ndarray:
-        """The squared length of each row of a map of pivots, [N]."""
-        with self.watched():
-            rows = DeviceKernelRows(feature_map.rows, feature_map.rows.dtype, self, held=False)
-            inverse = self.backend.array(feature_map.head.inverse(feature_map.size, rows.dtype), rows.dtype)
-            found = [self.backend.cast(values @ inverse, DOUBLE) for _, values in rows.pieces()]
-            squares = [self.backend.numpy((phi * phi).sum(1)) for phi in found]
-        return np.concatenate([*squares, []])
+    def row_squares(
+        self, kernel: Kernel, inputs: Inputs, pivots: Inputs, inverse: np.ndarray, dtype: np.dtype
+    ) -> np.ndarray:
+        """Return |k(x, B) L^-T|^2 of inputs x and pivots B, for L^-T [M, M], [N]."""
+        maker, there = BlockMaker(inputs, kernel, pivots, dtype, self), self.backend.array(inverse, dtype)
+        found = [np.empty(0)]
+        for part in ranges(len(inputs), ROWS_AT_ONCE):
+            phi = self.backend.cast(maker.block(part) @ there, DOUBLE)
+            found.append(self.backend.numpy((phi * phi).sum(1)))
+        return np.concatenate(found)
 
     def scorer(self, pivots: Inputs, kernel: Kernel, alpha: np.ndarray, dtype: np.dtype | type) -> Scorer | None:
         """What scores new inputs by k(x, B) alpha; None for a kernel that it does not know."""

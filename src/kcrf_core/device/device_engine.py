@@ -42,6 +42,8 @@ def _loosely(method: Callable[..., Any]) -> Callable[..., Any]:
 class DeviceEngine(ThreadEngine):
     """One problem on a device, with the maps of its terms; vectors are arrays there."""
 
+    lasting = True
+
     def __init__(
         self,
         problem: Problem,

@@ -87,6 +87,9 @@ class TorchBackend(Backend):
     def empty(self, shape: Sequence[int], dtype: np.dtype = DOUBLE) -> torch.Tensor:
         return torch.empty(tuple(shape), dtype=TYPES[np.dtype(dtype)], device=self.device)
 
+    def contiguous(self, values: torch.Tensor) -> torch.Tensor:
+        return values.contiguous()
+
     def rows(self, values: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         return values.index_select(0, which)
 

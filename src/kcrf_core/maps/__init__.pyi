@@ -17,12 +17,13 @@ from .conjunctions import (
     why_not,
 )
 from .explicit import Affine, ColumnSupports, ExplicitMap, ExplicitRecipe, MergedColumns, MergedMap, merged_columns
-from .factorisation import FLOORS, Basis, Candidates, Factorisation, independent_pivots, truncated
+from .factorisation import Basis, Factorisation
 from .feature_map import FeatureMap, accumulate, has_nested_columns, new_sums, real_columns, sum_of_parts, sums_of_rows
 from .growing_basis import GrowingBasis
 from .hash_tables import PairTable, number_pairs
 from .heads import ExplicitHead, Head, PivotHead
 from .kept_places import KeptPlaces, KeptWeights
+from .kernel_sources import Candidates, DeviceWorkers, KernelSource, kernel_device
 from .native import TOGETHER, ordered_sums, product
 from .pivots import LITTLE_LEFT, MOST_PIVOTS, automatic_size, choose_pivots, full_basis
 from .portions import Portions, add_rows, new_token, summed_by, tree_sum
@@ -44,7 +45,6 @@ from .triangles import inverse_bytes
 METHODS: Registry[Callable[[Factorisation, Generator], None]]
 
 __all__ = [
-    "FLOORS",
     "LARGEST_DEGREE",
     "LITTLE_LEFT",
     "MOST_PIVOTS",
@@ -58,6 +58,7 @@ __all__ = [
     "CompressedRows",
     "ConjunctionCounter",
     "Conjunctions",
+    "DeviceWorkers",
     "ExplicitHead",
     "ExplicitMap",
     "ExplicitRecipe",
@@ -70,6 +71,7 @@ __all__ = [
     "KeptWeights",
     "KernelRecipe",
     "KernelRows",
+    "KernelSource",
     "MergedColumns",
     "MergedMap",
     "PairTable",
@@ -93,8 +95,8 @@ __all__ = [
     "full_basis",
     "has_nested_columns",
     "held_values",
-    "independent_pivots",
     "inverse_bytes",
+    "kernel_device",
     "largest_values",
     "matrix_of",
     "merged_columns",
@@ -116,7 +118,6 @@ __all__ = [
     "summed_by",
     "sums_of_rows",
     "tree_sum",
-    "truncated",
     "unpack_weights",
     "why_not",
     "without_zeros",

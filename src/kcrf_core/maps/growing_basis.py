@@ -20,7 +20,8 @@ from ..errors import NumericError
 from ..kernels import Inputs, Kernel
 from ..system import Workers, linear_algebra, ranges
 from . import METHODS
-from .factorisation import Basis, Candidates, Factorisation, new_factorisation
+from .factorisation import Basis, Factorisation, new_factorisation
+from .kernel_sources import Candidates
 
 # The first pivots, drawn at random: a part of those that there may be, at most so many.
 FIRST_SHARE, FIRST_PIVOTS = 8, 250
@@ -109,7 +110,7 @@ def _take_best(factor: Factorisation, errors: np.ndarray, count: int, rng: np.ra
 def residual_products(factor: Factorisation, candidates: Candidates, errors: np.ndarray) -> np.ndarray:
     """sum_t m_t r(x_t, x_c) for errors m [N, C] and each candidate: [b, C], summed in double precision."""
     whole, inside = factor.error_products(candidates, errors.astype(factor.dtype, copy=False))
-    return whole - candidates.mine @ inside
+    return whole - factor.backend.numpy(candidates.mine) @ inside
 
 
 def best_of_block(

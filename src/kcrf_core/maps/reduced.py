@@ -23,6 +23,7 @@ from . import native
 from .factorisation import FLOORS
 from .feature_map import Empty, new_sums
 from .heads import PivotHead
+from .kernel_sources import kernel_device
 from .native import Products
 from .portions import Portions, new_token, summed_by
 from .rounding import Extent, Rounding
@@ -176,7 +177,8 @@ class KernelRows:
 
 def pivot_triangle(kernel: Kernel, pivots: Inputs, workers: Workers) -> np.ndarray:
     """L [M, M] with L L^T = K_BB, in double precision."""
-    K = None if workers.device is None else workers.device.triangle(kernel, pivots)
+    device = kernel_device(workers)
+    K = None if device is None else device.triangle(kernel, pivots)
     if K is not None:
         return K
     K = square_gram(kernel, pivots, workers)
@@ -415,8 +417,10 @@ class ReducedMap(KernelMap):
 
     def residual(self, workers: Workers) -> np.ndarray:
         """k(x, x) - |Phi(x)|^2 of each position, [N] float64 (the error bar of the basis)."""
-        if self._residual is None and workers.device is not None:
-            squares = workers.device.row_squares(self)
+        device = kernel_device(workers)
+        if self._residual is None and device is not None:
+            rows = self._rows
+            squares = device.row_squares(rows.pivots.kernel, rows.inputs, rows.pivots.inputs, self._inverse, rows.dtype)
             self._residual = np.maximum(self._diagonal - squares, 0.0)
         if self._residual is None:
             squares = [

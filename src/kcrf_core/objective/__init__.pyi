@@ -1,6 +1,6 @@
 from .composed_engine import ComposedEngine, ComposedTerm
 from .engine import Engine, EngineBlocks, Predictions, TermShape
-from .executors import Executor, LocalExecutor
+from .executors import Executor, ExecutorWorkers, LocalExecutor, executor_of
 from .inverse_powers import OPERATIONS_PER_CUBE, inverse_power_parts
 from .parts import (
     Accumulator,
@@ -10,7 +10,6 @@ from .parts import (
     PartRecipe,
     Recipe,
     SomeRows,
-    recipes_of,
     summed,
     term_recipe,
 )
@@ -30,6 +29,7 @@ __all__ = [
     "EngineBlocks",
     "EnginePart",
     "Executor",
+    "ExecutorWorkers",
     "HessianBlocks",
     "HostVectors",
     "LocalExecutor",
@@ -47,9 +47,9 @@ __all__ = [
     "ThreadEngine",
     "Vector",
     "Vectors",
+    "executor_of",
     "inverse_power_parts",
     "mixed_bound",
-    "recipes_of",
     "summed",
     "term_recipe",
 ]

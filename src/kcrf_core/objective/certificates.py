@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Inputs, Kernel, Pivots
-from ..maps import FeatureMap, summation_error, sums_of_rows
+from ..maps import FeatureMap, kernel_device, summation_error, sums_of_rows
 from ..system import Workers, ranges
 
 BLOCK = 2048
@@ -34,7 +34,8 @@ def bound(
 ) -> float:
     """(sigma^2 / 2) |g_perp|^2, for errors m [N, C], in double precision, and no less for rounding."""
     m, feature_map = errors.astype(np.float64), feature_map.in_double(held=False)
-    whole = None if workers.device is None else workers.device.quadratic_form(kernel, inputs, m)
+    device = kernel_device(workers)
+    whole = None if device is None else device.quadratic_form(kernel, inputs, m)
     whole = _quadratic_form(kernel, inputs, m, workers) if whole is None else whole
     lengths = np.linalg.norm(m, axis=1)
     rounding = feature_map.rounding(np.zeros((feature_map.size, m.shape[1])), float(lengths.sum()), len(m), lambda: m)
@@ -68,6 +69,7 @@ def inside(errors: np.ndarray, feature_map: FeatureMap, sigma2: float, workers: 
 
 def gradient(errors: np.ndarray, feature_map: FeatureMap, workers: Workers) -> np.ndarray:
     """Phi^T m [D, C], summed in double precision; products in that of m."""
-    if workers.device is not None:
-        return workers.device.adjoint(feature_map, errors)
+    device = kernel_device(workers)
+    if device is not None:
+        return device.adjoint(feature_map, errors)
     return feature_map.adjoint(sums_of_rows(feature_map, errors, workers), errors, workers)

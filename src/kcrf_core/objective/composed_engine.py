@@ -20,7 +20,7 @@ from ..scoring import DECODINGS
 from ..system import Workers
 from .engine import Engine, Predictions, TermShape
 from .executors import Executor, Handle
-from .parts import DealtBlock, row_plans
+from .parts import DealtBlock, recipes_of, row_plans
 from .thread_engine import ObjectiveTerm, inverted_blocks, leaves_out
 from .vectors import HostVectors
 
@@ -44,6 +44,8 @@ class ComposedTerm:
 class ComposedEngine(Engine):
     """Parts of one problem, asked by an executor; vectors are NumPy arrays of this process."""
 
+    lasting = True
+
     def __init__(
         self,
         problem: Problem,
@@ -64,6 +66,21 @@ class ComposedEngine(Engine):
         self._about = list(executor.ask(self.handles, "about", self._each())) if about is None else about
         # Of large blocks: rows that several parts have, and handles of the plans of all parts.
         self._dealt = {j: found for j in range(len(self.terms)) if (found := self._plans(j)) is not None}
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        terms: Sequence[ObjectiveTerm],
+        executor: Executor,
+        workers: Workers,
+        dtype: np.dtype | type = np.float64,
+        forbidden: Edges | None = None,
+    ) -> ComposedEngine:
+        """Return the engine of maps that are here; `workers` are for operations on vectors."""
+        recipes = recipes_of(problem, terms, np.dtype(dtype), forbidden)
+        composed, about = [ComposedTerm.of(term) for term in terms], [recipe.about() for recipe in recipes]
+        return cls(problem, composed, executor, executor.load(recipes), workers, dtype, forbidden, about)
 
     def _plans(self, j: int) -> tuple[np.ndarray, list[Handle]] | None:
         rows = [self._chosen(j, number) for number in range(len(self.handles))]

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -141,6 +141,7 @@ def spread_rows(problem: Problem, most: int) -> np.ndarray:
 class Engine(ABC):
     """Data of one problem with its terms' maps, and vectors like theta."""
 
+    lasting: ClassVar[bool] = False  # whether it takes long to make, as its data is elsewhere
     vectors: Vectors
 
     def __init__(

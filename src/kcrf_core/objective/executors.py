@@ -41,6 +41,19 @@ class Executor(Protocol):
         """The sum of the answers of all parts."""
 
 
+class ExecutorWorkers(Workers):
+    """Threads of this process, and an executor of parts elsewhere."""
+
+    def __init__(self, executor: Executor, threads: int | None = None, memory: int | None = None):
+        super().__init__(threads, memory)
+        self.executor = executor
+
+
+def executor_of(workers: Workers) -> Executor | None:
+    """Return the executor beside threads; None where there is none."""
+    return workers.executor if isinstance(workers, ExecutorWorkers) else None
+
+
 @dataclass(frozen=True, eq=False)
 class LocalHandle:
     """A part, or what parts answer: what it is made of."""

@@ -31,11 +31,9 @@ import numpy as np
 from ..chains import NODE, Clique, Edges, Problem
 from ..maps import KeptWeights, Weights
 from ..system import Workers
-from .composed_engine import ComposedEngine, ComposedTerm
-from .engine import Engine, EngineBlocks, Vector
-from .executors import Executor
-from .parts import recipes_of
+from .engine import Engine, EngineBlocks
 from .thread_engine import ObjectiveTerm, ThreadEngine
+from .vectors import Vector
 
 # Forward-backward and sums over positions, as a part of P.
 VALUE_ROUNDING = 1e-13
@@ -121,22 +119,6 @@ class Posterior:
     ) -> Posterior:
         """P with threads of this process."""
         return cls.on(ThreadEngine(problem, terms, workers, dtype, forbidden), terms)
-
-    @classmethod
-    def by_executor(
-        cls,
-        problem: Problem,
-        terms: Sequence[ObjectiveTerm],
-        executor: Executor,
-        workers: Workers,
-        dtype: np.dtype | type = np.float64,
-        forbidden: Edges | None = None,
-    ) -> Posterior:
-        """Return P with parts of an executor, made of maps that are here; `workers` are for operations on vectors."""
-        recipes = recipes_of(problem, terms, dtype, forbidden)
-        composed, about = [ComposedTerm.of(term) for term in terms], [recipe.about() for recipe in recipes]
-        parts = executor.load(recipes)
-        return cls.on(ComposedEngine(problem, composed, executor, parts, workers, dtype, forbidden, about=about), terms)
 
     @classmethod
     def on(cls, engine: Engine, terms: Sequence[ObjectiveTerm]) -> Posterior:

@@ -25,7 +25,6 @@ from ..corpora import CodedColumn, Corpus
 from ..encoding import Dataset, Encoding, column_names, configured, described, fit_encoding
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model, decided_labels
-from ..objective import Executor
 from ..scoring import (
     FEW_SEQUENCES,
     SMALLEST_PROBABILITY,
@@ -37,7 +36,7 @@ from ..scoring import (
     evaluate,
 )
 from ..system import Budget, Whole, Workers, available_threads, counted, piece_rows, sequence_rows
-from ..training import Blocks, Pieces, apart, blocks_of, groups_of, train, without_column
+from ..training import Blocks, OpenEngine, Pieces, apart, blocks_of, groups_of, train, without_column
 from .folds import Units, label_contents, size_contents
 from .grid import Setting
 from .journal import Journal, corpus_digest, digest_of
@@ -258,12 +257,11 @@ def run_task(
     task: Task,
     threads: int | None = None,
     memory: int | None = None,
-    executor: Executor | None = None,
-    device: Any = None,
+    engine: OpenEngine | None = None,
 ) -> dict[str, Any]:
     """Train on the training part of a fold and judge by its test part."""
     began = time.perf_counter()
-    with Workers(threads, memory, executor, device) as workers:
+    with (engine or OpenEngine(memory)).workers(threads) as workers:
         data = fold_data(plan, task)
         test, test_part = data.test, data.test_part
         model, report = train(data.encoding, data.dataset, data.config, workers=workers)
@@ -395,20 +393,19 @@ def run_plan(
     memory: int | None = None,
     journal: Journal | None = None,
     done: Callable[[Task], None] | None = None,
-    executor: Executor | None = None,
-    device: Any = None,
+    engine: OpenEngine | None = None,
 ) -> tuple[Found, tuple[int, ...]]:
     """Results of all trainings, and for nested selection the setting chosen in each fold.
 
-    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With an `executor`
-    or a `device` there is one after another, each on all of it. Those that the journal has are taken from it, and it
-    gets the others as soon as they are there.
+    Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With an `engine`,
+    a cluster or a device, there is one after another, each on all of it. Those that the journal has are taken from it,
+    and it gets the others as soon as they are there.
     """
     data = corpus_digest(plan.corpus) if journal is not None else ""
-    if (executor is not None or device is not None) and jobs > 1:
+    if engine is not None and engine.helps and jobs > 1:
         raise ConfigError("a cluster or a device has one training at a time: leave out 'jobs'", settings=["jobs"])
     with ExitStack() as stack:
-        compute = _computer(plan, jobs, threads, memory, stack, executor, device)
+        compute = _computer(plan, jobs, threads, memory, stack, engine)
 
         def finish(tasks: Sequence[Task]) -> Found:
             keys: dict[Task, str] = {}
@@ -471,15 +468,14 @@ def _computer(
     threads: int | None,
     memory: int | None,
     stack: ExitStack,
-    executor: Executor | None,
-    device: Any,
+    engine: OpenEngine | None,
 ) -> Callable[[Sequence[Task]], Iterator[tuple[Task, dict[str, Any]]]]:
     """What turns tasks into results, in this process or in others."""
 
     def here(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
         for task in tasks:
             try:
-                result = run_task(plan, task, threads, memory, executor, device)
+                result = run_task(plan, task, threads, memory, engine)
             except (KcrfError, MemoryError) as error:
                 raise _named(plan, task, error) from None
             yield task, result

@@ -49,6 +49,10 @@ class Backend:
     def empty(self, shape: Sequence[int], dtype: np.dtype = DOUBLE) -> Array:
         return np.empty(shape, dtype=dtype)
 
+    def contiguous(self, values: Array) -> Array:
+        """Return values in one piece of memory, row by row."""
+        return np.ascontiguousarray(values)
+
     def rows(self, values: Array, which: Array) -> Array:
         """Return rows by their numbers, an integer array."""
         return np.take(values, which, axis=0)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._version import __version__
+from ..device import Device, device_of
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Posterior, Vector
@@ -88,7 +89,7 @@ class Checkpoint:
         self._before: deque[FinishedFit | FinishedStage] = deque()  # out of the file, still to be gone through
         self._state: dict[str, Any] | None = None  # of the fit after those
         self._records: list[FinishedFit | FinishedStage] = []
-        self._workers: Workers | None = None
+        self._device: Device | None = None
         self._observer = Observer()
 
     def begin(self, about: dict[str, Any], workers: Workers, observer: Observer) -> None:
@@ -100,7 +101,7 @@ class Checkpoint:
             return
         about = {"version": __version__, **about, **self._options}
         self._about = json.loads(json.dumps(about))  # lists for tuples, as in the file
-        self._workers, self._observer = workers, observer
+        self._device, self._observer = device_of(workers), observer
         if not os.path.exists(self.path):
             return
         contents = read_container(self.path, KIND)
@@ -185,10 +186,10 @@ class Checkpoint:
             os.unlink(os.path.realpath(self.path))  # a link is the user's
 
     def _to_array(self, vector: Any) -> np.ndarray:
-        return self._workers.device.backend.numpy(vector)
+        return self._device.backend.numpy(vector)
 
     def _from_array(self, values: np.ndarray) -> Any:
-        return self._workers.device.backend.array(values, values.dtype)
+        return self._device.backend.array(values, values.dtype)
 
 
 def array_digest(array: np.ndarray | None) -> str | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..cluster import ClusterEngine, open_executor
 from ..device import DeviceChoice, is_device, open_device
+from ..maps import DeviceWorkers
+from ..objective import Executor, ExecutorWorkers
 from ..system import Workers
 
 if TYPE_CHECKING:
@@ -17,15 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenEngine:
-    """Who helps the threads of this process."""
+    """A cluster or a device that helps the threads of this process."""
 
     memory: int | None  # for tables of this process; None: as it likes
-    executor: Any = None
+    executor: Executor | None = None
     device: Device | None = None
 
+    @property
+    def helps(self) -> bool:
+        """True if there is a cluster or a device."""
+        return self.executor is not None or self.device is not None
+
     def workers(self, threads: int | None) -> Workers:
-        """Threads with this help."""
-        return Workers(threads, self.memory, self.executor, self.device)
+        """Return threads with this help."""
+        if self.device is not None:
+            return DeviceWorkers(self.device, threads, self.memory)
+        if self.executor is not None:
+            return ExecutorWorkers(self.executor, threads, self.memory)
+        return Workers(threads, self.memory)
 
 
 def named_engine(name: str | ClusterEngine | DeviceChoice | None) -> ClusterEngine | DeviceChoice | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..config import Config
+from ..device import device_of
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
 from ..fitting import (
@@ -38,8 +39,8 @@ from ..objective import (
     MapRecipe,
     ObjectiveTerm,
     PartRecipe,
-    Posterior,
     Vector,
+    executor_of,
     term_recipe,
 )
 from ..solvers import Event, Note, Observer, Run
@@ -62,18 +63,6 @@ class ShardedTask(TrainingTask):
     names: Sequence[str] = ()  # of the parts
     executor: Executor | None = None  # who has the parts
     scratch: Scratch | None = None  # where maps are written
-
-    def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
-        """P of those terms that have a prior variance here; other prior variances are no other data."""
-        Y, present = self.problem.label_count, self.present(sigma2)
-        terms = [
-            ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
-            for term in present
-        ]
-        names = tuple(term.name for term in present)
-        if names not in self.engines:
-            self.engines[names] = self._engine(terms, names)
-        return Posterior.on(self.engines[names], terms)
 
     def subset(self, sequences: np.ndarray) -> ShardedTask:
         """The sequences of these numbers, in ascending order; their maps are written anew."""
@@ -168,11 +157,10 @@ class ShardRun(TrainingRun):
     ):
         super().__init__(folder.encoding, outline, config, basis, workers, observer, interrupted, options)
         self._folder, self._scratch = folder, scratch
-        self._executor = LocalExecutor(workers) if workers.executor is None else workers.executor
-        if workers.device is not None:
-            observer.note(
-                f"engine {workers.device.backend.name}: threads go through shards; pivots and sigma2 are found on it"
-            )
+        self._executor = executor_of(workers) or LocalExecutor(workers)
+        device = device_of(workers)
+        if device is not None:
+            observer.note(f"engine {device.backend.name}: threads go through shards; pivots and sigma2 are found on it")
         kept = None if self._violations is None else self._violations.kept
         self._data = ShardedData.of(folder, kept)
 
@@ -238,7 +226,7 @@ class ShardRun(TrainingRun):
         terms = _of_parts(terms, alive)
         if training.observed_features:
             terms = observed_in_shards(terms, problem, self._workers, self._observer)
-        if self._workers.executor is None:
+        if executor_of(self._workers) is None:
             self._observer.note(f"{counted(len(alive), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,

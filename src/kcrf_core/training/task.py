@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..chains import Edges, Problem
+from ..device import device_of
 from ..encoding import Encoding
 from ..errors import Interrupted
 from ..fitting import FittedTerm, kept_in
 from ..model import Model
-from ..objective import Engine, ObjectiveTerm, Posterior, Vector
+from ..objective import ComposedEngine, Engine, ObjectiveTerm, Posterior, ThreadEngine, Vector, executor_of
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, sequence_rows
 from .held_out import Pieces
@@ -36,24 +37,29 @@ class TrainingTask:
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def posterior(self, sigma2: Mapping[str, float]) -> Posterior:
-        """P of those terms that have a prior variance here."""
-        Y, present, executor = self.problem.label_count, self.present(sigma2), self.workers.executor
+        """Return P of those terms that have a prior variance here."""
+        Y, present = self.problem.label_count, self.present(sigma2)
         terms = [
             ObjectiveTerm(term.config.clique, sigma2[term.name], term.map, term.kept, term.threshold(self.c1, Y))
             for term in present
         ]
-        if executor is None and self.workers.device is None:
-            return Posterior.on_threads(self.problem, terms, self.workers, self.dtype, self.forbidden)
         names = tuple(term.name for term in present)
-        if names not in self.engines:  # other prior variances are no other data
-            if executor is None:
-                made = self.workers.device.engine(self.problem, terms, self.workers, self.dtype, self.forbidden)
-            else:
-                made = Posterior.by_executor(
-                    self.problem, terms, executor, self.workers, self.dtype, self.forbidden
-                ).engine
-            self.engines[names] = made
-        return Posterior.on(self.engines[names], terms)
+        engine = self.engines.get(names)
+        if engine is None:
+            engine = self._engine(terms, names)
+            if engine.lasting:  # other prior variances are no other data
+                self.engines[names] = engine
+        return Posterior.on(engine, terms)
+
+    def _engine(self, terms: Sequence[ObjectiveTerm], names: Sequence[str]) -> Engine:
+        """Return an engine for terms, by threads or by what helps them."""
+        about = self.workers, self.dtype, self.forbidden
+        device, executor = device_of(self.workers), executor_of(self.workers)
+        if device is not None:
+            return device.engine(self.problem, terms, *about)
+        if executor is not None:
+            return ComposedEngine.of(self.problem, terms, executor, *about)
+        return ThreadEngine(self.problem, terms, *about)
 
     def present(self, names: Collection[str]) -> tuple[FittedTerm, ...]:
         """The terms of these names, in the order of the task."""

@@ -16,11 +16,12 @@ import numpy as np
 
 from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
+from ..device import Device, device_of
 from ..encoding import UNOBSERVED, Dataset, Encoding
 from ..fitting import DTYPES, begin_growth, fit_terms, frequent_only, observed_only, outside_gain
 from ..kernels import Kernel, KernelConfig
 from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
-from ..objective import Vector
+from ..objective import Vector, executor_of
 from ..scoring import DECODINGS, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved
 from ..system import AUTO, Workers, counted, hand_back
@@ -268,7 +269,7 @@ class TrainingRun:
         if self._checkpoint is not None:
             solve = self._checkpoint.solver(solve)
         self._minimiser = Minimiser(solve, observer, interrupted)
-        if workers.executor is not None:
+        if executor_of(workers) is not None:
             self._tell_shares()
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         if not self._problem.complete.all():
@@ -278,8 +279,9 @@ class TrainingRun:
             check_choice(config)
         # A term's own sigma2, else the one of the training section; None is to be chosen.
         self._given = {term.name: term.sigma2 or training.sigma2 for term in config.terms}
-        if workers.device is not None:
-            self._tell_device()
+        device = device_of(workers)
+        if device is not None:
+            self._tell_device(device)
 
     def _tell_shares(self) -> None:
         """What an executor does, and what is done here."""
@@ -294,9 +296,9 @@ class TrainingRun:
         told = ", ".join(what for what, so in here.items() if so)
         self._observer.note(f"cluster: {shards}" + (f"; on this machine {told}" if told else ""))
 
-    def _tell_device(self) -> None:
+    def _tell_device(self, device: Device) -> None:
         """What a device does not do, so that threads do."""
-        config, options, device = self._config, self._options, self._workers.device
+        config, options = self._config, self._options
         pivots = [term for term in config.mapped_terms if _has_pivots(term)]
         here = {
             "decoding of held-out data": options.dev is not None or None in self._given.values(),
@@ -357,7 +359,7 @@ class TrainingRun:
 
     def _about(self) -> dict[str, Any]:
         """Return all that the bytes of the model depend on, for a checkpoint to compare."""
-        options, device, wishes = self._options, self._workers.device, self._hold_out
+        options, device, wishes = self._options, device_of(self._workers), self._hold_out
         return {
             **self._config.to_dict(),
             **{name: getattr(options, name) for name in ("certify", "select_terms", "min_gain", "keep", "prune")},
