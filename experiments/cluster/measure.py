@@ -123,7 +123,7 @@ def _of_file(path: str, options: list[str], workers):
     from kcrf_cli import options as known
     from kcrf_cli.commands.train import train
     from kcrf_cli.io.files import prepare
-    from kcrf_core.fitting import DTYPES, fit_terms
+    from kcrf_core.features import DTYPES, fit_terms
     from kcrf_core.objective import ObjectiveTerm
     from kcrf_core.solvers import Observer
     from kcrf_core.training.problems import problem_of

@@ -15,12 +15,12 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.device import DeviceChoice, open_device
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, FileFormatError
+from kcrf_core.features import FeatureTerm, observed_features
+from kcrf_core.features.term_plans import fit_terms
 from kcrf_core.files import read_container, write_container
-from kcrf_core.fitting import observed_features
-from kcrf_core.fitting.term_plans import fit_terms
 from kcrf_core.maps import SparseWeights, as_dense, matrix_of
 from kcrf_core.maps import explicit as merged_columns
-from kcrf_core.model import FeatureTerm, Model, dump, state_weights
+from kcrf_core.model import Model, dump, state_weights
 from kcrf_core.objective import ObjectiveTerm, Posterior
 from kcrf_core.solvers import Observer
 from kcrf_core.system import Workers

@@ -16,15 +16,15 @@ from kcrf_core.corpora import AttributeRows, Corpus, read_corpus
 from kcrf_core.corpora.corpus import concatenate
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import DataError, FileFormatError, Interrupted
+from kcrf_core.features import ExplicitTerm, KernelTerm, StoredBasis, load_basis, save_basis, select_bases
+from kcrf_core.features.term_plans import fit_terms
 from kcrf_core.files import read_container, write_container
-from kcrf_core.fitting import footprint, select_bases
-from kcrf_core.fitting.term_plans import fit_terms
 from kcrf_core.kernels import gram
 from kcrf_core.maps import sparse_block
-from kcrf_core.model import ExplicitTerm, KernelTerm, Model, StoredBasis, load_basis, save_basis
+from kcrf_core.model import Model
 from kcrf_core.solvers import FinalFit, Observer
 from kcrf_core.system import Workers
-from kcrf_core.training import train
+from kcrf_core.training import footprint, train
 from listening import Recorder
 from problems import random_inputs
 

@@ -17,14 +17,11 @@ from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
+from ..features import TERMS, DeviceKernelTerm, ExplicitTerm, KernelTerm, StoredTerm, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
 from ..system import SLAB, Workers, ranges, sequence_chunks
-from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm
-from .kernel_term import DeviceKernelTerm, KernelTerm
 from .score_calibration import ScoreCalibration
-from .stored_terms import StoredTerm, stored_terms
-from .term import Term
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -39,9 +36,6 @@ FEWEST_ROWS = 2 * SLAB
 Result = TypeVar("Result")
 
 VITERBI = DECODINGS[0]
-
-# The kinds of maps by their words in files.
-TERMS: dict[str, type[Term]] = {each.kind: each for each in (ExplicitTerm, AffineTerm, KernelTerm, ConjunctionTerm)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +242,7 @@ class Model:
     def unpack(cls, contents: Contents) -> Model:
         encoding = Encoding.unpack(contents)
         Y = len(encoding.labels)
-        terms = tuple(map(_unpack_term, stored_terms(contents, encoding)))
+        terms = tuple(map(_unpack_term, read_terms(contents, encoding)))
         edges = chain.Edges(
             _stored_edges(contents, "transitions", 2),
             _stored_edges(contents, "start", 1),

@@ -18,18 +18,8 @@ import numpy as np
 from ..config import Config
 from ..encoding import Dataset, join_datasets, spread_sequences
 from ..errors import ConfigError
-from ..fitting import (
-    FittedTerm,
-    MappedTerm,
-    Scratch,
-    ShardedData,
-    ShardedTerm,
-    ShardFitter,
-    check_shard_terms,
-    observed_in_shards,
-    shard_map_type,
-)
-from ..model import Model, ShardFolder, StoredBasis, digest, joined_digests
+from ..features import FittedTerm, MappedTerm, StoredBasis
+from ..model import Model, ShardFolder, digest, joined_digests
 from ..objective import (
     ComposedEngine,
     ComposedTerm,
@@ -47,6 +37,8 @@ from ..system import Workers, counted, hand_back, sequence_rows
 from .growth import Growth
 from .prior_search import Prior
 from .repeated_sequences import SequenceGroups
+from .shard_maps import Scratch, ShardedData
+from .shard_terms import ShardedTerm, ShardFitter, check_shard_terms, observed_in_shards, shard_map_type
 from .task import Solution, TrainingTask
 from .training import Report, TrainingRun, TrainOptions
 

@@ -25,7 +25,7 @@ import numpy as np
 from ..chains import EDGE2, Edge, Problem
 from ..config import Config
 from ..errors import ConfigError, DataError
-from ..fitting import FittedTerm
+from ..features import FittedTerm
 from ..objective import Posterior, Vector, certificates
 from ..solvers import ALWAYS, CHANCE, DROPPED, EXCLUDED, TAKEN, UNCONFIRMED, UNDECIDED, Structure, TermJudgement
 from .structure_null import centred, drawn_labels, exchanged, tail

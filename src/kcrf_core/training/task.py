@@ -14,7 +14,7 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..encoding import Encoding
 from ..errors import Interrupted
-from ..fitting import FittedTerm, kept_in
+from ..features import FittedTerm, kept_in
 from ..model import Model
 from ..objective import Engine, ObjectiveTerm, Posterior, Vector
 from ..solvers import INTERRUPTED, Observer, Run, SolverResult

@@ -17,9 +17,19 @@ import numpy as np
 from ..chains import NODE
 from ..config import GRADIENT, Config, TermConfig, variance_text
 from ..encoding import UNOBSERVED, Dataset, Encoding
-from ..fitting import DTYPES, begin_growth, fit_terms, frequent_only, observed_only, outside_gain
+from ..features import (
+    DTYPES,
+    PruneReport,
+    StoredBasis,
+    basis_digest,
+    begin_growth,
+    fit_terms,
+    frequent_only,
+    observed_only,
+    outside_gain,
+)
 from ..kernels import Kernel, KernelConfig
-from ..model import Model, PruneReport, StoredBasis, basis_digest, digest
+from ..model import Model, digest
 from ..objective import Vector
 from ..scoring import DECODINGS, Yardstick, choose_yardstick
 from ..solvers import CERTIFIED, PRUNED, SOLVERS, FinalFit, Observer, Run, SolverResult, Structure, Trial, moved

@@ -15,13 +15,12 @@ import numpy as np
 
 from ..config import Config
 from ..encoding import Dataset, Encoding
+from ..features import DTYPES, StoredBasis, TermFootprint, plan_term, stored_bases
 from ..maps import PIECE_VALUES, ColumnOrder
-from ..model import ShardFolder, StoredBasis
+from ..model import ShardFolder
 from ..objective import MOST_POSITIONS
 from ..solvers import PROOF_POINTS, fit_bytes
 from ..system import Budget, available_threads, counted, size_text
-from .term_plans import plan_term, stored_bases
-from .terms import DTYPES, TermFootprint
 
 # Interpreter and libraries, with what their threads allocate; SciPy's where there is more than one-hot features.
 PROGRAM, SCIPY = 44 << 20, 24 << 20

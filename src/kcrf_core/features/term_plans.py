@@ -13,10 +13,10 @@ from ..encoding import Dataset, Encoding
 from ..errors import ConfigError, DataError
 from ..kernels import Inputs
 from ..maps import conjunction_count, why_not
-from ..model import StoredBasis, TermBasis
 from ..objective import Posterior, Vector
 from ..solvers import Observer
 from ..system import Workers
+from .bases import StoredBasis, TermBasis
 from .explicit_terms import MOST_CONJUNCTIONS, explicit_plan
 from .pivot_terms import StoredPlan, full_plan, growing_plan, reduced_plan
 from .terms import DTYPES, FitContext, FittedLabels, FittedTerm, TermPlan

@@ -27,11 +27,14 @@ from ..maps import (
     full_basis,
     inverse_bytes,
 )
-from ..model import TERMS, KernelTerm, Term, TermBasis
 from ..objective import certificates
 from ..solvers import Observer
 from ..system import Workers, counted, linear_algebra
+from . import TERMS
+from .bases import TermBasis
+from .kernel_term import KernelTerm
 from .label_match import LabelMatch
+from .term import Term
 from .terms import (
     FitContext,
     FittedTerm,

@@ -33,11 +33,12 @@ from ..maps import (
     shared_conjunctions,
     why_not,
 )
-from ..model import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm, Term
 from ..solvers import Observer
 from ..system import Workers, counted
+from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm
 from .label_match import LabelMatch
 from .observed_features import places_seen
+from .term import Term
 from .terms import (
     FitContext,
     FittedTerm,

@@ -18,6 +18,18 @@ from ..chains import Problem
 from ..config import GRADIENT, Config, TermConfig
 from ..encoding import Encoding
 from ..errors import ConfigError, DataError
+from ..features import (
+    DTYPES,
+    MOST_CONJUNCTIONS,
+    FittedAffine,
+    FittedConjunctions,
+    FittedLabels,
+    FittedLinear,
+    FittedMerged,
+    FittedTerm,
+    by_label,
+    worth_sharing,
+)
 from ..kernels import Inputs, PolynomialKernel, fit_kernel, inverse_roots
 from ..maps import (
     Affine,
@@ -39,10 +51,7 @@ from ..maps import (
 from ..objective import MapRecipe
 from ..solvers import Observer
 from ..system import Workers, counted
-from .explicit_terms import MOST_CONJUNCTIONS, FittedAffine, FittedConjunctions, FittedLinear, FittedMerged
-from .observed_features import by_label
 from .shard_maps import Scratch, ShardedData, ShardKernel, ShardPart, rows_of
-from .terms import DTYPES, FittedLabels, FittedTerm, worth_sharing
 
 if TYPE_CHECKING:
     import scipy.sparse

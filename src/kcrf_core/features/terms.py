@@ -20,10 +20,11 @@ from ..encoding import Dataset, Encoding, Translation
 from ..errors import ConfigError
 from ..kernels import Inputs
 from ..maps import FeatureMap, GrowingBasis, RepeatedMap, Weights
-from ..model import Term, TermBasis
 from ..solvers import Observer
 from ..system import Workers, counted, size_text
+from .bases import TermBasis
 from .label_match import LabelMatch
+from .term import Term
 
 DTYPES = dict(zip(PRECISIONS, map(np.dtype, (np.float32, np.float64)), strict=True))
 
