@@ -1,7 +1,8 @@
 """Kinds of terms that look at the input, each from its plan to the term of a model.
 
-A `TermPlan` says which map a term of the configuration gets and how much memory that takes, a `FittedTerm` has the map
-on training data, and a `Term` is what a model keeps: weights, scores, explanations.
+`linear`, `conjunctions` and `pivots` own a kind each. A `TermPlan` says which map a term of the configuration gets and
+how much memory that takes, and fits it over partitions of the data; a `FittedTerm` has the map on training data, and a
+`Term` is what a model keeps: weights, scores, explanations.
 """
 
 from .._lazy import lazy
@@ -12,10 +13,10 @@ TERMS = Registry(
     "kind of term",
     __name__,
     {
-        "explicit": "feature_terms:ExplicitTerm",
-        "affine": "feature_terms:AffineTerm",
-        "reduced": "kernel_term:KernelTerm",
-        "conjunctions": "feature_terms:ConjunctionTerm",
+        "explicit": "linear:ExplicitTerm",
+        "affine": "linear:AffineTerm",
+        "reduced": "pivots:KernelTerm",
+        "conjunctions": "conjunctions:ConjunctionTerm",
     },
 )
 

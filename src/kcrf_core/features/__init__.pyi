@@ -1,49 +1,49 @@
 from ..system import Registry
 from .bases import StoredBasis, TermBasis, basis_digest, load_basis, save_basis, unpack_basis
-from .explicit_terms import MOST_CONJUNCTIONS, FittedAffine, FittedConjunctions, FittedLinear, FittedMerged
-from .feature_terms import AffineTerm, ConjunctionTerm, ExplicitTerm, FeatureTerm
-from .kernel_term import DeviceKernelTerm, KernelTerm
+from .conjunctions import ConjunctionTerm
+from .fitted import DTYPES, FitContext, FittedTerm, TermFootprint
 from .label_match import LabelMatch
-from .observed_features import by_label, frequent_only, kept_in, observed_only
+from .linear import Affine, AffineTerm, ExplicitTerm, FeatureTerm
+from .observed_features import frequent_only, kept_in, observed_only
+from .partitions import DataInMemory, MakeMap, TermInputs, TrainingData
+from .pivots import KernelTerm
+from .plans import begin_growth, fit_terms, fit_to, map_type, outside_gain, plan_term, select_bases, stored_bases
 from .pruning import PruneReport
 from .stored_terms import StoredTerm, read_terms, stored_config
 from .term import Term, TermParts
-from .term_plans import begin_growth, fit_terms, outside_gain, plan_term, select_bases, stored_bases
-from .terms import DTYPES, FittedLabels, FittedTerm, MappedTerm, TermFootprint, worth_sharing
 
 TERMS: Registry[type[Term]]
 
 __all__ = [
     "DTYPES",
-    "MOST_CONJUNCTIONS",
+    "Affine",
     "AffineTerm",
     "ConjunctionTerm",
-    "DeviceKernelTerm",
+    "DataInMemory",
     "ExplicitTerm",
     "FeatureTerm",
-    "FittedAffine",
-    "FittedConjunctions",
-    "FittedLabels",
-    "FittedLinear",
-    "FittedMerged",
+    "FitContext",
     "FittedTerm",
     "KernelTerm",
     "LabelMatch",
-    "MappedTerm",
+    "MakeMap",
     "PruneReport",
     "StoredBasis",
     "StoredTerm",
     "Term",
     "TermBasis",
     "TermFootprint",
+    "TermInputs",
     "TermParts",
+    "TrainingData",
     "basis_digest",
     "begin_growth",
-    "by_label",
     "fit_terms",
+    "fit_to",
     "frequent_only",
     "kept_in",
     "load_basis",
+    "map_type",
     "observed_only",
     "outside_gain",
     "plan_term",
@@ -53,5 +53,4 @@ __all__ = [
     "stored_bases",
     "stored_config",
     "unpack_basis",
-    "worth_sharing",
 ]

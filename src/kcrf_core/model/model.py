@@ -17,7 +17,7 @@ from ..chains import NODE, Potentials, chain
 from ..corpora import Corpus
 from ..encoding import Dataset, Encoding
 from ..errors import NumericError
-from ..features import TERMS, DeviceKernelTerm, ExplicitTerm, KernelTerm, StoredTerm, Term, read_terms
+from ..features import TERMS, StoredTerm, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
 from ..scoring import DECODINGS
 from ..system import SLAB, Workers, ranges, sequence_chunks
@@ -117,7 +117,7 @@ class Model:
             if any(term.likes_many_rows for term in self.terms):
                 return MOST_ROWS
             # Sums of few weights are done sooner than Python has called for them, and threads wait for it in turn.
-            quick = all(isinstance(term, ExplicitTerm) for term in self.terms)
+            quick = all(term.is_quick for term in self.terms)
             return min(max(SCORES_AT_ONCE // len(self.labels), ROWS_AT_ONCE), MOST_ROWS) if quick else ROWS_AT_ONCE
         return min(max(PAIRS_AT_ONCE // len(self.labels) ** 2, FEWEST_ROWS), ROWS_AT_ONCE)
 
@@ -192,7 +192,7 @@ class Model:
 
     def on_device(self, device: Device) -> tuple[Model, list[str]]:
         """The same with scores of pivots from a device, and the names of terms that are not there; threads decode."""
-        moved = [DeviceKernelTerm.of(term, device) if isinstance(term, KernelTerm) else None for term in self.terms]
+        moved = [term.on_device(device) for term in self.terms]
         here = [term.name for term, own in zip(self.terms, moved, strict=True) if own is None]
         return replace(self, terms=tuple(own or term for term, own in zip(self.terms, moved, strict=True))), here
 

@@ -8,8 +8,7 @@ from .growth import Growth
 from .held_out import SEQUENCES, Blocks, HoldOut, Pieces, Split, Splits, apart, blocks_of, deal, make_splits
 from .preparing import Prepared, groups_of, prepare, read_folds, without_column
 from .scored import Scored, scored_parts
-from .shard_run import SAMPLE_POSITIONS, train_shards
-from .shard_terms import check_shard_terms
+from .shard_run import SAMPLE_POSITIONS, check_shard_terms, train_shards
 from .structure import MIN_GAIN
 from .training import Report, Verdict, judge, problem_splits, train
 from .warm_start import WarmStart

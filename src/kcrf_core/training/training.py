@@ -422,7 +422,7 @@ class TrainingRun:
             self._config = replace(config, training=training)
             terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
         if training.observed_features:
-            terms = observed_only(terms, self._problem, self._observer)
+            terms = observed_only(terms, self._problem, self._workers, self._observer)
         if self._options.min_frequency is not None:
             terms = frequent_only(terms, self._problem, self._options.min_frequency, self._workers)
         hand_back()
